@@ -1,0 +1,91 @@
+# Every target but `help`, `clean` and `setup` itself sets up the environment first if it is not up to date,
+# so that a fresh clone needs nothing but, say, `make test`.
+#
+#   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock)
+#   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+STAMP := .venv/installed.stamp
+SAY := @printf '\n== %s\n'
+PYTEST := $(BIN)/pytest --numprocesses auto --quiet
+COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+ifeq ($(SKIP_FORBIDDEN),1)
+export ROTA_FORBID_SKIPS := 1
+endif
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## Make .venv with the locked dependencies and this package in it
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@python=$$(tools/find-python); \
+	echo "Setting up .venv with $$("$$python" --version) ..."; \
+	"$$python" -m venv .venv
+	@echo "Installing the dependencies locked in requirements/dev.txt ..."
+	@tools/quietly $(BIN)/python -m pip install --require-hashes --requirement requirements/dev.txt
+	@echo "Installing rota itself, editable ..."
+	@tools/quietly $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: check
+check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, generated docs, quick tests
+	$(SAY) 'Format (ruff)'
+	@$(BIN)/ruff format --check .
+	$(SAY) 'Lint (ruff)'
+	@$(BIN)/ruff check .
+	$(SAY) 'Types (mypy --strict)'
+	@$(BIN)/mypy
+	$(SAY) 'Import directions (import-linter)'
+	@$(BIN)/lint-imports --no-logo
+	$(SAY) 'Purity and names (tools/purity.py)'
+	@$(BIN)/python -m tools.purity
+	$(SAY) 'Generated docs (rota docs --check)'
+	@$(BIN)/rota docs --check
+	$(SAY) 'Quick tests (pytest)'
+	@$(PYTEST) -m 'not slow'
+
+.PHONY: test
+test: $(STAMP) ## All tests, with branch coverage; rota/core must be covered whole
+	$(SAY) 'All tests (pytest)'
+	@$(PYTEST) --cov --cov-report=term
+	$(SAY) 'Branch coverage of rota/core is 100 %'
+	@$(BIN)/coverage report --include='*/rota/core/*' --fail-under=100
+
+.PHONY: demo
+demo: $(STAMP) ## Run the demonstration
+	@$(BIN)/rota demo $(ARGS)
+
+.PHONY: bench
+bench: $(STAMP) ## Run the benchmarks
+	@$(BIN)/rota bench $(ARGS)
+
+.PHONY: docs
+docs: $(STAMP) ## Write the generated documents
+	@$(BIN)/rota docs $(ARGS)
+
+.PHONY: format
+format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+# The run-time lock constrains the development lock, so that tests run against what users install.
+.PHONY: lock
+lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade takes newer versions
+	$(COMPILE) $(ARGS) --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
+
+.PHONY: clean
+clean: ## Remove all that the other targets make, .venv among it
+	@rm -rf .venv build dist htmlcov src/*.egg-info .coverage .coverage.* \
+		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Rota: a distributed sequencer for private transactions on an Ethereum ledger."""

@@ -1,0 +1,1 @@
+"""The command line: one module per sub-command, gathered by `rota.cli.main`."""

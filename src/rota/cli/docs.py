@@ -1,0 +1,56 @@
+"""`rota docs`: writes the documents that are generated from the code, or says which of them are stale."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from rota.cli.machine_pages import UndocumentedError, render_pages
+
+SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any other folder
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a document is missing or out of date.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Use this folder instead of the checkout's docs/.",
+)
+def command(check: bool, out: Path | None) -> None:
+    """Write the documents that are generated from the code, such as the machines' tables and diagrams."""
+    docs = out if out is not None else docs_of_checkout(Path.cwd())
+    try:
+        pages = {docs / "machines" / name: text for name, text in render_pages().items()}
+    except UndocumentedError as error:
+        raise click.ClickException(f"{error}; the machines' pages quote it.") from error
+    stale = stale_pages(pages)
+    if not check:
+        write(stale)
+        click.echo(f"{docs / 'machines'}: {len(pages)} pages, of which {len(stale)} were stale and are written anew.")
+    elif stale:
+        for path in stale:
+            click.echo(f"{path} is stale", err=True)
+        click.echo("Run `make docs` to bring the generated documents up to date.", err=True)
+        click.get_current_context().exit(1)
+
+
+def docs_of_checkout(start: Path) -> Path:
+    """The docs/ of the checkout that `start` lies in, whether or not it has been written yet."""
+    for folder in (start, *start.parents):
+        if (folder / SOURCES).is_dir():
+            return folder / "docs"
+    raise click.UsageError(f"{start} is not inside a checkout of Rota. Go to one, or name a folder with --out.")
+
+
+def stale_pages(pages: Mapping[Path, str]) -> Mapping[Path, str]:
+    """Those that are missing or say something else."""
+    return {path: text for path, text in pages.items() if not path.is_file() or path.read_bytes() != text.encode()}
+
+
+def write(pages: Mapping[Path, str]) -> None:
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())

@@ -1,0 +1,72 @@
+"""The `rota` command: a group that knows its sub-commands by name and imports one only when it is asked for.
+
+A node pulls in a database, a transport and an EVM; somebody who types `rota --help` should not wait for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+EXIT_INTERRUPTED: Final = 130  # what a shell reports of a programme that Ctrl-C ended: 128 + SIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a sub-command is found, and the line that `rota --help` shows of it without going there."""
+
+    target: str  # "module:attribute"
+    short_help: str
+
+    def load(self) -> click.Command:
+        module_name, attribute = self.target.split(":")
+        command = getattr(import_module(module_name), attribute)
+        assert isinstance(command, click.Command), f"{self.target} is not a click command"
+        return command
+
+
+COMMANDS: Final[Mapping[str, LazyCommand]] = {
+    "demo": LazyCommand("rota.cli.demo:command", "Run a small network on this machine and watch it work."),
+    "bench": LazyCommand("rota.cli.bench:command", "Measure throughput and latency on this machine."),
+    "docs": LazyCommand("rota.cli.docs:command", "Write the documents that are generated from the code."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group over a registry of lazy commands."""
+
+    def __init__(self, *, registry: Mapping[str, LazyCommand] = COMMANDS, **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(**settings)
+        self.registry = registry
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.registry)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.registry.get(cmd_name)
+        return entry.load() if entry is not None else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Click would load every sub-command for its help line; the registry already has it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.short_help) for name, entry in self.registry.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Click would turn Ctrl-C into "Aborted!" and 1, which a script cannot tell from a failure."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted: stopped by Ctrl-C.", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rota", prog_name="rota", message="%(prog)s %(version)s")
+def main() -> None:
+    """Rota puts private transactions in order on an Ethereum ledger.
+
+    The nodes of a network agree, contract by contract, on whose turn it is to assemble, have endorsed and
+    submit the next transaction, while what it says stays with its parties.
+    """

@@ -1,0 +1,55 @@
+"""Every timer and limit of a node, with its default and its unit (protocol §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One node's timers and limits. All are positive; a wrong one is refused by name."""
+
+    heartbeat_ms: int = 500
+    heartbeat_grace: int = 2
+    request_timeout_ms: int = 1_000
+    assemble_timeout_ms: int = 2_000
+    state_timeout_ms: int = 10_000
+    delegation_repeat_ms: int = 250
+    delegation_timeout_ms: int = 1_000
+    delegation_backoff_max_ms: int = 2_000
+    delegation_batch_max: int = 256
+    handover_timeout_ms: int = 3_000
+    flush_timeout_ms: int = 30_000
+    submitter_grace_ms: int = 4_000
+    ledger_grace_ms: int = 5_000
+    step_down_pause_ms: int = 10_000
+    closing_heartbeats: int = 6
+    idle_grace: int = 6
+    validity_s: int = 600
+    in_flight_max: int = 5_000
+    dispatch_ahead_max: int = 16
+    assembly_slot_max: int = 64
+    round_max: int = 64
+    rounds_open_max: int = 2
+    revert_retry_max: int = 3
+    endorse_retry_max: int = 5
+    retry_backoff_ms: int = 250
+    retry_backoff_max_ms: int = 10_000
+    unavailable_ttl_ms: int = 60_000
+    history_max: int = 64
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{field.name}: must be a whole number of at least 1, not {value!r}")
+
+    @property
+    def silence_ms(self) -> int:
+        """How long a coordinator may say nothing: when more than `heartbeat_grace` heartbeats are missing."""
+        return (self.heartbeat_grace + 1) * self.heartbeat_ms
+
+    @property
+    def overdue_ms(self) -> int:
+        """When the next heartbeat is overdue: one and a half intervals after the last (protocol §4.3)."""
+        return self.heartbeat_ms * 3 // 2

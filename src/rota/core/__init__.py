@@ -1,0 +1,1 @@
+"""The sequencer, pure: it decides, adapters do. Start reading at `node.py`."""

@@ -1,0 +1,121 @@
+"""What the machines of one contract at one node share: who and when they are, and where effects go."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rota.config import Config
+from rota.core.effects import Effect, Persist, Record, SendMessage
+from rota.core.machine import Event, Handler
+from rota.core.selection import ranking
+from rota.core.timers import Timers
+from rota.digests import domain_separator
+from rota.messages import Envelope, Message
+from rota.types import Contract, NodeName, RequestId
+
+BACKOFF_STEPS_MAX = 32
+
+
+class Write(NamedTuple):
+    """A record on its way to the disk, and whom to tell what when it is there or is not."""
+
+    machine: Handler
+    done: Event | None
+    failed: Event
+
+
+@dataclass(slots=True)
+class Context:
+    """The time and place of a step, and its outbox. Only the sequencer advances it."""
+
+    node: NodeName
+    incarnation: int
+    contract: Contract
+    config: Config
+    now_ms: int = 0
+    height: int = 0
+    chain_time_s: int = 0
+    has_ledger: bool = True
+    effects: list[Effect] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    posted: deque[tuple[Handler, Event]] = field(default_factory=deque)
+    timers: Timers = field(default_factory=Timers)
+    separator: bytes = field(init=False)
+    writing: dict[int, list[Write]] = field(default_factory=dict)
+    counter: int = 0
+    token: int = 0
+
+    def __post_init__(self) -> None:
+        self.separator = domain_separator(self.contract.chain_id, self.contract.address)
+
+    @property
+    def block_range(self) -> int:
+        """The range that this node's index is in."""
+        return self.contract.range_at(self.height)
+
+    def ranking(self, block_range: int) -> tuple[NodeName, ...]:
+        """Who may coordinate for this node in that range, most preferred first."""
+        return ranking(self.contract, block_range, self.node)
+
+    def next_id(self) -> RequestId:
+        """A fresh id; a later one, or one after a restart, is greater."""
+        self.counter += 1
+        return RequestId(self.incarnation, self.counter)
+
+    def send(self, peer: NodeName, message: Message, correlation_id: RequestId | None = None) -> None:
+        """Say something to a node, with what every message carries of its author (protocol §4, §6)."""
+        envelope = Envelope(
+            self.contract.address,
+            self.next_id(),
+            self.incarnation,
+            self.height,
+            message,
+            not self.has_ledger,
+            correlation_id,
+        )
+        self.effects.append(SendMessage(peer, envelope))
+
+    def post(self, machine: Handler, event: Event) -> None:
+        """Tell a machine something once the present event is dealt with."""
+        self.posted.append((machine, event))
+
+    def persist(self, record: Record, machine: Handler, done: Event | None, failed: Event) -> None:
+        """Make a record durable before anything else of this step happens; then tell the machine how it went."""
+        self.records.append(record)
+        self.writing.setdefault(self.token + 1, []).append(Write(machine, done, failed))
+
+    @property
+    def is_writing(self) -> bool:
+        """Something of this contract is not durable yet: nothing may leave, not even to ourselves."""
+        return bool(self.writing)
+
+    def written(self, token: int, succeeded: bool) -> None:
+        """The records of a step are durable, or were not written."""
+        for write in self.writing.pop(token):
+            event = write.done if succeeded else write.failed
+            if event is not None:
+                self.post(write.machine, event)
+
+    def after(self, delay_ms: int) -> int:
+        """The time that lies so far ahead."""
+        return self.now_ms + delay_ms
+
+    def backoff_ms(self, attempt: int, first_ms: int, most_ms: int, growth: float = 2.0) -> int:
+        """A growing delay with up to a quarter of jitter, the same for the same seed."""
+        delay_ms = min(first_ms * growth ** min(attempt, BACKOFF_STEPS_MAX), most_ms)
+        self.counter += 1
+        seed = f"{self.node}/{self.incarnation}/{self.counter}".encode()
+        fraction = hashlib.sha256(seed).digest()[0] / 1024
+        return int(delay_ms * (1 - fraction))
+
+    def take_effects(self) -> list[Effect]:
+        """The effects of this step, its records first."""
+        effects, self.effects = self.effects, []
+        if self.records:
+            self.token += 1
+            effects.insert(0, Persist(self.contract.address, self.token, tuple(self.records)))
+            self.records = []
+        return effects

@@ -1,0 +1,1120 @@
+"""Whose turn is it: one node's coordinator for one contract.
+
+Theory of operation. Nobody is elected: a node coordinates because somebody delegates to it and, by what
+it knows, it may accept (protocol §5). While it acts it says so in heartbeats; whoever hears them observes.
+When a delegation reaches a node that outranks the active one, or whose sender could not reach the active
+one, that node asks for a hand-over (Elect), waits until what the old one has dispatched has its outcome
+(Prepared), and takes over (Active). The old one drops what is not past the point of no return, flushes
+the rest (Flush), says goodbye for a while (Closing), and observes. A node that is preferred in a range
+that its own index has not reached yet holds what it is given (Standby). If the old one does not answer
+it is taken to be gone. Two active at a time waste work but break nothing: the ledger sees to that.
+
+Rows follow protocol §4.1; where a row there has "as for a request", the pair of rows here ends in Flush
+when a flush point is open and in Closing when none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from rota.core.context import Context
+from rota.core.coordinator_transaction import (
+    ON_THE_WAY,
+    UNDISPATCHED,
+    Abandoned,
+    ConfirmationUndone,
+    Confirmed,
+    CoordinatorTransaction,
+    DependencyReady,
+    DependencyReverted,
+    Received,
+)
+from rota.core.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.core.coordinator_transaction import State as TransactionState
+from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
+from rota.core.graph import Graph
+from rota.core.index import RecentOutcomes
+from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
+from rota.core.observer import LIVE, Observer
+from rota.core.rounds import Rounds, flush_point_of
+from rota.core.selection import ranking
+from rota.messages import (
+    Answer,
+    CoordinatorHeartbeat,
+    Delegation,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    HandedOver,
+    Handover,
+    HandoverReason,
+    HandoverRequest,
+    IntentAnswer,
+    ListedIntent,
+    Rejection,
+)
+from rota.messages import CoordinatorState as State
+from rota.types import FlushPoint, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, Rotation, node_of
+
+AWAITING_ROLE = (State.STANDBY, State.ELECT, State.PREPARED)
+ACTING = (*AWAITING_ROLE, State.ACTIVE)
+LEAVING = (State.FLUSH, State.CLOSING)
+FOLLOWING = (State.IDLE, State.OBSERVING)
+HEARTBEATING = (*ACTING, *LEAVING)
+EVERY = tuple(State)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionsDelegated(Event):
+    """Raised by the sequencer when a peer, or our own sender, delegates intents to us."""
+
+    peer: NodeName
+    height: int
+    command: DelegationCommand
+    message_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfirmed(Event):
+    """Raised by our own chain index when an intent of this contract, anybody's, has an outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDispatchConfirmed(Event):
+    """Raised by a transaction of ours when its sender's permission has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionStateTransition(Event):
+    """Raised by a transaction or the rounds when something changed: more may be possible now."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReceived(Event):
+    """Raised by the sequencer when another node's coordinator heartbeat arrives."""
+
+    peer: NodeName
+    heartbeat: CoordinatorHeartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock(Event):
+    """Raised by our own chain index when its height has changed."""
+
+    range_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverRequestReceived(Event):
+    """Raised by the sequencer when another node asks us to yield."""
+
+    peer: NodeName
+    request: HandoverRequest
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverReceived(Event):
+    """Raised by the sequencer when a node that we asked tells what it has under way."""
+
+    peer: NodeName
+    handover: Handover
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatInterval(Event):
+    """Raised by our timer every heartbeat while we are not Idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTimeoutInterval(Event):
+    """Raised by our timer when the hand-over request is to be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverTimeout(Event):
+    """Raised by our timer when the one that we asked has not answered for `handover_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlushTimeout(Event):
+    """Raised by our timer when the flush points have had no outcome for `flush_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost(Event):
+    """Raised by the sequencer when the connection to a node is lost."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class EndorserFollowsAnother(Event):
+    """Raised by the rounds when an endorser does not accept us and names whom it accepts."""
+
+    accepted: NodeName
+
+
+class Coordinator(Machine):
+    """One per contract and node."""
+
+    def __init__(self, context: Context, observer: Observer, dispatched: Iterable[HandedOver] = ()) -> None:
+        super().__init__()
+        self.context = context
+        self.observer = observer
+        self.outcomes = RecentOutcomes()
+        self.graph = Graph()
+        self.rounds = Rounds(self)
+        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.waiters: dict[IntentId, dict[IntentId, None]] = {}
+        self.senders: dict[NodeName, int] = {}
+        self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
+        self.received_count = 0
+        self.heartbeat_count = 0
+        self.change_posted = False
+        self.is_stopping = False
+        self.successor: NodeName | None = None
+        self.asked: NodeName | None = None
+        self.asked_because = HandoverReason.OUTRANKS
+        self.asked_id: RequestId | None = None
+        self.awaited: dict[FlushPoint, None] = {}
+        self.awaited_changed_ms = 0
+        self.standby_range = 0
+        self.yielded_to: NodeName | None = None
+        self.yielded_range = 0
+        self.redirects: dict[NodeName, HeartbeatNumber] = {}
+        self.unanswered: dict[NodeName, RequestId] = {}
+        self.closing_left = 0
+        self.idle_heartbeats = 0
+        self.paused_until_ms = 0
+        self.active_since_ms = 0
+
+    # What others ask.
+
+    @property
+    def active(self) -> NodeName | None:
+        """The other node that we take for the active coordinator."""
+        return self.observer.active
+
+    @property
+    def number(self) -> HeartbeatNumber:
+        """The number of our latest heartbeat."""
+        return HeartbeatNumber(self.context.incarnation, self.heartbeat_count)
+
+    @property
+    def is_strict(self) -> bool:
+        """The contract rotates at every range boundary."""
+        return self.context.contract.rotation is Rotation.STRICT
+
+    @property
+    def has_flush_points(self) -> bool:
+        """Something of ours is past the point of no return and has no outcome."""
+        return bool(self.rounds.flush_points())
+
+    def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
+        """By §2, at the later of the two nodes' ranges unless a range is given."""
+        return self.observer.outranks(node, self.context.node, block_range)
+
+    def rejection_of(self, event: TransactionsDelegated, block_range: int) -> Rejection | None:
+        """Why a delegation is not acceptable, or nothing when it is (protocol §5)."""
+        contract = self.context.contract
+        if contract.mode is Mode.RING and contract.range_at(event.height) != block_range:
+            return Rejection.MISMATCHED_BLOCK_HEIGHT
+        tried = {entry.node for entry in event.command.tried}
+        for node in ranking(contract, block_range, event.peer):
+            if node == self.context.node:
+                return None
+            if node not in tried and not self.observer.is_silent(node):
+                break
+        return Rejection.NOT_PREFERRED_COORDINATOR
+
+    # What the transactions and rounds tell.
+
+    def something_changed(self) -> None:
+        """Look once, when the present event is dealt with, at what is possible now."""
+        if not self.change_posted:
+            self.change_posted = True
+            self.context.post(self, TransactionStateTransition())
+
+    def transaction_changed(self, transaction: CoordinatorTransaction, previous: TransactionState) -> None:
+        """Keep the queues true to the states, and tell who waits for this one."""
+        if previous is TransactionState.ASSEMBLING:
+            self.rounds.leave_slot(transaction)
+        awaits = transaction.state in (
+            TransactionState.POOLED,
+            TransactionState.PREASSEMBLY_BLOCKED,
+            TransactionState.ASSEMBLING,
+        )
+        if awaits and not transaction.awaits_assembly:
+            self.rounds.await_assembly(transaction, transaction.order)
+        if transaction.awaits_assembly and not awaits:
+            self.rounds.stop_awaiting_assembly(transaction, transaction.order)
+        transaction.awaits_assembly = awaits
+        if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
+            self.wait(transaction)
+        if transaction.state is TransactionState.CONFIRMING_DISPATCH:
+            self.rounds.await_permission(transaction)
+        if transaction.state is TransactionState.READY_FOR_DISPATCH:
+            self.context.post(self, TransactionDispatchConfirmed())
+            for placed in self.graph.dependents_last_first(transaction.leaf):
+                self.context.post(self.transactions[placed.intent], DependencyReady())
+        self.something_changed()
+
+    def unassembled_before(self, transaction: CoordinatorTransaction) -> tuple[IntentId, ...]:
+        """The latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
+        for _, intent in reversed(self.rounds.awaiting.get(transaction.sender, ())):
+            if not self.transactions[intent].was_assembled:
+                return (intent,)
+        return ()
+
+    def wait(self, transaction: CoordinatorTransaction) -> None:
+        """Tell the transaction when what it waits for is assembled or gone."""
+        for awaited in transaction.waits_for:
+            self.waiters.setdefault(awaited, {})[transaction.intent.id] = None
+
+    def release_waiters(self, transaction: CoordinatorTransaction, event: Event) -> None:
+        """It is assembled, or gone: who waited for it may go."""
+        for waiter in self.waiters.pop(transaction.intent.id, {}):
+            waiting = self.transactions.get(waiter)
+            if waiting is not None:
+                waiting.handle(event)
+
+    def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
+        """Reset all that stands on a leaf, last to first; they come back when it does (protocol §4.2)."""
+        users = self.graph.dependents_last_first(leaf)
+        back = coming_back | {placed.intent for placed in users}
+        for placed in users:
+            user = self.transactions.get(placed.intent)
+            if user is not None:
+                user.handle(DependencyReverted(placed.intent, back))
+
+    def forget(self, transaction: CoordinatorTransaction) -> None:
+        """Final: out of memory."""
+        self.context.timers.cancel_all(transaction)
+        del self.transactions[transaction.intent.id]
+        self.senders[transaction.sender] -= 1
+        if not self.senders[transaction.sender]:
+            del self.senders[transaction.sender]
+        self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
+        self.something_changed()
+
+    def endorser_follows(self, accepted: NodeName | None) -> None:
+        """An endorser did not accept us."""
+        if accepted is not None and accepted != self.context.node:
+            self.context.post(self, EndorserFollowsAnother(accepted))
+
+    # What the ledger tells.
+
+    def take_outcome(self, outcome: LedgerOutcome) -> None:
+        """An outcome on our own index, of whoever's dispatch."""
+        self.outcomes.note(outcome)
+        self._settle_foreign(outcome)
+        transaction = self.transactions.get(outcome.intent)
+        if transaction is not None:
+            transaction.handle(Confirmed(outcome))
+        settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
+        for point in settled:
+            del self.awaited[point]
+            self.awaited_changed_ms = self.context.now_ms
+        self.context.post(self, TransactionConfirmed())
+
+    def undo_outcome(self, outcome: LedgerOutcome) -> None:
+        """A reorganisation took an outcome back: what was assembled on its states is reset."""
+        self.outcomes.undo(outcome)
+        transaction = self.transactions.get(outcome.intent)
+        if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
+            transaction.handle(ConfirmationUndone(outcome.leaf))
+        self.reset_users_of(outcome.leaf, frozenset())
+
+    def _settle_foreign(self, outcome: LedgerOutcome) -> None:
+        """A hand-over's flush point, or a dispatch of before our restart, has its outcome."""
+        is_committed = outcome.status is LedgerStatus.COMMITTED
+        for leaf in [leaf for leaf, handed in self.restored.items() if handed.point.intent == outcome.intent]:
+            if is_committed or leaf == outcome.leaf:
+                del self.restored[leaf]
+        for placed in self.graph.foreign():
+            if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
+                continue
+            if not (is_committed and placed.leaf == outcome.leaf):
+                self.rounds.refuse_states_of(placed.leaf)
+                self.reset_users_of(placed.leaf, frozenset())
+            self.graph.remove(placed.leaf)
+
+    # Heartbeats.
+
+    def send_heartbeats(self, state: State | None = None) -> None:
+        """To every member, every node with an intent here, and our own sender and observer."""
+        self.heartbeat_count += 1
+        for node in self._listeners():
+            self._send_heartbeat(node, state or State(self.state.value))
+
+    def refuse(self, node: NodeName) -> None:
+        """Answer a hand-over request with a heartbeat that says no."""
+        self.heartbeat_count += 1
+        self._send_heartbeat(node, State(self.state.value), refused=node)
+
+    def _send_heartbeat(self, node: NodeName, state: State, refused: NodeName | None = None) -> None:
+        listed = tuple(
+            ListedIntent(transaction.intent.id, transaction.state.value)
+            for transaction in self.transactions.values()
+            if transaction.sender == node and self._may_list(transaction)
+        )
+        successor = self.successor if state in LEAVING else None
+        self.context.send(node, CoordinatorHeartbeat(self.number, state, listed, successor, refused))
+
+    def _may_list(self, transaction: CoordinatorTransaction) -> bool:
+        """Without a ledger nothing is listed as dispatched: the senders must go elsewhere (protocol §4.1)."""
+        if transaction.is_gone:
+            return transaction.state is TransactionState.CONFIRMED
+        return self.context.has_ledger or transaction.state not in ON_THE_WAY
+
+    def _listeners(self) -> tuple[NodeName, ...]:
+        members = self.context.contract.committee if self.observer.has_observation else ()
+        return tuple(dict.fromkeys((*members, *self.senders, self.context.node)))
+
+    def changed(self, previous: Enum) -> None:
+        """One heartbeat at once on every change of state; none while nothing is to be said."""
+        timers = self.context.timers
+        if self.state is State.IDLE:
+            timers.cancel(self, "heartbeat")
+        elif not timers.is_set(self, "heartbeat"):
+            timers.set(self, "heartbeat", self.context.after(self.context.config.heartbeat_ms), HeartbeatInterval())
+        if self.state is not State.ELECT:
+            timers.cancel(self, "request")
+            timers.cancel(self, "handover")
+        if self.state is not State.PREPARED:
+            timers.cancel(self, "flush")
+        if self.state in HEARTBEATING:
+            self.send_heartbeats()
+
+
+# Guards, in the table's order.
+
+
+def has_no_ledger(coordinator: Coordinator, event: Event) -> bool:
+    """our index has not reached the ledger for `ledger_grace`, or we are stopping"""
+    return not coordinator.context.has_ledger or coordinator.is_stopping
+
+
+def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """the peer is no member, or delegates an intent of another node's party (§5.3)"""
+    contract = coordinator.context.contract
+    if contract.mode is Mode.RING and event.peer not in contract.committee:
+        return True
+    return any(node_of(delegation.intent.sender) != event.peer for delegation in event.command.delegations)
+
+
+def is_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """acceptable (§5)"""
+    return coordinator.rejection_of(event, coordinator.context.block_range) is None
+
+
+def is_live_or_flushing(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live, or Flush"""
+    return event.heartbeat.state in LIVE or event.heartbeat.state is State.FLUSH
+
+
+def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """active one is live and outranks us, or we yielded to it; and the sender has not tried it since our redirect"""
+    active = coordinator.active
+    if active is None or not coordinator.observer.is_live(active) or coordinator.observer.is_silent(active):
+        return False
+    sender_range = coordinator.context.contract.range_at(event.height)
+    latest = max(coordinator.observer.later_range(active, coordinator.context.node), sender_range)
+    yielded = coordinator.yielded_to == active and coordinator.yielded_range == coordinator.context.block_range
+    redirected = coordinator.redirects.get(event.peer)
+    tried = _tried_number(event, active)
+    was_tried_again = redirected is not None and tried is not None and tried >= redirected
+    return (yielded or coordinator.is_outranked_by(active, latest)) and not was_tried_again
+
+
+def we_lead_in_a_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """the sender's range is ahead of ours, and we outrank there"""
+    contract = coordinator.context.contract
+    sender_range = contract.range_at(event.height)
+    is_ahead = contract.mode is Mode.RING and sender_range > coordinator.context.block_range
+    return is_ahead and coordinator.rejection_of(event, sender_range) is None
+
+
+def ranges_differ(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """ranges differ"""
+    contract = coordinator.context.contract
+    return contract.mode is Mode.RING and contract.range_at(event.height) != coordinator.context.block_range
+
+
+def is_strict_and_not_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """strict, and not acceptable (§5)"""
+    return coordinator.is_strict and not is_acceptable(coordinator, event)
+
+
+def nobody_to_ask(coordinator: Coordinator, event: Event) -> bool:
+    """the active one is silent here too, or there is none"""
+    return coordinator.active is None or coordinator.observer.is_silent(coordinator.active)
+
+
+def may_be_elect(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """we outrank; or the sender tried the active one; or it is in Flush or Closing"""
+    active = coordinator.active
+    assert active is not None, "the row before takes the case of none"
+    if _tried_number(event, active) is not None or coordinator.observer.state_of(active) in LEAVING:
+        return True
+    return coordinator.observer.outranks(coordinator.context.node, active)
+
+
+def active_one_is_quiet(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """active one silent, or no heartbeat from it for more than heartbeat_grace"""
+    active = coordinator.active
+    if active is None or coordinator.observer.is_silent(active):
+        return True
+    return coordinator.observer.heartbeat_age_ms(active) >= coordinator.context.config.silence_ms
+
+
+def range_is_reached_alone(coordinator: Coordinator, event: NewBlock) -> bool:
+    """our range reached the delegation's, and nobody is to be asked"""
+    return range_is_reached(coordinator, event) and nobody_to_ask(coordinator, event)
+
+
+def range_is_reached(coordinator: Coordinator, event: NewBlock) -> bool:
+    """our range reached the delegation's"""
+    return coordinator.context.block_range >= coordinator.standby_range
+
+
+def active_one_is_silent_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """active one silent for handover_timeout"""
+    active = coordinator.active
+    silent_ms = coordinator.observer.silent_for_ms(active) if active is not None else 0
+    return active is None or silent_ms >= coordinator.context.config.handover_timeout_ms
+
+
+def may_hold(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """as Active; in Standby at the range that it waits for"""
+    in_standby = coordinator.state is State.STANDBY
+    block_range = coordinator.standby_range if in_standby else coordinator.context.block_range
+    return not coordinator.is_strict or coordinator.rejection_of(event, block_range) is None
+
+
+def a_better_one_is_live(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    return event.heartbeat.state in LIVE and _is_better(coordinator, event.peer)
+
+
+def requester_is_better(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    """requester outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    return _is_better(coordinator, event.peer)
+
+
+def is_answer_with_flush_points(coordinator: Coordinator, event: HandoverReceived) -> bool:
+    """has flush points that have no outcome on our own index"""
+    points = (handed.point for handed in event.handover.points)
+    return is_answer(coordinator, event) and not all(coordinator.outcomes.is_settled(point) for point in points)
+
+
+def is_answer(coordinator: Coordinator, event: HandoverReceived) -> bool:
+    """from the one that we asked"""
+    return event.peer == coordinator.asked and event.handover.request_id == coordinator.asked_id
+
+
+def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
+    """the old one's connection is down or its heartbeats are missing"""
+    return coordinator.asked is None or coordinator.observer.is_gone(coordinator.asked)
+
+
+def it_refused_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live, from the one that we asked, and it says that it refused"""
+    refused = event.heartbeat.refused == coordinator.context.node
+    return refused and event.peer == coordinator.asked and event.heartbeat.state in LIVE
+
+
+def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
+    """every flush point has an outcome on our own chain index, skipped included"""
+    return not coordinator.awaited
+
+
+def flush_has_stalled(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """the old one silent and no flush point of it indexed for request_timeout"""
+    quiet_ms = coordinator.context.now_ms - coordinator.awaited_changed_ms
+    asked = coordinator.asked
+    is_silent = asked is None or coordinator.observer.is_silent(asked)
+    return is_silent and quiet_ms >= coordinator.context.config.request_timeout_ms
+
+
+def is_sticky_or_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """sticky: always; strict: acceptable (§5)"""
+    return not coordinator.is_strict or is_acceptable(coordinator, event)
+
+
+def requester_may_take_over(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    """requester outranks us; or sticky and `reason: tried`"""
+    was_tried = event.request.reason is HandoverReason.TRIED
+    return coordinator.is_outranked_by(event.peer) or (was_tried and not coordinator.is_strict)
+
+
+def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and outranks us, and we are not its `tried` successor"""
+    took_from_it = coordinator.asked == event.peer and coordinator.asked_because is HandoverReason.TRIED
+    return event.heartbeat.state in LIVE and coordinator.is_outranked_by(event.peer) and not took_from_it
+
+
+def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and we outrank it"""
+    return event.heartbeat.state in LIVE and not coordinator.is_outranked_by(event.peer)
+
+
+def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bool:
+    """strict, the range changed, and another member that is not silent leads"""
+    if not (coordinator.is_strict and event.range_changed):
+        return False
+    leader = coordinator.observer.preferred(coordinator.context.block_range)
+    return leader is not None and leader != coordinator.context.node
+
+
+def accepted_one_is_silent_here(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
+    """the one that the endorser accepts is silent here"""
+    return coordinator.observer.is_silent(event.accepted)
+
+
+def idle_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """nothing in memory for idle_grace"""
+    return not coordinator.transactions and coordinator.idle_heartbeats >= coordinator.context.config.idle_grace
+
+
+def no_flush_point_is_open(coordinator: Coordinator, event: Event) -> bool:
+    """no flush point is open"""
+    return not coordinator.has_flush_points
+
+
+def said_goodbye_to_a_live_one(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """closing_heartbeats sent, and another is live"""
+    active = coordinator.active
+    return coordinator.closing_left == 0 and active is not None and coordinator.observer.is_live(active)
+
+
+def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """closing_heartbeats sent"""
+    return coordinator.closing_left == 0
+
+
+def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:
+    if peer == coordinator.asked and coordinator.asked_because is HandoverReason.TRIED:
+        return False
+    block_range = coordinator.standby_range if coordinator.state is State.STANDBY else None
+    return coordinator.is_outranked_by(peer, block_range)
+
+
+def _tried_number(event: TransactionsDelegated, node: NodeName) -> HeartbeatNumber | None:
+    return next((entry.number for entry in event.command.tried if entry.node == node), None)
+
+
+# Actions, in the table's order.
+
+
+def reject_no_ledger(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """The sender counts us as tried."""
+    _reject(coordinator, event, Rejection.NO_LEDGER)
+
+
+def reject_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """A stranger, or somebody else's intent."""
+    _reject(coordinator, event, Rejection.NOT_ALLOWED)
+
+
+def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Hold the intents, and answer for each of them; believe whom the sender could not reach."""
+    if event.peer != coordinator.context.node:
+        coordinator.paused_until_ms = 0
+    coordinator.observer.believe_tried(event.command.tried)
+    answers = tuple(_answer(coordinator, event, delegation) for delegation in event.command.delegations)
+    accepted = DelegationAccepted(event.command.command_id, answers, coordinator.number)
+    coordinator.context.send(event.peer, accepted, event.message_id)
+
+
+def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Nobody is left to hand over."""
+    coordinator.asked = None
+    accept(coordinator, event)
+
+
+def accept_for_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Hold until our own index is there."""
+    coordinator.standby_range = coordinator.context.contract.range_at(event.height)
+    accept(coordinator, event)
+
+
+def accept_and_ask(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """The one to ask is fixed before the sender's word makes it silent here."""
+    _choose_whom_to_ask(coordinator)
+    accept(coordinator, event)
+
+
+def reject(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Not acceptable: say why, with both heights, or with whom we prefer."""
+    rejection = coordinator.rejection_of(event, coordinator.context.block_range)
+    _reject(coordinator, event, rejection or Rejection.NOT_PREFERRED_COORDINATOR)
+
+
+def redirect(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Name the active one, and remember what we told this sender of it."""
+    _reject(coordinator, event, Rejection.NOT_PREFERRED_COORDINATOR)
+
+
+def reject_height(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Somebody's index is behind."""
+    _reject(coordinator, event, Rejection.MISMATCHED_BLOCK_HEIGHT)
+
+
+def observe(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """The observer has taken note of it; one in Flush is followed until a live one comes."""
+    if coordinator.observer.accepted is None:
+        coordinator.observer.accept(event.peer)
+
+
+def stop_observing(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """Nobody is active as far as we know."""
+    if coordinator.active is not None:
+        coordinator.observer.accepted = None
+
+
+def ask_for_handover(coordinator: Coordinator, event: Event) -> None:
+    """The range has come: ask the active one."""
+    _choose_whom_to_ask(coordinator)
+
+
+def abandon(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """Somebody better is there: drop what we hold, and name it."""
+    _step_aside(coordinator, event.peer)
+
+
+def abandon_and_answer(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Yield before we began."""
+    _step_aside(coordinator, event.peer)
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def repeat_request(coordinator: Coordinator, event: RequestTimeoutInterval) -> None:
+    """A hand-over request is repeated until it is answered."""
+    _request_handover(coordinator)
+
+
+def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
+    """Its locks and states are ours to respect; what of ours conflicts and is undispatched is reset."""
+    for handed in event.handover.points:
+        if coordinator.outcomes.is_settled(handed.point):
+            continue
+        coordinator.awaited[handed.point] = None
+        for leaf in coordinator.graph.spenders_among(handed.locks, but=handed.leaf):
+            transaction = coordinator.transactions.get(coordinator.graph.placed[leaf].intent)
+            if transaction is not None and transaction.state in UNDISPATCHED:
+                coordinator.reset_users_of(leaf, frozenset())
+                transaction.handle(DependencyReverted(transaction.intent.id))
+        coordinator.graph.place_foreign(handed)
+    coordinator.awaited_changed_ms = coordinator.context.now_ms
+
+
+def stop_waiting(coordinator: Coordinator, event: Event) -> None:
+    """What the old one has not flushed by now is left to the ledger."""
+    coordinator.awaited.clear()
+
+
+def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Abandon what is before Ready_For_Dispatch, dispatch what is there, then answer."""
+    if event.request.reason is HandoverReason.TRIED:
+        coordinator.yielded_to = event.peer
+        coordinator.yielded_range = coordinator.context.block_range
+    _step_aside(coordinator, event.peer)
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def refuse_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Say no at once; the requester closes."""
+    coordinator.refuse(event.peer)
+
+
+def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """A partition has healed, and the other one is preferred."""
+    _step_aside(coordinator, event.peer)
+
+
+def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """A partition has healed, and we are preferred."""
+    coordinator.asked, coordinator.asked_because = event.peer, HandoverReason.OUTRANKS
+    _request_handover(coordinator)
+
+
+def yield_to_leader(coordinator: Coordinator, event: Event) -> None:
+    """Another member is to take over: the first of the ranking that is not silent."""
+    ourselves = frozenset({coordinator.context.node})
+    _step_aside(coordinator, coordinator.observer.preferred(coordinator.context.block_range, ourselves))
+
+
+def stop_and_yield(coordinator: Coordinator, event: StopRequested) -> None:
+    """The node is to stop: hand over before it leaves."""
+    coordinator.is_stopping = True
+    yield_to_leader(coordinator, event)
+
+
+def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
+    """The endorsers follow one that we cannot hear: let somebody else try, and do not choose ourselves."""
+    coordinator.paused_until_ms = coordinator.context.after(coordinator.context.config.step_down_pause_ms)
+    yield_to_leader(coordinator, event)
+
+
+def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
+    """No delegation is accepted any more."""
+    coordinator.is_stopping = True
+
+
+def advance(coordinator: Coordinator, event: Event) -> None:
+    """Select, open rounds, ask for permissions, dispatch: whatever is possible now."""
+    coordinator.change_posted = False
+    coordinator.rounds.advance()
+
+
+def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
+    """A permission has come: its round may be complete."""
+    coordinator.rounds.confirm_and_dispatch()
+
+
+def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
+    """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
+    coordinator.change_posted = False
+    coordinator.rounds.confirm_and_dispatch()
+    if not coordinator.rounds.has_unwritten_dispatch():
+        waiting, coordinator.unanswered = coordinator.unanswered, {}
+        for peer, request_id in waiting.items():
+            _answer_handover(coordinator, peer, request_id)
+
+
+def note_change(coordinator: Coordinator, event: Event) -> None:
+    """Held until we are Active."""
+    coordinator.change_posted = False
+
+
+def answer_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Tell what is still open here, from memory or from the store."""
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def say_goodbye_and_rest(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """The last heartbeat says Closing."""
+    coordinator.successor = None
+    coordinator.send_heartbeats(State.CLOSING)
+    if coordinator.observer.accepted == coordinator.context.node:
+        coordinator.observer.accepted = None
+
+
+def beat(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """A heartbeat; what ended has now been told; whose sender is gone for good is dropped."""
+    _restart_heartbeat_timer(coordinator)
+    coordinator.idle_heartbeats = 0 if coordinator.transactions else coordinator.idle_heartbeats + 1
+    coordinator.closing_left = max(0, coordinator.closing_left - 1)
+    _drop_intents_of_the_lost(coordinator)
+    coordinator.send_heartbeats()
+    for transaction in tuple(coordinator.transactions.values()):
+        if transaction.is_gone:
+            transaction.handle(TransactionHeartbeatInterval())
+
+
+def watch(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """Look again next time."""
+    _restart_heartbeat_timer(coordinator)
+
+
+# Entry actions.
+
+
+def enter_elect(coordinator: Coordinator) -> None:
+    """Ask the active one to yield."""
+    _request_handover(coordinator)
+    due_ms = coordinator.context.after(coordinator.context.config.handover_timeout_ms)
+    coordinator.context.timers.set(coordinator, "handover", due_ms, HandoverTimeout())
+
+
+def enter_prepared(coordinator: Coordinator) -> None:
+    """Wait for the flush points, but not for ever."""
+    due_ms = coordinator.context.after(coordinator.context.config.flush_timeout_ms)
+    coordinator.context.timers.set(coordinator, "flush", due_ms, FlushTimeout())
+
+
+def enter_active(coordinator: Coordinator) -> None:
+    """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
+    coordinator.awaited.clear()
+    coordinator.successor = coordinator.yielded_to = None
+    coordinator.idle_heartbeats = 0
+    coordinator.active_since_ms = coordinator.context.now_ms
+    for handed in coordinator.restored.values():
+        coordinator.graph.place_foreign(handed)
+    coordinator.something_changed()
+
+
+def enter_closing(coordinator: Coordinator) -> None:
+    """Say goodbye for a few heartbeats, so that everybody hears who comes next."""
+    coordinator.closing_left = coordinator.context.config.closing_heartbeats
+
+
+def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: Delegation) -> IntentAnswer:
+    """One intent of an accepted command (protocol §4.2)."""
+    intent = delegation.intent
+    held = coordinator.transactions.get(intent.id)
+    if coordinator.outcomes.is_committed(intent.id):
+        return IntentAnswer(intent.id, Answer.CONFIRMED)
+    if held is not None and not held.is_gone:
+        held.handle(Received(delegation))
+        is_dispatched = held.state in ON_THE_WAY
+        return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
+    if held is not None:
+        return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
+    if any(handed.point.intent == intent.id for handed in coordinator.restored.values()):
+        return IntentAnswer(intent.id, Answer.DISPATCHED)
+    if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:
+        return IntentAnswer(intent.id, Answer.FULL)
+    coordinator.received_count += 1
+    transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
+    coordinator.transactions[intent.id] = transaction
+    coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
+    transaction.handle(Received(delegation))
+    return IntentAnswer(intent.id, Answer.ACCEPTED)
+
+
+def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: Rejection) -> None:
+    active = coordinator.active
+    if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is None:
+        tried = frozenset({entry.node for entry in event.command.tried} | {coordinator.context.node})
+        active = coordinator.observer.preferred(coordinator.context.block_range, tried)
+    known = coordinator.observer.peer(active) if active is not None else None
+    number = known.number if known is not None else HeartbeatNumber(0, 0)
+    if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
+        coordinator.redirects[event.peer] = number
+    rejected = DelegationRejected(
+        event.command.command_id,
+        rejection,
+        event.height,
+        coordinator.context.height,
+        active if rejection is Rejection.NOT_PREFERRED_COORDINATOR else None,
+        coordinator.observer.heartbeat_age_ms(active) if active is not None else 0,
+        number,
+    )
+    coordinator.context.send(event.peer, rejected, event.message_id)
+
+
+def _choose_whom_to_ask(coordinator: Coordinator) -> None:
+    active = coordinator.active
+    assert active is not None, "there is somebody to ask"
+    coordinator.asked = active
+    outranked = coordinator.is_outranked_by(active)
+    coordinator.asked_because = HandoverReason.TRIED if outranked else HandoverReason.OUTRANKS
+
+
+def _request_handover(coordinator: Coordinator) -> None:
+    assert coordinator.asked is not None, "there is somebody to ask"
+    coordinator.asked_id = coordinator.context.next_id()
+    request = HandoverRequest(coordinator.asked_id, coordinator.asked_because)
+    coordinator.context.send(coordinator.asked, request)
+    due_ms = coordinator.context.after(coordinator.context.config.request_timeout_ms)
+    coordinator.context.timers.set(coordinator, "request", due_ms, RequestTimeoutInterval())
+
+
+def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
+    """Drop what is not past the point of no return, and follow the successor."""
+    coordinator.successor = successor
+    coordinator.observer.accepted = successor
+    coordinator.rounds.close_slot()
+    for transaction in tuple(coordinator.transactions.values()):
+        if transaction.state in UNDISPATCHED:
+            transaction.handle(Abandoned())
+
+
+def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
+    """At once, unless a dispatch is being written: then the answer follows the write."""
+    if coordinator.rounds.has_unwritten_dispatch():
+        coordinator.unanswered[peer] = request_id
+        return
+    points = [
+        HandedOver(
+            flush_point_of(transaction),
+            transaction.leaf,
+            transaction.transition.inputs,
+            tuple(state.as_seen_by(peer) for state in transaction.transition.outputs),
+        )
+        for transaction in coordinator.rounds.flush_points()
+        if transaction.transition is not None
+    ]
+    for handed in coordinator.restored.values():
+        states = tuple(state.as_seen_by(peer) for state in handed.states)
+        points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
+    coordinator.context.send(peer, Handover(request_id, tuple(points)))
+
+
+def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
+    due_ms = coordinator.context.after(coordinator.context.config.heartbeat_ms)
+    coordinator.context.timers.set(coordinator, "heartbeat", due_ms, HeartbeatInterval())
+
+
+def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
+    """Undispatched intents of a sender that is silent for `unavailable_ttl` are dropped (protocol §4.1)."""
+    for sender in tuple(coordinator.senders):
+        if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
+            continue
+        for transaction in tuple(coordinator.transactions.values()):
+            if transaction.sender == sender and transaction.state in UNDISPATCHED:
+                transaction.handle(Abandoned())
+
+
+def _with_flush_points(guard: Guard | None) -> Guard:
+    """The same guard, and a flush point is open: such a row ends in Flush."""
+
+    def guarded(coordinator: Coordinator, event: Event) -> bool:
+        return coordinator.has_flush_points and (guard is None or guard(coordinator, event))
+
+    condition = (guard.__doc__ or "") if guard is not None else ""
+    guarded.__doc__ = "; ".join(filter(None, (condition, "a flush point is open")))
+    guarded.__name__ = f"{guard.__name__}_with_flush_points" if guard is not None else "has_flush_points"
+    return guarded
+
+
+def _as_for_a_request(states: Iterable[State], event: type[Event], when: Guard | None, do: Action) -> tuple[Row, ...]:
+    """Flush when a flush point is open, else Closing."""
+    return (
+        *in_states(states, event, _with_flush_points(when), State.FLUSH, do),
+        *in_states(states, event, when, State.CLOSING, do),
+    )
+
+
+_DELEGATED_TO_FOLLOWER = tuple(
+    row
+    for state in (State.OBSERVING, *LEAVING)
+    for row in (
+        Row(state, TransactionsDelegated, when=active_one_is_preferred, do=redirect),
+        Row(state, TransactionsDelegated, when=we_lead_in_a_later_range, then=State.STANDBY, do=accept_for_later_range),
+        Row(state, TransactionsDelegated, when=ranges_differ, do=reject_height),
+        Row(state, TransactionsDelegated, when=is_strict_and_not_acceptable, do=reject),
+        Row(state, TransactionsDelegated, when=nobody_to_ask, then=State.ACTIVE, do=accept_alone),
+        Row(state, TransactionsDelegated, when=may_be_elect, then=State.ELECT, do=accept_and_ask),
+        Row(state, TransactionsDelegated, do=redirect),
+    )
+)
+
+Coordinator.table = Table(
+    name="Coordinator",
+    initial=State.IDLE,
+    events=(
+        TransactionsDelegated,
+        TransactionConfirmed,
+        TransactionDispatchConfirmed,
+        TransactionStateTransition,
+        HeartbeatReceived,
+        NewBlock,
+        HandoverRequestReceived,
+        HandoverReceived,
+        HeartbeatInterval,
+        RequestTimeoutInterval,
+        HandoverTimeout,
+        FlushTimeout,
+        PeerLost,
+        EndorserFollowsAnother,
+        LedgerLost,
+        StopRequested,
+    ),
+    rows=(
+        *in_states(EVERY, TransactionsDelegated, when=has_no_ledger, do=reject_no_ledger),
+        *in_states(EVERY, TransactionsDelegated, when=is_not_allowed, do=reject_not_allowed),
+        Row(State.IDLE, TransactionsDelegated, when=is_acceptable, then=State.ACTIVE, do=accept_alone),
+        Row(State.IDLE, TransactionsDelegated, do=reject),
+        Row(State.IDLE, HeartbeatReceived, when=is_live_or_flushing, then=State.OBSERVING, do=observe),
+        *_DELEGATED_TO_FOLLOWER,
+        Row(State.OBSERVING, HeartbeatInterval, when=active_one_is_quiet, then=State.IDLE, do=stop_observing),
+        Row(State.OBSERVING, HeartbeatInterval, do=watch),
+        Row(State.STANDBY, NewBlock, when=range_is_reached_alone, then=State.ACTIVE),
+        Row(State.STANDBY, NewBlock, when=range_is_reached, then=State.ELECT, do=ask_for_handover),
+        Row(State.STANDBY, HeartbeatInterval, when=active_one_is_silent_for_long, then=State.ACTIVE),
+        *in_states(AWAITING_ROLE, TransactionsDelegated, when=may_hold, do=accept),
+        *in_states(AWAITING_ROLE, TransactionsDelegated, do=reject),
+        *in_states(AWAITING_ROLE, HeartbeatReceived, when=a_better_one_is_live, then=State.CLOSING, do=abandon),
+        *in_states(
+            AWAITING_ROLE, HandoverRequestReceived, when=requester_is_better, then=State.CLOSING, do=abandon_and_answer
+        ),
+        *in_states(AWAITING_ROLE, HandoverRequestReceived, do=refuse_handover),
+        Row(State.ELECT, RequestTimeoutInterval, do=repeat_request),
+        Row(State.ELECT, HandoverReceived, when=is_answer_with_flush_points, then=State.PREPARED, do=import_handover),
+        Row(State.ELECT, HandoverReceived, when=is_answer, then=State.ACTIVE, do=import_handover),
+        Row(State.ELECT, HandoverTimeout, then=State.ACTIVE),
+        Row(State.ELECT, HeartbeatInterval, when=old_one_is_gone, then=State.ACTIVE),
+        Row(State.ELECT, PeerLost, when=old_one_is_gone, then=State.ACTIVE),
+        Row(State.ELECT, HeartbeatReceived, when=it_refused_us, then=State.CLOSING, do=abandon),
+        Row(State.PREPARED, TransactionConfirmed, when=nothing_is_awaited, then=State.ACTIVE),
+        Row(State.PREPARED, FlushTimeout, then=State.ACTIVE, do=stop_waiting),
+        Row(State.PREPARED, HeartbeatInterval, when=flush_has_stalled, then=State.ACTIVE, do=stop_waiting),
+        Row(State.ACTIVE, TransactionsDelegated, when=is_sticky_or_acceptable, do=accept),
+        Row(State.ACTIVE, TransactionsDelegated, do=reject),
+        *_as_for_a_request((State.ACTIVE,), HandoverRequestReceived, requester_may_take_over, yield_to_requester),
+        Row(State.ACTIVE, HandoverRequestReceived, do=refuse_handover),
+        Row(State.ACTIVE, HandoverReceived, when=is_answer, do=import_handover),
+        *_as_for_a_request((State.ACTIVE,), HeartbeatReceived, a_live_one_outranks_us, yield_to_better),
+        Row(State.ACTIVE, HeartbeatReceived, when=we_outrank_a_live_one, do=ask_to_yield),
+        *_as_for_a_request((State.ACTIVE,), NewBlock, another_leads_the_new_range, yield_to_leader),
+        *_as_for_a_request((State.ACTIVE,), EndorserFollowsAnother, accepted_one_is_silent_here, step_down),
+        *_as_for_a_request(ACTING, LedgerLost, None, yield_to_leader),
+        *_as_for_a_request(ACTING, StopRequested, None, stop_and_yield),
+        *in_states((*FOLLOWING, *LEAVING), StopRequested, do=note_stopping),
+        Row(State.ACTIVE, TransactionStateTransition, do=advance),
+        *in_states((State.ACTIVE, State.FLUSH), TransactionDispatchConfirmed, do=dispatch_ready),
+        *in_states(LEAVING, TransactionStateTransition, do=finish_dispatching),
+        *in_states((*FOLLOWING, *AWAITING_ROLE), TransactionStateTransition, do=note_change),
+        Row(State.ACTIVE, HeartbeatInterval, when=idle_for_long, then=State.IDLE, do=say_goodbye_and_rest),
+        *in_states((*LEAVING, *FOLLOWING), HandoverRequestReceived, do=answer_handover),
+        Row(State.FLUSH, TransactionConfirmed, when=no_flush_point_is_open, then=State.CLOSING),
+        Row(State.CLOSING, HeartbeatInterval, when=said_goodbye_to_a_live_one, then=State.OBSERVING),
+        Row(State.CLOSING, HeartbeatInterval, when=said_goodbye, then=State.IDLE),
+        *in_states(HEARTBEATING, HeartbeatInterval, do=beat),
+    ),
+    ignored=(
+        Ignored(
+            TransactionConfirmed,
+            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, State.CLOSING),
+            "the transactions themselves have heard it",
+        ),
+        Ignored(
+            TransactionDispatchConfirmed,
+            (*FOLLOWING, *AWAITING_ROLE, State.CLOSING),
+            "nobody asks for permission there",
+        ),
+        Ignored(HeartbeatReceived, (State.OBSERVING, *LEAVING), "the observer has taken note of it"),
+        Ignored(
+            NewBlock, (*FOLLOWING, State.ELECT, State.PREPARED, *LEAVING), "who is asked, or has left, waits for others"
+        ),
+        Ignored(
+            HandoverReceived,
+            (*FOLLOWING, State.STANDBY, State.PREPARED, *LEAVING),
+            "nothing is asked, or it has been answered",
+        ),
+        Ignored(HeartbeatInterval, (State.IDLE,), "the timer stops when nothing is to be said"),
+        Ignored(
+            RequestTimeoutInterval,
+            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
+            "only Elect repeats; Active asks at every heartbeat of the other",
+        ),
+        Ignored(
+            HandoverTimeout,
+            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
+            "only Elect waits for an answer",
+        ),
+        Ignored(
+            FlushTimeout,
+            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, *LEAVING),
+            "only Prepared waits for flush points",
+        ),
+        Ignored(
+            PeerLost,
+            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
+            "the next heartbeat interval looks at who is silent",
+        ),
+        Ignored(EndorserFollowsAnother, (*FOLLOWING, *AWAITING_ROLE, *LEAVING), "only an Active gathers endorsements"),
+        Ignored(LedgerLost, (*FOLLOWING, *LEAVING), "there is no role to hand over"),
+    ),
+    entry={
+        State.ELECT: enter_elect,
+        State.PREPARED: enter_prepared,
+        State.ACTIVE: enter_active,
+        State.CLOSING: enter_closing,
+    },
+)

@@ -1,0 +1,160 @@
+"""Check, sign, remember: one node's endorser for one contract.
+
+Theory of operation. An endorser signs for one coordinator at a time, the one that this node accepts
+(protocol §5); a request of another is answered with whom it accepts and its own height, which is no
+refusal. It recomputes every leaf from the full transition and never signs a digest with a leaf that it
+has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. Nothing
+is kept across restarts.
+"""
+
+from __future__ import annotations
+
+from rota.core.context import Context
+from rota.core.effects import CheckRound
+from rota.core.events import RoundChecked
+from rota.core.observer import Observer
+from rota.core.selection import ranking
+from rota.digests import core_of, leaf_of, round_digest, state_commitment
+from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
+from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
+
+ANSWERS_KEPT_MAX = 256
+VALIDITY_MARGIN_S = 60
+
+
+class Endorser:
+    """Answers endorsement requests; not a table, because it has no states of its own."""
+
+    def __init__(self, context: Context, observer: Observer) -> None:
+        self.context = context
+        self.observer = observer
+        self.checking: dict[tuple[NodeName, RequestId], EndorsementRequest] = {}
+        self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
+
+    def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
+        """Answer every copy; check each request once."""
+        rejection = self.rejection_of(peer, height, request)
+        if rejection is not None:
+            accepted = self.observer.accepted
+            number = self.observer.peer(accepted).number if accepted is not None else NEVER_HEARD
+            error = EndorsementError(request.request_id, rejection, accepted, number)
+            self.context.send(peer, error)
+            return
+        self.observer.accept(peer)
+        self.observer.believe_tried(request.tried)
+        key = (peer, request.request_id)
+        if key in self.answers:
+            self.context.send(peer, self.answers[key])
+        elif key not in self.checking:
+            self._check(peer, request)
+
+    def take_checked(self, event: RoundChecked) -> None:
+        """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
+        request = self.checking.pop((event.peer, event.request_id), None)
+        if request is None or self.observer.accepted != event.peer:
+            return
+        self._answer(event.peer, request, event.signature, event.refusals)
+
+    def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
+        """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
+        contract = self.context.contract
+        if not self.context.has_ledger:
+            return Rejection.NO_LEDGER
+        if not self._may_coordinate(peer, request):
+            return Rejection.NOT_ALLOWED
+        if contract.mode is not Mode.RING:
+            return None
+        is_strict = contract.rotation is Rotation.STRICT
+        is_followed = self.observer.accepted == peer
+        if (is_strict or not is_followed) and contract.range_at(height) != self.context.block_range:
+            return Rejection.MISMATCHED_BLOCK_HEIGHT
+        accepts = self._leads(peer, request) if is_strict else is_followed or self._may_replace(peer, request)
+        return None if accepts else Rejection.NOT_PREFERRED_COORDINATOR
+
+    def _may_coordinate(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        contract = self.context.contract
+        if contract.mode is Mode.SENDER:
+            return all(node_of(sender) == peer for sender in request.senders)
+        return peer in contract.committee
+
+    def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Strict: every member that outranks it is silent here or listed as tried."""
+        tried = {entry.node for entry in request.tried}
+        for node in ranking(self.context.contract, self.context.block_range, self.context.node):
+            if node == peer:
+                return True
+            if node not in tried and not self.observer.is_silent(node):
+                break
+        return False
+
+    def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Sticky: the one that we accept is no obstacle, or the requester outranks it."""
+        accepted = self.observer.accepted
+        if accepted is None or self.observer.is_silent(accepted) or not self.observer.is_live(accepted):
+            return True
+        known = self.observer.peer(accepted).number
+        was_tried = any(entry.node == accepted and entry.number >= known for entry in request.tried)
+        return was_tried or self.observer.outranks(peer, accepted)
+
+    def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
+        """What can be judged without the domain is judged here: leaves, digest, validity."""
+        leaves = tuple(transition.leaf for transition in request.transitions)
+        is_signed_over = bool(leaves) and request.digest == round_digest(
+            self.context.separator, leaves, request.valid_until_s
+        )
+        refusals = tuple(
+            Refusal(transition.intent, reason)
+            for transition in request.transitions
+            if (reason := self._flaw_of(transition, request, is_signed_over))
+        )
+        if refusals or not leaves:
+            self._answer(peer, request, b"", refusals)
+            return
+        self.checking[(peer, request.request_id)] = request
+        self.context.effects.append(
+            CheckRound(
+                self.context.contract.address,
+                peer,
+                request.request_id,
+                request.digest,
+                request.transitions,
+                request.senders,
+                request.valid_until_s,
+            )
+        )
+
+    def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
+        """Why this transition cannot be signed, or nothing."""
+        latest_s = self.context.chain_time_s + self.context.config.validity_s + VALIDITY_MARGIN_S
+        if not is_signed_over:
+            return "the digest is not that of the round's leaves"
+        if transition.leaf != self._leaf_of(transition):
+            return "the leaf is not that of the transition"
+        if not transition.signature:
+            return "the sender's signature is missing"
+        if request.valid_until_s > min(transition.valid_until_s, latest_s):
+            return "the round is valid longer than its leaves allow"
+        if any(s.content is not None and state_commitment(s.content) != s.commitment for s in transition.outputs):
+            return "a state's content is not what its commitment says"
+        return ""
+
+    def _leaf_of(self, transition: Transition) -> bytes:
+        return leaf_of(
+            core_of(
+                self.context.separator,
+                transition.intent,
+                reads=transition.reads,
+                inputs=transition.inputs,
+                outputs=tuple(state.commitment for state in transition.outputs),
+                info=transition.info,
+            )
+        )
+
+    def _answer(
+        self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]
+    ) -> None:
+        response = EndorsementResponse(request.request_id, request.digest, signature, refusals)
+        self.answers[(peer, request.request_id)] = response
+        if len(self.answers) > ANSWERS_KEPT_MAX:
+            del self.answers[next(iter(self.answers))]
+        self.context.send(peer, response)

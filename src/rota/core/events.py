@@ -1,0 +1,280 @@
+"""All that a step may be told from outside. The machines' own events stand in their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from rota.core.machine import Event
+from rota.messages import AssemblyOutcome, Envelope, Refusal
+from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Party, RequestId, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """Time has passed; the next deadline may have come."""
+
+
+# From the network.
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived(Event):
+    """A message of the authenticated node at the other end of a connection."""
+
+    peer: NodeName
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost(Event):
+    """The connection no longer carries both ways (protocol §4.1)."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionMade(Event):
+    """The connection carries both ways again."""
+
+    peer: NodeName
+
+
+# From the node's chain index.
+
+
+class LedgerStatus(Enum):
+    """What the ledger made of one transition of a base-ledger transaction."""
+
+    COMMITTED = "committed"
+    SKIPPED = "skipped"
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerOutcome:
+    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2)."""
+
+    intent: IntentId
+    leaf: Leaf
+    digest: Digest
+    status: LedgerStatus
+    reason: str = ""
+    is_contention: bool = False
+    is_retryable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIndexed(Event):
+    """This node's index has reached a height, with these outcomes of this contract."""
+
+    height: int
+    chain_time_s: int
+    outcomes: tuple[LedgerOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksRemoved(Event):
+    """A reorganisation took these outcomes of this contract back; the index stands at `height` again."""
+
+    height: int
+    outcomes: tuple[LedgerOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesFinal(Event):
+    """These outcomes are as deep as `confirmations` asks: receipts may be reported."""
+
+    outcomes: tuple[LedgerOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLost(Event):
+    """This node's index has not reached the ledger for `ledger_grace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBack(Event):
+    """This node's index has reached the ledger again."""
+
+
+# From users and operators.
+
+
+@dataclass(frozen=True, slots=True)
+class IntentSubmitted(Event):
+    """A user asks for a private transaction; the reply goes to `reply_to` once it is persisted.
+
+    The node says which of the intents that it depends on are final already.
+    """
+
+    reply_to: str
+    intent: Intent
+    known_outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequested(Event):
+    """A user resumes a parked intent."""
+
+    reply_to: str
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested(Event):
+    """A user gives an intent up."""
+
+    reply_to: str
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested(Event):
+    """The node is to stop; it hands its role over first."""
+
+
+# Results of effects.
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyFinished(Event):
+    """The domain has assembled one intent of a slot, or says why not."""
+
+    request_id: RequestId
+    intent: IntentId
+    outcome: AssemblyOutcome
+    transition: Transition | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyFailed(Event):
+    """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent."""
+
+    request_id: RequestId
+    intent: IntentId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionSigned(Event):
+    """The `from` party has signed the leaf of a transition that was assembled for this request."""
+
+    request_id: RequestId
+    intent: IntentId
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureVerified(Event):
+    """Whether a leaf that we are asked to permit bears the signature of our own party."""
+
+    request_id: RequestId
+    intent: IntentId
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoundChecked(Event):
+    """The domain has checked a round for this endorser: a signature, or what it refuses."""
+
+    peer: NodeName
+    request_id: RequestId
+    signature: bytes = b""
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierLookedUp(Event):
+    """The key store's answer for a party of this node; empty when there is none."""
+
+    peer: NodeName
+    request_id: RequestId
+    party: Party
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted(Event):
+    """The records of a step are durable."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersistFailed(Event):
+    """The records of a step were not written, and what the step asked for was not done."""
+
+    token: int
+    reason: str
+
+
+# From the submitter.
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDispatched(Event):
+    """The dispatch syncpoint is durable: the round has a signer and a nonce."""
+
+    digest: Digest
+    signer: str
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDispatchFailed(Event):
+    """The dispatch write failed; it is to be tried again."""
+
+    digest: Digest
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSubmitted(Event):
+    """The round's base-ledger transaction was sent to the chain."""
+
+    digest: Digest
+    submission_count: int
+
+
+# To a whole node.
+
+
+@dataclass(frozen=True, slots=True)
+class ForContract(Event):
+    """An event of one contract."""
+
+    contract: ContractAddress
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBlockIndexed(Event):
+    """The node's index has reached a height, with these outcomes of its contracts."""
+
+    height: int
+    chain_time_s: int
+    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBlocksRemoved(Event):
+    """A reorganisation took these outcomes back; the node's index stands at `height` again."""
+
+    height: int
+    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOutcomesFinal(Event):
+    """These outcomes are as deep as `confirmations` asks."""
+
+    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSent(Event):
+    """The chain took a base-ledger transaction of ours into its pool."""
+
+    nonce: int

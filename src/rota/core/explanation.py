@@ -1,0 +1,111 @@
+"""Where an intent is, what it waits for, and who is in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.coordinator_transaction import State as CoordinatorSide
+from rota.core.sender_transaction import SenderTransaction
+from rota.core.sender_transaction import State as SenderSide
+from rota.core.sequencer import Sequencer
+from rota.types import IntentId, NodeName, node_of
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer to "where is my transaction?"."""
+
+    state: str
+    waits_for: str = ""
+    who: tuple[NodeName, ...] = ()
+    since_ms: int = 0
+    history: tuple[tuple[int, str], ...] = ()
+
+
+def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
+    """What the sender knows of an intent; nothing when it is not under way here."""
+    transaction = sequencer.sender.transactions.get(intent)
+    if transaction is None:
+        return None
+    waits_for, who = _sender_waits(sequencer, transaction)
+    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history))
+
+
+def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
+    """What the coordinator knows of an intent; nothing when it is not held here."""
+    transaction = sequencer.coordinator.transactions.get(intent)
+    if transaction is None:
+        return None
+    waits_for, who = _coordinator_waits(sequencer, transaction)
+    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms)
+
+
+def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
+    sender = sequencer.sender
+    delegate = (transaction.delegate,) if transaction.delegate is not None else ()
+    ourselves = (sequencer.context.node,)
+    match transaction.state:
+        case SenderSide.PENDING:
+            return _pending_waits(sequencer, transaction)
+        case SenderSide.DELEGATED:
+            return "its coordinator to ask for its assembly", delegate
+        case SenderSide.ASSEMBLING:
+            return "the domain to assemble it", ourselves
+        case SenderSide.SIGNING:
+            return f"{transaction.intent.sender} to sign it", ourselves
+        case SenderSide.ENDORSEMENT_GATHERING:
+            return "its coordinator to gather endorsements and ask for permission", delegate
+        case SenderSide.PREPARED:
+            return "its coordinator to dispatch it", delegate
+        case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
+            return "the ledger", delegate
+        case SenderSide.ENDING:
+            waits_for = f"chain time {transaction.void_after_s}, when no version of it is valid ({transaction.reason})"
+            return waits_for, ()
+        case SenderSide.PARKED:
+            return f"its user to resume it ({transaction.reason})", ()
+        case SenderSide.CONFIRMED:
+            return "its block to become final", ()
+        case _:
+            return f"its receipt to be written ({transaction.reason})", (sender.context.node,)
+
+
+def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
+    sender = sequencer.sender
+    if transaction.unmet:
+        names = ", ".join(other.hex() for other in transaction.unmet)
+        return f"what it depends on to be confirmed: {names}", ()
+    if transaction.unresolved:
+        parties = tuple(transaction.unresolved)
+        return f"verifiers of {', '.join(parties)}", tuple(dict.fromkeys(node_of(party) for party in parties))
+    if transaction.not_before_ms > sequencer.context.now_ms:
+        return f"a pause after a failure to end ({transaction.reason})", ()
+    delegate = (sender.delegate,) if sender.delegate is not None else ()
+    return sender.why_waiting or "its delegation to be accepted", delegate
+
+
+def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[str, tuple[NodeName, ...]]:
+    opened = transaction.round
+    match transaction.state:
+        case CoordinatorSide.POOLED:
+            return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
+        case CoordinatorSide.PREASSEMBLY_BLOCKED:
+            return f"the assembly of {', '.join(other.hex() for other in transaction.waits_for)}", ()
+        case CoordinatorSide.ASSEMBLING:
+            return "its sender to assemble it", (transaction.sender,)
+        case CoordinatorSide.ENDORSEMENT_GATHERING if opened is None:
+            return "a round to open", ()
+        case CoordinatorSide.ENDORSEMENT_GATHERING:
+            assert opened is not None, "the case before has none"
+            return f"endorsements, {len(opened.signatures)} so far", opened.missing()
+        case CoordinatorSide.BLOCKED:
+            return "what it stands on to be ready for dispatch", ()
+        case CoordinatorSide.CONFIRMING_DISPATCH:
+            return "its sender's permission", (transaction.sender,)
+        case CoordinatorSide.READY_FOR_DISPATCH:
+            return "its round to be dispatched", (sequencer.context.node,)
+        case CoordinatorSide.DISPATCHED | CoordinatorSide.SUBMITTED:
+            return "the ledger", ()
+        case _:
+            return "", ()

@@ -1,0 +1,130 @@
+"""Locks, speculative states, and who depends on whom, at one coordinator.
+
+Theory of operation. A transition that was assembled is *placed*: what it spends is locked, what it
+makes is offered to the next assembly although it is not on the chain yet. A state names the leaf that
+made it, so an edge is read off a reference and kept nowhere else. Transitions are placed in the order
+of their assembly, which is therefore an order of the graph: resetting goes through it backwards, so
+that what depends on a transition is always reset before the transition itself (protocol §4.2).
+What another coordinator hands over is placed here too, without being ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.messages import HandedOver, Snapshot
+from rota.types import FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A transition in the graph; a foreign one came with a hand-over."""
+
+    intent: IntentId
+    leaf: Leaf
+    order: int
+    inputs: tuple[StateId, ...]
+    reads: tuple[StateId, ...]
+    outputs: tuple[State, ...]
+    point: FlushPoint | None = None
+
+
+class Graph:
+    """What is under way here, by leaf."""
+
+    def __init__(self) -> None:
+        self.placed: dict[Leaf, Placed] = {}
+        self._spent_by: dict[StateId, Leaf] = {}
+        self._users: dict[Leaf, dict[Leaf, None]] = {}
+        self._order = 0
+
+    # Placing and removing.
+
+    def place(self, transition: Transition) -> None:
+        """Lock what the transition spends and offer what it makes."""
+        self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, transition.outputs)
+
+    def place_foreign(self, handed: HandedOver) -> None:
+        """The same for a transition that another coordinator dispatched."""
+        if handed.leaf not in self.placed:
+            self._place(handed.point.intent, handed.leaf, handed.locks, (), handed.states, handed.point)
+
+    def remove(self, leaf: Leaf) -> None:
+        """Forget a transition, its locks and its states; its dependents must have been seen to before."""
+        placed = self.placed.pop(leaf)
+        for state in placed.inputs:
+            if self._spent_by.get(state) == leaf:
+                del self._spent_by[state]
+        for reference in (*placed.inputs, *placed.reads):
+            users = self._users.get(reference.leaf)
+            if users is not None:
+                users.pop(leaf, None)
+                if not users:
+                    del self._users[reference.leaf]
+
+    def _place(
+        self,
+        intent: IntentId,
+        leaf: Leaf,
+        inputs: tuple[StateId, ...],
+        reads: tuple[StateId, ...],
+        outputs: tuple[State, ...],
+        point: FlushPoint | None = None,
+    ) -> None:
+        assert leaf not in self.placed, "a leaf is placed once"
+        self._order += 1
+        self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point)
+        for state in inputs:
+            self._spent_by.setdefault(state, leaf)
+        for reference in (*inputs, *reads):
+            self._users.setdefault(reference.leaf, {})[leaf] = None
+
+    # Who depends on whom.
+
+    def conflicts(self, transition: Transition) -> bool:
+        """It spends or reads what another transition under way spends, or spends one state twice."""
+        if len(set(transition.inputs)) < len(transition.inputs):
+            return True
+        return any(state in self._spent_by for state in (*transition.inputs, *transition.reads))
+
+    def dependencies(self, leaf: Leaf) -> tuple[Placed, ...]:
+        """The transitions under way that made what this one spends or reads."""
+        placed = self.placed[leaf]
+        makers = dict.fromkeys(reference.leaf for reference in (*placed.inputs, *placed.reads))
+        return tuple(self.placed[maker] for maker in makers if maker in self.placed)
+
+    def dependents_last_first(self, leaf: Leaf) -> tuple[Placed, ...]:
+        """All that stand on this leaf, directly or not, in the order in which they must be reset."""
+        found: dict[Leaf, Placed] = {}
+        pending = [leaf]
+        while pending:
+            for user in self._users.get(pending.pop(), {}):
+                if user not in found:
+                    found[user] = self.placed[user]
+                    pending.append(user)
+        return tuple(sorted(found.values(), key=lambda placed: -placed.order))
+
+    def spenders_among(self, states: tuple[StateId, ...], but: Leaf) -> tuple[Leaf, ...]:
+        """The other transitions under way that spend or read one of these states."""
+        wanted = frozenset(states)
+        return tuple(
+            placed.leaf
+            for placed in self.placed.values()
+            if placed.leaf != but and not wanted.isdisjoint((*placed.inputs, *placed.reads))
+        )
+
+    # What others are told.
+
+    def snapshot(self, node: NodeName) -> Snapshot:
+        """What the next slot is assembled on; a state's bytes only where that node may see them (S8)."""
+        states = tuple(
+            state.as_seen_by(node)
+            for placed in self.placed.values()
+            for state in placed.outputs
+            if state.id not in self._spent_by
+        )
+        return Snapshot(tuple(self._spent_by), states)
+
+    def foreign(self) -> tuple[Placed, ...]:
+        """What came with a hand-over and has no outcome yet."""
+        return tuple(placed for placed in self.placed.values() if placed.point is not None)

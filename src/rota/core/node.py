@@ -1,0 +1,324 @@
+"""Start reading here: the pure machine of a whole node.
+
+`step(now, event) -> effects`. The node owns one sequencer per contract, the submitter, and what its
+users' intents have in common: idempotency keys and dependencies across contracts. It hands each event to
+whom it concerns, keeps what sequencers ask of the submitter inside, and passes the rest on as effects.
+Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rota.config import Config
+from rota.core.effects import (
+    DispatchRound,
+    Effect,
+    NodeStarted,
+    Persist,
+    Record,
+    ReplyToUser,
+    ReportReceipt,
+    RoundDispatch,
+    SendMessage,
+    SubmitTransaction,
+)
+from rota.core.events import (
+    BlockIndexed,
+    BlocksRemoved,
+    ChainBlockIndexed,
+    ChainBlocksRemoved,
+    ChainOutcomesFinal,
+    ForContract,
+    IntentSubmitted,
+    LedgerBack,
+    LedgerLost,
+    LedgerOutcome,
+    MessageReceived,
+    OutcomesFinal,
+    Persisted,
+    PersistFailed,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+    Tick,
+    TransactionSent,
+)
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.machine import Event
+from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.submitter import Submitter
+from rota.messages import Envelope, HandedOver, SubmitterHeartbeat
+from rota.types import (
+    Contract,
+    ContractAddress,
+    FlushPoint,
+    HeartbeatNumber,
+    IntentId,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+)
+
+SUBMITTER = ContractAddress("")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode:
+    """What the store remembers of a node across a restart."""
+
+    incarnation: int = 0
+    contracts: Mapping[ContractAddress, StoredContract] = field(default_factory=dict)
+    dispatches: tuple[RoundDispatch, ...] = ()
+    next_nonce: int = 0
+    outcomes: Mapping[IntentId, Outcome] = field(default_factory=dict)
+    keys: Mapping[str, IntentId] = field(default_factory=dict)
+    height: int = 0
+    chain_time_s: int = 0
+
+
+class Node:
+    """One running node. It is given everything; it looks up nothing."""
+
+    def __init__(
+        self, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.incarnation = stored.incarnation + 1
+        self.now_ms = now_ms
+        self.height = stored.height
+        self.has_ledger = True
+        self.outcomes = dict(stored.outcomes)
+        self.keys = dict(stored.keys)
+        self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
+        self.heartbeat_count = 0
+        self.message_count = 0
+        self.next_heartbeat_ms: int | None = None
+        self.token = 0
+        self.writes: dict[int, tuple[ContractAddress, int]] = {}
+        self.effects: list[Effect] = []
+        self.sequencers = {
+            contract.address: Sequencer(
+                name,
+                self.incarnation,
+                contract,
+                config,
+                now_ms,
+                stored.height,
+                stored.chain_time_s,
+                _with_dispatches(stored, contract.address),
+            )
+            for contract in contracts
+        }
+
+    def start(self) -> list[Effect]:
+        """Begin a new life: its number first, then what the last one left to be done."""
+        self._persist(SUBMITTER, 0, (NodeStarted(self.incarnation),))
+        for submission in self.submitter.submissions.values():
+            self.effects.append(SubmitTransaction(submission.dispatch))
+        for contract in tuple(self.sequencers):
+            self._tell(contract, Tick())
+        return self._take_effects()
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        """Be told one event at this time."""
+        self.now_ms = now_ms
+        match event:
+            case ForContract(contract, inner):
+                self._take_for_contract(contract, inner)
+            case MessageReceived(_, envelope):
+                if envelope.contract in self.sequencers:
+                    self._tell(envelope.contract, event)
+            case Persisted(token) | PersistFailed(token):
+                self._take_written(token, event)
+            case ChainBlockIndexed():
+                self._take_block(event)
+            case ChainBlocksRemoved(height, outcomes):
+                self.height = height
+                self._tell_by_contract(outcomes, lambda own: BlocksRemoved(height, own))
+            case ChainOutcomesFinal(outcomes):
+                self._tell_by_contract(outcomes, OutcomesFinal)
+            case TransactionSent(nonce):
+                submission = self.submitter.sent(now_ms, nonce)
+                if submission is not None:
+                    order = submission.dispatch.round
+                    self._tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+            case _:
+                self._take_for_all(event)
+        return self._take_effects()
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next `Tick` is due."""
+        deadlines = [sequencer.next_deadline_ms() for sequencer in self.sequencers.values()]
+        return min((due for due in (*deadlines, self.next_heartbeat_ms) if due is not None), default=None)
+
+    def explain(self, intent: IntentId) -> Explanation:
+        """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
+        for sequencer in self.sequencers.values():
+            found = explain_at_coordinator(sequencer, intent) or explain_at_sender(sequencer, intent)
+            if found is not None:
+                return found
+        outcome = self.outcomes.get(intent)
+        return Explanation(outcome.value if outcome is not None else "unknown")
+
+    # Events.
+
+    def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
+        if isinstance(event, IntentSubmitted):
+            self._take_intent(contract, event)
+        elif contract in self.sequencers:
+            self._tell(contract, event)
+
+    def _take_intent(self, contract: ContractAddress, event: IntentSubmitted) -> None:
+        """A repeated idempotency key gets the existing id; what cannot be accepted is refused before it gets one."""
+        intent = event.intent
+        known = self.keys.get(intent.idempotency_key) if intent.idempotency_key else None
+        if known is not None:
+            self.effects.append(ReplyToUser(event.reply_to, known))
+            return
+        error = self._flaw_of(contract, event)
+        if error:
+            self.effects.append(ReplyToUser(event.reply_to, intent.id, error))
+            return
+        settled = tuple((other, self.outcomes[other]) for other in intent.depends_on if other in self.outcomes)
+        self._tell(contract, IntentSubmitted(event.reply_to, intent, settled))
+
+    def _flaw_of(self, contract: ContractAddress, event: IntentSubmitted) -> str:
+        if contract not in self.sequencers:
+            return f"contract: {contract} is not known to {self.name}"
+        if not event.intent.sender.endswith(f"@{self.name}"):
+            return f"from: {event.intent.sender} is not a party of {self.name}"
+        for other in event.intent.depends_on:
+            is_open = any(other in sequencer.sender.transactions for sequencer in self.sequencers.values())
+            if not is_open and other not in self.outcomes:
+                return f"dependsOn: {other.hex()} is not an intent of {self.name}"
+        return ""
+
+    def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
+        contract, inner = self.writes.pop(token)
+        succeeded = isinstance(event, Persisted)
+        if contract != SUBMITTER:
+            self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
+        elif inner:
+            self._take_dispatch_written(succeeded)
+
+    def _take_dispatch_written(self, succeeded: bool) -> None:
+        if succeeded:
+            dispatch = self.submitter.written()
+            self._start_heartbeats()
+            self.effects.append(SubmitTransaction(dispatch))
+            order = dispatch.round
+            self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
+        else:
+            order = self.submitter.not_written().round
+            self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
+        self._write_next_dispatch()
+
+    def _take_block(self, event: ChainBlockIndexed) -> None:
+        """Every sequencer hears of the height; each of its own outcomes."""
+        self.height = event.height
+        for contract, outcome in event.outcomes:
+            self.submitter.settle(contract, outcome)
+        for contract in tuple(self.sequencers):
+            own = tuple(outcome for address, outcome in event.outcomes if address == contract)
+            self._tell(contract, BlockIndexed(event.height, event.chain_time_s, own))
+
+    def _tell_by_contract(self, outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...], make: object) -> None:
+        assert callable(make)
+        for contract in dict.fromkeys(address for address, _ in outcomes):
+            self._tell(contract, make(tuple(outcome for address, outcome in outcomes if address == contract)))
+
+    def _take_for_all(self, event: Event) -> None:
+        """Connections, the ledger, time: they concern every contract."""
+        if isinstance(event, LedgerLost | LedgerBack):
+            self.has_ledger = isinstance(event, LedgerBack)
+        if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
+            self._send_heartbeats()
+        for contract in tuple(self.sequencers):
+            self._tell(contract, event)
+
+    # Effects.
+
+    def _tell(self, contract: ContractAddress, event: Event) -> None:
+        """One step of a sequencer; what it asks of the submitter stays inside."""
+        for effect in self.sequencers[contract].step(self.now_ms, event):
+            match effect:
+                case DispatchRound():
+                    self.submitter.take(effect)
+                    self._write_next_dispatch()
+                case Persist(_, inner, records):
+                    self._persist(contract, inner, records)
+                case ReportReceipt(receipt):
+                    self.effects.append(effect)
+                    self._note_outcome(receipt)
+                case ReplyToUser():
+                    self.effects.append(effect)
+                case _:
+                    self.effects.append(effect)
+
+    def _note_outcome(self, receipt: Receipt) -> None:
+        """Who depends on it, in whatever contract, goes on or ends."""
+        self.outcomes[receipt.intent] = receipt.outcome
+        for contract, sequencer in self.sequencers.items():
+            if any(receipt.intent in open_.unmet for open_ in sequencer.sender.transactions.values()):
+                sequencer.sender.dependency_ended(receipt.intent, receipt.outcome)
+                self._tell(contract, Tick())
+
+    def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+        self.token += 1
+        self.writes[self.token] = (contract, inner)
+        self.effects.append(Persist(contract, self.token, records))
+
+    def _write_next_dispatch(self) -> None:
+        dispatch = self.submitter.next_to_write()
+        if dispatch is not None:
+            self._persist(SUBMITTER, 1, (dispatch,))
+
+    def _start_heartbeats(self) -> None:
+        if self.next_heartbeat_ms is None:
+            self.next_heartbeat_ms = self.now_ms + self.config.heartbeat_ms
+
+    def _send_heartbeats(self) -> None:
+        """Each sender hears of its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
+        self.next_heartbeat_ms = None
+        if not self.submitter.submissions:
+            return
+        self._start_heartbeats()
+        if not self.has_ledger:
+            return
+        self.heartbeat_count += 1
+        number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
+        for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
+            self.message_count += 1
+            envelope = Envelope(
+                contract,
+                RequestId(self.incarnation, -self.message_count),
+                self.incarnation,
+                self.height,
+                SubmitterHeartbeat(number, tuple(intents)),
+            )
+            if sender == self.name:
+                self._tell(contract, MessageReceived(sender, envelope))
+            else:
+                self.effects.append(SendMessage(sender, envelope))
+
+    def _take_effects(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+
+def _with_dispatches(stored: StoredNode, address: ContractAddress) -> StoredContract:
+    """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
+    contract = stored.contracts.get(address, StoredContract())
+    dispatched = tuple(
+        HandedOver(
+            FlushPoint(dispatch.round.digest, transition.intent), transition.leaf, transition.inputs, transition.outputs
+        )
+        for dispatch in stored.dispatches
+        if dispatch.round.contract == address
+        for transition in dispatch.round.transitions
+    )
+    return StoredContract(contract.intents, dispatched, tuple(stored.outcomes.items()))

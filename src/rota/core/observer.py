@@ -1,0 +1,177 @@
+"""What this node knows of the others, for one contract: signs of life, silence, and whom it accepts.
+
+Theory of operation. Everything here follows from what was heard: each message names its author's
+height, whether it has a ledger, and its incarnation; heartbeats also number themselves and name a
+state. From that come two judgements that sender, coordinator and endorser share (protocol §4.1):
+
+- X is *silent* when nothing can be expected of it: its connection is down, or it acted as coordinator
+  and more than `heartbeat_grace` heartbeats are missing, or a delegation that we accepted lists it as
+  tried with a number not lower than the last that we have, or its last message said `no_ledger`.
+- The *accepted coordinator* is the one that we follow: it is replaced when it is silent, when a live
+  one outranks it, and, once it is not live, by the first live one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.context import Context
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
+from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, Tried
+
+LIVE = frozenset({CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE})
+EXPECTED = LIVE | {CoordinatorState.STANDBY}
+
+
+@dataclass(slots=True)
+class Peer:
+    """What was last heard of one node."""
+
+    connected: bool = True
+    has_ledger: bool = True
+    height: int = 0
+    incarnation: int = 0
+    number: HeartbeatNumber = NEVER_HEARD
+    heartbeat: CoordinatorHeartbeat | None = None
+    heartbeat_at_ms: int = 0
+    heard_at_ms: int = 0
+    tried_as: HeartbeatNumber | None = None
+    silent_since_ms: int | None = None
+
+
+class Observer:
+    """One per contract and node; the machines ask it and tell it."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.peers: dict[NodeName, Peer] = {}
+        self.accepted: NodeName | None = None
+
+    def peer(self, node: NodeName) -> Peer:
+        """What we know of a node; a stranger is taken to be there until the contrary is known."""
+        return self.peers.setdefault(node, Peer())
+
+    # What is heard.
+
+    def hear(self, node: NodeName, envelope: Envelope) -> None:
+        """Any message ends silence, unless its author says that it has no ledger."""
+        peer = self.peer(node)
+        peer.connected = True
+        peer.heard_at_ms = self.context.now_ms
+        peer.has_ledger = not envelope.no_ledger
+        peer.height = max(peer.height, envelope.height)
+        peer.incarnation = max(peer.incarnation, envelope.incarnation)
+        if peer.has_ledger:
+            peer.tried_as = None
+
+    def hear_heartbeat(self, node: NodeName, heartbeat: CoordinatorHeartbeat) -> bool:
+        """Take note of a heartbeat; an old or repeated one changes nothing and answers False."""
+        peer = self.peer(node)
+        if heartbeat.number <= peer.number:
+            return False
+        peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, heartbeat, self.context.now_ms
+        if heartbeat.state in LIVE and self._replaces_accepted(node):
+            self.accepted = node
+        return True
+
+    def connection_changed(self, node: NodeName, connected: bool) -> None:
+        """The connection was lost or made."""
+        self.peer(node).connected = connected
+
+    def believe_tried(self, tried: tuple[Tried, ...]) -> None:
+        """A delegation or request that we accept says whom its author could not reach."""
+        for node, number in tried:
+            if node != self.context.node and number >= self.peer(node).number:
+                self.peer(node).tried_as = number
+
+    def accept(self, node: NodeName) -> None:
+        """Follow this coordinator from now on."""
+        self.accepted = node
+
+    # What is judged.
+
+    def is_silent(self, node: NodeName) -> bool:
+        """Nothing can be expected of it at present."""
+        if node == self.context.node:
+            return not self.context.has_ledger
+        peer = self.peer(node)
+        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
+
+    def is_gone(self, node: NodeName) -> bool:
+        """Its connection is down or its heartbeats are missing; being listed as tried is not enough."""
+        peer = self.peer(node)
+        return node != self.context.node and (not peer.connected or self._is_missing(peer))
+
+    def silent_for_ms(self, node: NodeName) -> int:
+        """How long it has been silent, as far as we looked; zero when it is not."""
+        peer = self.peer(node)
+        if not self.is_silent(node):
+            peer.silent_since_ms = None
+            return 0
+        if peer.silent_since_ms is None:
+            peer.silent_since_ms = self.context.now_ms
+        return self.context.now_ms - peer.silent_since_ms
+
+    def is_live(self, node: NodeName) -> bool:
+        """Its last heartbeat came from Elect, Prepared or Active."""
+        heartbeat = self.peer(node).heartbeat
+        return heartbeat is not None and heartbeat.state in LIVE
+
+    def state_of(self, node: NodeName) -> CoordinatorState:
+        """What its last heartbeat said; Idle when there was none."""
+        heartbeat = self.peer(node).heartbeat
+        return heartbeat.state if heartbeat is not None else CoordinatorState.IDLE
+
+    def heartbeat_age_ms(self, node: NodeName) -> int:
+        """How long ago its last heartbeat was."""
+        return self.context.now_ms - self.peer(node).heartbeat_at_ms
+
+    def range_of(self, node: NodeName) -> int:
+        """The range that a node is in, as far as we know."""
+        height = self.context.height if node == self.context.node else self.peer(node).height
+        return self.context.contract.range_at(height)
+
+    def later_range(self, *nodes: NodeName) -> int:
+        """The latest range that one of these nodes is in."""
+        return max(self.range_of(node) for node in nodes)
+
+    def outranks(self, one: NodeName, other: NodeName, block_range: int | None = None) -> bool:
+        """Compared at the later of the two nodes' ranges, so that both decide alike (protocol §4.1)."""
+        if block_range is None:
+            block_range = self.later_range(one, other)
+        order = self.context.ranking(block_range)
+        return one in order and (other not in order or order.index(one) < order.index(other))
+
+    def preferred(self, block_range: int, without: frozenset[NodeName] = frozenset()) -> NodeName | None:
+        """The first of the ranking that is not silent."""
+        for node in self.context.ranking(block_range):
+            if node not in without and not self.is_silent(node):
+                return node
+        return None
+
+    def tried(self) -> tuple[Tried, ...]:
+        """The members that are silent here, for others to weigh."""
+        members = self.context.ranking(self.context.block_range)
+        return tuple(Tried(node, self.peer(node).number) for node in members if self.is_silent(node))
+
+    @property
+    def active(self) -> NodeName | None:
+        """The accepted coordinator, other than ourselves, live or still known from Flush or Closing."""
+        return self.accepted if self.accepted != self.context.node else None
+
+    @property
+    def has_observation(self) -> bool:
+        """In `sender` mode everybody coordinates for itself: nothing is observed (protocol §2)."""
+        return self.context.contract.mode is not Mode.SENDER
+
+    def _is_missing(self, peer: Peer) -> bool:
+        heartbeat = peer.heartbeat
+        if heartbeat is None or heartbeat.state not in EXPECTED:
+            return False
+        return self.context.now_ms - peer.heard_at_ms >= self.context.config.silence_ms
+
+    def _replaces_accepted(self, node: NodeName) -> bool:
+        accepted = self.accepted
+        if accepted is None or accepted == node:
+            return True
+        return self.is_silent(accepted) or not self.is_live(accepted) or self.outranks(node, accepted)

@@ -1,0 +1,718 @@
+"""Assembly slots and rounds: what is asked of whom, and when (protocol §7).
+
+Theory of operation. Three things are asked of other nodes, each repeated until it is answered, and only
+the answer to the current request counts:
+
+- *Assembly*, of one sender at a time: a slot holds several of its intents, assembled one after the other
+  on one snapshot. Senders take turns; one that does not answer loses its turn and comes back later.
+- *Endorsement*, of all endorsers of a round: a round takes what is assembled when it opens and is signed
+  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load.
+- *Permission*, of each sender of an endorsed round, for all its intents in it at once.
+
+A round is dispatched when every member that is left in it is permitted and all that they stand on is
+dispatched. Members that leave an endorsed round are given to the ledger as bare leaves: the signatures
+stay valid for the rest. A round stays here until each of its members has its outcome.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rota.core.coordinator_transaction import (
+    ON_THE_WAY,
+    UNASSEMBLED,
+    AssembleErrorResponse,
+    AssembleParkResponse,
+    AssembleRequestSent,
+    AssembleRevertResponse,
+    AssembleSuccess,
+    AssembleTimeout,
+    Collected,
+    CoordinatorTransaction,
+    DispatchConfirmationRejected,
+    DispatchConfirmed,
+    Endorsed,
+    EndorsedRejected,
+    NonceAllocated,
+    RequestTimeoutInterval,
+    Selected,
+    State,
+    Submitted,
+)
+from rota.core.effects import DispatchRound
+from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.machine import Event
+from rota.digests import round_digest
+from rota.messages import (
+    AssembleError,
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    DispatchConfirmationError,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    DispatchItem,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    ErrorCode,
+    Rejection,
+    SubmittedIntent,
+    TransactionDispatched,
+)
+from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId, Transition
+
+if TYPE_CHECKING:
+    from rota.core.coordinator import Coordinator
+
+
+class Phase(Enum):
+    """How far a round is."""
+
+    ENDORSING = "endorsing"
+    ENDORSED = "endorsed"
+    DISPATCHING = "dispatching"
+    DISPATCHED = "dispatched"
+
+
+@dataclass(slots=True)
+class Slot:
+    """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
+
+    request: AssembleRequest
+    sender: NodeName
+    unanswered: dict[IntentId, None]
+    gone: set[Leaf] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Permission:
+    """One permission request under way: of whom, for which round and intents."""
+
+    request_id: RequestId
+    sender: NodeName
+    round: Round
+    intents: dict[IntentId, None]
+
+
+@dataclass(slots=True)
+class Round:
+    """Transitions that are endorsed together."""
+
+    number: int
+    digest: Digest
+    leaves: tuple[Leaf, ...]
+    valid_until_s: int
+    members: dict[IntentId, CoordinatorTransaction]
+    opened_at_ms: int
+    phase: Phase = Phase.ENDORSING
+    requests: dict[NodeName, RequestId] = field(default_factory=dict)
+    signatures: dict[NodeName, bytes] = field(default_factory=dict)
+    refusals: dict[NodeName, dict[IntentId, str]] = field(default_factory=dict)
+    rejections: dict[NodeName, Rejection] = field(default_factory=dict)
+    ask_count: int = 0
+    dispatch_attempts: int = 0
+
+    def missing(self) -> tuple[NodeName, ...]:
+        """The endorsers that have neither signed nor refused."""
+        return tuple(node for node in self.requests if node not in self.signatures and node not in self.refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRepeatDue(Event):
+    """The slot's request is to be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTimedOut(Event):
+    """The slot's sender has not answered within `assemble_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRepeatDue(Event):
+    """The endorsers that a round misses are to be asked again."""
+
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRepeatDue(Event):
+    """A permission request is to be sent again."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRetryDue(Event):
+    """A dispatch whose write failed is to be tried again."""
+
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain(Event):
+    """A backoff has ended: somebody may be selected now."""
+
+
+class Rounds:
+    """The requests of one coordinator. Selecting and opening happen only while it is Active."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.slot: Slot | None = None
+        self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
+        self.turns: list[NodeName] = []
+        self.lost_turns: dict[NodeName, int] = {}
+        self.not_before_ms: dict[NodeName, int] = {}
+        self.unrounded: list[CoordinatorTransaction] = []
+        self.rounds: dict[Digest, Round] = {}
+        self.round_by_request: dict[RequestId, Round] = {}
+        self.to_confirm: list[CoordinatorTransaction] = []
+        self.permissions: dict[RequestId, Permission] = {}
+        self.opened_count = 0
+
+    def handle(self, event: Event) -> None:
+        """A timer of ours has run out."""
+        match event:
+            case SlotRepeatDue():
+                self._repeat_slot()
+            case SlotTimedOut():
+                self._lose_turn()
+            case RoundRepeatDue(digest):
+                self._ask_missing(self.rounds[digest])
+            case PermissionRepeatDue(request_id):
+                self._send_permission(self.permissions[request_id], again=True)
+            case DispatchRetryDue(digest):
+                self.rounds[digest].phase = Phase.ENDORSED
+            case _:
+                assert isinstance(event, LookAgain), "the rounds know their timers"
+        self.coordinator.something_changed()
+
+    def advance(self) -> None:
+        """Start whatever can start now; called by an Active coordinator after every change."""
+        self._open_rounds()
+        self._select_slot()
+        self.confirm_and_dispatch()
+
+    def confirm_and_dispatch(self) -> None:
+        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
+        self._ask_permissions()
+        for opened in tuple(self.rounds.values()):
+            self._dispatch_if_ready(opened)
+
+    # Assembly.
+
+    def await_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Queue for a slot, in the order of delegation."""
+        queue = self.awaiting.setdefault(transaction.sender, [])
+        insort(queue, (order, transaction.intent.id))
+        if transaction.sender not in self.turns:
+            self.turns.append(transaction.sender)
+
+    def stop_awaiting_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Assembled, or gone."""
+        queue = self.awaiting[transaction.sender]
+        queue.remove((order, transaction.intent.id))
+        if not queue:
+            del self.awaiting[transaction.sender]
+            self.turns.remove(transaction.sender)
+
+    def look_again_at(self, due_ms: int) -> None:
+        """Make sure that somebody looks when a backoff ends."""
+        self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
+
+    def is_usable(self, transition: Transition) -> bool:
+        """It locks nothing that is locked and stands on nothing that went while it was assembled."""
+        slot = self.slot
+        assert slot is not None, "an assembled transition belongs to the slot"
+        references = (*transition.inputs, *transition.reads)
+        return not self.coordinator.graph.conflicts(transition) and all(
+            state.leaf not in slot.gone for state in references
+        )
+
+    def refuse_states_of(self, leaf: Leaf) -> None:
+        """What was assembled on this leaf in the open slot cannot be used either."""
+        if self.slot is not None:
+            self.slot.gone.add(leaf)
+
+    def take_assembly(self, peer: NodeName, response: AssembleResponse) -> None:
+        """The answer of the slot's sender; any other changes nothing."""
+        if not self._is_slot(peer, response.request_id):
+            return
+        self.lost_turns.pop(peer, None)
+        for result in response.results:
+            transaction = self._answered(result.intent)
+            if transaction is not None:
+                transaction.handle(_event_of(result))
+        self._close_slot_if_answered()
+
+    def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
+        """Intents that the slot's sender does not assemble for us."""
+        if not self._is_slot(peer, error.request_id):
+            return
+        for failed in error.errors:
+            transaction = self._answered(failed.intent)
+            if transaction is not None:
+                transaction.handle(AssembleErrorResponse(failed.code))
+        self._close_slot_if_answered()
+
+    def close_slot(self) -> None:
+        """The slot is over; its late answer will change nothing."""
+        self.slot = None
+        self.context.timers.cancel(self, "slot repeat")
+        self.context.timers.cancel(self, "slot timeout")
+        self.coordinator.something_changed()
+
+    def _select_slot(self) -> None:
+        """Senders take turns; one slot at a time."""
+        if self.slot is not None:
+            return
+        for sender in self.turns:
+            chosen = self._choose(sender)
+            if chosen:
+                self.turns.remove(sender)
+                self.turns.append(sender)
+                self._request_assembly(sender, chosen)
+                return
+
+    def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
+        """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
+        if self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.observer.is_silent(sender):
+            return []
+        chosen: dict[IntentId, CoordinatorTransaction] = {}
+        for _, intent in self.awaiting[sender]:
+            transaction = self.coordinator.transactions[intent]
+            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
+            if is_free and all(awaited in chosen for awaited in transaction.waits_for):
+                chosen[intent] = transaction
+                if len(chosen) == self.context.config.assembly_slot_max:
+                    break
+        return list(chosen.values())
+
+    def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
+        request_id = self.context.next_id()
+        intents = tuple(transaction.intent.id for transaction in chosen)
+        request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender))
+        self.slot = Slot(request, sender, dict.fromkeys(intents))
+        for transaction in chosen:
+            transaction.handle(Selected(request_id))
+        self.context.send(sender, request)
+        for transaction in chosen:
+            transaction.handle(AssembleRequestSent(request_id))
+        config = self.context.config
+        self.context.timers.set(self, "slot repeat", self.context.after(config.request_timeout_ms), SlotRepeatDue())
+        self.context.timers.set(self, "slot timeout", self.context.after(config.assemble_timeout_ms), SlotTimedOut())
+
+    def _repeat_slot(self) -> None:
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        self.context.send(slot.sender, slot.request)
+        self._tell_asked_again(slot.unanswered)
+        self.context.timers.set(
+            self, "slot repeat", self.context.after(self.context.config.request_timeout_ms), SlotRepeatDue()
+        )
+
+    def _lose_turn(self) -> None:
+        """A sender that does not answer comes back with backoff: it holds nobody up (protocol §4.2)."""
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
+        config = self.context.config
+        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
+        self.look_again_at(self.not_before_ms[slot.sender])
+        for intent in slot.unanswered:
+            self.coordinator.transactions[intent].handle(AssembleTimeout())
+        self.close_slot()
+
+    def _is_slot(self, peer: NodeName, request_id: RequestId) -> bool:
+        return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
+
+    def _answered(self, intent: IntentId) -> CoordinatorTransaction | None:
+        """The transaction of an intent of the slot that was unanswered until now."""
+        assert self.slot is not None
+        if intent not in self.slot.unanswered:
+            return None
+        del self.slot.unanswered[intent]
+        return self.coordinator.transactions[intent]
+
+    def leave_slot(self, transaction: CoordinatorTransaction) -> None:
+        """An intent that goes while it is assembled is no longer waited for."""
+        if self.slot is not None and transaction.intent.id in self.slot.unanswered:
+            del self.slot.unanswered[transaction.intent.id]
+            self._close_slot_if_answered()
+
+    def _close_slot_if_answered(self) -> None:
+        if self.slot is not None and not self.slot.unanswered:
+            self.close_slot()
+
+    # Endorsement.
+
+    def await_round(self, transaction: CoordinatorTransaction) -> None:
+        """Assembled: it goes with the next round that opens."""
+        self.unrounded.append(transaction)
+
+    def leave(self, transaction: CoordinatorTransaction) -> None:
+        """Given up: it goes from its round, and nothing may be built on its states."""
+        self.refuse_states_of(transaction.leaf)
+        self.settle(transaction)
+
+    def settle(self, transaction: CoordinatorTransaction) -> None:
+        """It has its outcome, or was given up: its round no longer waits for it."""
+        if transaction in self.to_confirm:
+            self.to_confirm.remove(transaction)
+        opened, transaction.round = transaction.round, None
+        if opened is None:
+            if transaction in self.unrounded:
+                self.unrounded.remove(transaction)
+            return
+        del opened.members[transaction.intent.id]
+        for permission in tuple(self.permissions.values()):
+            if permission.round is opened and transaction.intent.id in permission.intents:
+                self._close_permission(permission, transaction.intent.id)
+        if not opened.members:
+            self._close_round(opened)
+        elif opened.phase is Phase.ENDORSING:
+            self._ask_anew(opened)
+        self.coordinator.something_changed()
+
+    def dependencies_ready(self, transaction: CoordinatorTransaction) -> bool:
+        """All that it stands on is in its own round, or ready for dispatch, or another coordinator's dispatch."""
+        for placed in self.coordinator.graph.dependencies(transaction.leaf):
+            maker = self.coordinator.transactions.get(placed.intent)
+            if placed.point is not None or maker is None or maker.round is transaction.round:
+                continue
+            if maker.state not in ON_THE_WAY:
+                return False
+        return True
+
+    def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
+        """A signature over the whole round, or what an endorser refuses of it."""
+        opened = self._round_asked(peer, response.request_id)
+        if opened is None or response.digest != opened.digest:
+            return
+        if response.signature and not response.refusals:
+            opened.signatures[peer] = response.signature
+            if len(opened.signatures) == self.context.contract.threshold:
+                self._endorse(opened)
+            return
+        members = opened.members
+        opened.refusals[peer] = {r.intent: r.reason for r in response.refusals if r.intent in members}
+        self._weigh_refusals(opened)
+        self.coordinator.something_changed()
+
+    def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
+        """By §5 the endorser cannot accept us now: no refusal. It is asked again, with a new request."""
+        opened = self._round_asked(peer, error.request_id)
+        if opened is None:
+            return
+        opened.rejections[peer] = error.rejection
+        del self.round_by_request[error.request_id]
+        opened.requests[peer] = self.context.next_id()
+        self.round_by_request[opened.requests[peer]] = opened
+        self.coordinator.endorser_follows(error.accepted)
+
+    def _open_rounds(self) -> None:
+        """Everything that is assembled goes, up to `round_max`, while not too many are under way."""
+        config = self.context.config
+        while (
+            self.unrounded
+            and self._endorsing_count() < config.rounds_open_max
+            and len(self.rounds) < config.dispatch_ahead_max
+        ):
+            taken = self._members_of_next_round()
+            self.unrounded = [transaction for transaction in self.unrounded if transaction not in taken]
+            self._open_round(taken)
+
+    def _members_of_next_round(self) -> list[CoordinatorTransaction]:
+        """One whose endorsers could not agree on a round goes alone; the others go together."""
+        if self.unrounded[0].goes_alone:
+            return self.unrounded[:1]
+        together = [transaction for transaction in self.unrounded if not transaction.goes_alone]
+        return together[: self.context.config.round_max]
+
+    def _endorsing_count(self) -> int:
+        """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
+        since_ms = self.context.now_ms - self.context.config.state_timeout_ms
+        return sum(
+            opened.phase is Phase.ENDORSING and opened.opened_at_ms > since_ms for opened in self.rounds.values()
+        )
+
+    def _open_round(self, taken: list[CoordinatorTransaction]) -> None:
+        leaves = tuple(transaction.leaf for transaction in taken)
+        valid_until_s = min(
+            self.context.chain_time_s + self.context.config.validity_s,
+            *(transaction.transition.valid_until_s for transaction in taken if transaction.transition),
+        )
+        digest = round_digest(self.context.separator, leaves, valid_until_s)
+        self.opened_count += 1
+        members = {transaction.intent.id: transaction for transaction in taken}
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms)
+        self.rounds[digest] = opened
+        for transaction in taken:
+            transaction.round = opened
+        for endorser in self.context.contract.endorsers:
+            opened.requests[endorser] = self.context.next_id()
+            self.round_by_request[opened.requests[endorser]] = opened
+        if self.context.contract.threshold == 0:
+            self._endorse(opened)
+        else:
+            self._ask_missing(opened)
+
+    def _ask_missing(self, opened: Round) -> None:
+        """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
+        for endorser in opened.missing():
+            self._request_endorsement(opened, endorser)
+        if opened.ask_count:
+            self._tell_asked_again(opened.members)
+        opened.ask_count += 1
+        config = self.context.config
+        delay_ms = config.request_timeout_ms
+        late = opened.ask_count - config.state_timeout_ms // config.request_timeout_ms
+        if late > 0:
+            delay_ms = self.context.backoff_ms(late, config.request_timeout_ms, config.retry_backoff_max_ms)
+        due_ms = self.context.after(delay_ms)
+        self.context.timers.set(self, f"round {opened.number}", due_ms, RoundRepeatDue(opened.digest))
+
+    def _request_endorsement(self, opened: Round, endorser: NodeName) -> None:
+        transitions = tuple(
+            member.transition.as_seen_by(endorser) for member in opened.members.values() if member.transition
+        )
+        senders = tuple(member.intent.sender for member in opened.members.values())
+        request = EndorsementRequest(
+            opened.requests[endorser],
+            opened.digest,
+            transitions,
+            senders,
+            opened.valid_until_s,
+            self.coordinator.observer.tried(),
+        )
+        self.context.send(endorser, request)
+
+    def _round_asked(self, peer: NodeName, request_id: RequestId) -> Round | None:
+        """The round that this answer is for, if the request is the current one for that endorser."""
+        opened = self.round_by_request.get(request_id)
+        if opened is None or opened.phase is not Phase.ENDORSING or opened.requests.get(peer) != request_id:
+            return None
+        return opened if peer in opened.missing() else None
+
+    def _endorse(self, opened: Round) -> None:
+        opened.phase = Phase.ENDORSED
+        self.context.timers.cancel(self, f"round {opened.number}")
+        for transaction in tuple(opened.members.values()):
+            transaction.handle(Endorsed())
+        self.coordinator.something_changed()
+
+    def _weigh_refusals(self, opened: Round) -> None:
+        """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
+        contract = self.context.contract
+        spare = len(contract.endorsers) - contract.threshold
+        reasons: dict[IntentId, list[str]] = {}
+        for refusals in opened.refusals.values():
+            for intent, reason in refusals.items():
+                reasons.setdefault(intent, []).append(reason)
+        refused = {intent: found for intent, found in reasons.items() if len(found) > spare}
+        if not refused and len(opened.refusals) <= spare:
+            return
+        rejected = [(opened.members[intent], found[0]) for intent, found in refused.items()]
+        if not rejected:
+            for intent in reasons:
+                opened.members[intent].goes_alone = True
+            self._ask_anew(opened)
+        for transaction, reason in rejected:
+            transaction.handle(EndorsedRejected(reason))
+
+    def _ask_anew(self, opened: Round) -> None:
+        """The endorsers cannot sign this round as it is: what is left of it goes into new ones."""
+        members = list(opened.members.values())
+        for transaction in members:
+            transaction.round = None
+        self._close_round(opened)
+        self.unrounded = sorted(
+            (*members, *self.unrounded), key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order
+        )
+
+    def _close_round(self, opened: Round) -> None:
+        del self.rounds[opened.digest]
+        for request_id in opened.requests.values():
+            del self.round_by_request[request_id]
+        self.context.timers.cancel(self, f"round {opened.number}")
+        self.context.timers.cancel(self, f"dispatch {opened.number}")
+
+    # Permission.
+
+    def await_permission(self, transaction: CoordinatorTransaction) -> None:
+        """Endorsed, and nothing that it stands on is in the way."""
+        self.to_confirm.append(transaction)
+
+    def ask_permission_with_states(self, transaction: CoordinatorTransaction) -> None:
+        """Its sender lost the states in a restart: the next request carries them."""
+        transaction.sends_states = True
+        self.to_confirm.append(transaction)
+        self.coordinator.something_changed()
+
+    def take_permission(self, peer: NodeName, response: DispatchConfirmationResponse) -> None:
+        """Permission for the leaves that were asked for in the current request."""
+        permission = self._permission_asked(peer, response.request_id)
+        for intent in response.intents if permission is not None else ():
+            if permission is not None and intent in permission.intents:
+                self._close_permission(permission, intent)
+                permission.round.members[intent].handle(DispatchConfirmed())
+
+    def take_permission_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
+        """No permission: those leave, with what stands on them."""
+        permission = self._permission_asked(peer, error.request_id)
+        for failed in error.errors if permission is not None else ():
+            if permission is not None and failed.intent in permission.intents:
+                self._close_permission(permission, failed.intent)
+                permission.round.members[failed.intent].handle(DispatchConfirmationRejected(failed.code))
+
+    def _ask_permissions(self) -> None:
+        """One request for all intents of one sender in one round."""
+        groups: dict[tuple[int, NodeName], Permission] = {}
+        for transaction in self.to_confirm:
+            assert transaction.round is not None, "what is confirmed has a round"
+            key = (transaction.round.number, transaction.sender)
+            if key not in groups:
+                request_id = self.context.next_id()
+                groups[key] = Permission(request_id, transaction.sender, transaction.round, {})
+            groups[key].intents[transaction.intent.id] = None
+        self.to_confirm.clear()
+        for permission in groups.values():
+            self.permissions[permission.request_id] = permission
+            self._send_permission(permission)
+
+    def _send_permission(self, permission: Permission, again: bool = False) -> None:
+        members = [permission.round.members[intent] for intent in permission.intents]
+        items = tuple(_dispatch_item(member) for member in members)
+        request = DispatchConfirmationRequest(permission.request_id, permission.round.digest, items)
+        self.context.send(permission.sender, request)
+        if again:
+            self._tell_asked_again(permission.intents)
+        due_ms = self.context.after(self.context.config.request_timeout_ms)
+        request_id = permission.request_id
+        self.context.timers.set(self, f"permission {request_id}", due_ms, PermissionRepeatDue(request_id))
+
+    def _permission_asked(self, peer: NodeName, request_id: RequestId) -> Permission | None:
+        permission = self.permissions.get(request_id)
+        return permission if permission is not None and permission.sender == peer else None
+
+    def _close_permission(self, permission: Permission, intent: IntentId) -> None:
+        del permission.intents[intent]
+        if not permission.intents:
+            del self.permissions[permission.request_id]
+            self.context.timers.cancel(self, f"permission {permission.request_id}")
+
+    # Dispatch.
+
+    def take_dispatched(self, event: RoundDispatched) -> None:
+        """The dispatch is durable: tell the senders."""
+        opened = self.rounds.get(event.digest)
+        if opened is None:
+            return
+        opened.phase = Phase.DISPATCHED
+        told: dict[NodeName, list[SubmittedIntent]] = {}
+        for transaction in tuple(opened.members.values()):
+            transaction.handle(Collected())
+            transaction.handle(NonceAllocated(event.signer, event.nonce))
+            submitted = SubmittedIntent(transaction.intent.id, transaction.leaf, event.signer, event.nonce, 0)
+            told.setdefault(transaction.sender, []).append(submitted)
+        for sender, intents in told.items():
+            self.context.send(sender, TransactionDispatched(event.digest, tuple(intents)))
+
+    def take_dispatch_failure(self, event: RoundDispatchFailed) -> None:
+        """The write failed: try again with backoff; nobody else is touched."""
+        opened = self.rounds[event.digest]
+        config = self.context.config
+        delay_ms = self.context.backoff_ms(
+            opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms
+        )
+        opened.dispatch_attempts += 1
+        due_ms = self.context.after(delay_ms)
+        self.context.timers.set(self, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
+
+    def take_submitted(self, event: RoundSubmitted) -> None:
+        """The round's base-ledger transaction was sent to the chain."""
+        opened = self.rounds.get(event.digest)
+        for transaction in tuple(opened.members.values()) if opened is not None else ():
+            transaction.handle(Submitted(event.submission_count))
+
+    def flush_points(self) -> tuple[CoordinatorTransaction, ...]:
+        """All that is past the point of no return and has no outcome."""
+        return tuple(
+            transaction
+            for opened in self.rounds.values()
+            for transaction in opened.members.values()
+            if transaction.is_flush_point
+        )
+
+    def has_unwritten_dispatch(self) -> bool:
+        """Something is ready for dispatch but not yet durable."""
+        return any(transaction.state is State.READY_FOR_DISPATCH for transaction in self.flush_points())
+
+    def _dispatch_if_ready(self, opened: Round) -> None:
+        members = opened.members.values()
+        if opened.phase is not Phase.ENDORSED or any(m.state is not State.READY_FOR_DISPATCH for m in members):
+            return
+        if not all(self._makers_are_dispatched(member, opened) for member in members):
+            return
+        opened.phase = Phase.DISPATCHING
+        self.context.effects.append(
+            DispatchRound(
+                self.context.contract.address,
+                opened.digest,
+                opened.leaves,
+                tuple(member.transition for member in members if member.transition),
+                tuple(member.sender for member in members),
+                tuple(opened.signatures.items()),
+                opened.valid_until_s,
+            )
+        )
+
+    def _makers_are_dispatched(self, member: CoordinatorTransaction, opened: Round) -> bool:
+        for placed in self.coordinator.graph.dependencies(member.leaf):
+            maker = self.coordinator.transactions.get(placed.intent)
+            makers_round = maker.round if maker is not None else None
+            if makers_round not in (None, opened) and makers_round.phase is not Phase.DISPATCHED:
+                return False
+        return True
+
+    def _tell_asked_again(self, intents: dict[IntentId, None] | dict[IntentId, CoordinatorTransaction]) -> None:
+        for intent in tuple(intents):
+            self.coordinator.transactions[intent].handle(RequestTimeoutInterval())
+
+
+def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
+    """A flush point is (round digest, intent id): a skip of an older version does not count."""
+    assert transaction.round is not None, "a flush point has a round"
+    return FlushPoint(transaction.round.digest, transaction.intent.id)
+
+
+def _dispatch_item(member: CoordinatorTransaction) -> DispatchItem:
+    transition = member.transition
+    assert transition is not None, "what is confirmed was assembled"
+    return DispatchItem(
+        member.intent.id,
+        member.number,
+        transition.leaf,
+        transition.signature,
+        transition.valid_until_s,
+        transition if member.sends_states else None,
+    )
+
+
+def _event_of(result: AssemblyResult) -> Event:
+    """What one result of a slot tells its transaction; a transition of another intent is an error."""
+    transition = result.transition
+    if result.outcome is AssemblyOutcome.ASSEMBLED and transition is not None and transition.intent == result.intent:
+        return AssembleSuccess(result.number, transition)
+    if result.outcome is AssemblyOutcome.REVERTED:
+        return AssembleRevertResponse(result.reason)
+    if result.outcome is AssemblyOutcome.PARKED:
+        return AssembleParkResponse(result.reason)
+    return AssembleErrorResponse(ErrorCode.FAILED)

@@ -1,0 +1,1107 @@
+"""An intent at its sender: accepted → delegated → permitted → final.
+
+Theory of operation. The sender persisted the intent before its user got the id, and stays responsible
+until its own chain index says how it ended. Until then somebody must coordinate it: Pending means that
+nobody does, as far as we know, and the sender machine looks for somebody. The coordinator asks us to
+assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
+one permission per delegation number, to the current delegate only, and persist it before it leaves: from
+then on a base-ledger transaction may exist, and the intent is held for its submitter. Messages only make
+us faster; what counts is the chain. A revert is reported only when no version can happen any more: until
+then the intent is Ending (protocol §4.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.core.effects import (
+    CancelAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    PermissionGranted,
+    ReplyToUser,
+    ReportReceipt,
+    SignTransition,
+    VerifySignature,
+)
+from rota.core.events import LedgerOutcome
+from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
+from rota.messages import AssemblyOutcome, AssemblyResult, DispatchItem, ErrorCode
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+    Transition,
+)
+
+if TYPE_CHECKING:
+    from rota.core.sender import Sender
+
+
+class State(Enum):
+    """Where an intent is at its sender (seed 2, and Ending)."""
+
+    INITIAL = "Initial"
+    PENDING = "Pending"
+    DELEGATED = "Delegated"
+    ASSEMBLING = "Assembling"
+    SIGNING = "Signing"
+    ENDORSEMENT_GATHERING = "EndorsementGathering"
+    PREPARED = "Prepared"
+    DISPATCHED = "Dispatched"
+    SEQUENCED = "Sequenced"
+    SUBMITTED = "Submitted"
+    ENDING = "Ending"
+    PARKED = "Parked"
+    CONFIRMED = "Confirmed"
+    REVERTED = "Reverted"
+
+
+DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT_GATHERING)
+PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
+ENDED = (State.CONFIRMED, State.REVERTED)
+UNPERMITTED = (State.PENDING, *DELEGATED)
+OPEN = (*UNPERMITTED, *PERMITTED, State.ENDING, State.PARKED)
+
+
+class Permission(NamedTuple):
+    """What we permitted: one leaf, to one delegate, under one delegation number."""
+
+    number: DelegationNumber
+    delegate: NodeName
+    transition: Transition
+
+
+class HeldRequest(NamedTuple):
+    """A permission request that waits until our delegation is accepted, or its signature is verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    item: DispatchItem
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What the store remembers of an intent across a restart of its sender."""
+
+    intent: Intent
+    parked_reason: str | None = None
+    is_cancelled: bool = False
+    permission: Permission | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Created(Event):
+    """Raised by the sender when the intent is durable, or was loaded after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyConfirmed(Event):
+    """Raised by the node when an intent that this one depends on is confirmed."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyReverted(Event):
+    """Raised by the node when an intent that this one depends on is reverted."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class PartyResolved(Event):
+    """Raised by the sender when a party's verifier is known; empty when there is no such party."""
+
+    party: Party
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated(Event):
+    """Raised by the sender when the delegate has accepted or still holds the intent."""
+
+    delegate: NodeName
+    incarnation: int
+    heartbeat: HeartbeatNumber
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorChanged(Event):
+    """Raised by the sender when the intent is to be delegated anew: another delegate, or a lost lease."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRequestReceived(Event):
+    """Raised by the sender when the current delegate asks to assemble the intent."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled(Event):
+    """Raised by the domain: there is a transition, to be signed."""
+
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleAndSignSuccess(Event):
+    """Raised by the signer: the transition bears our party's signature."""
+
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRevert(Event):
+    """Raised by the domain: the intent is not valid."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblePark(Event):
+    """Raised by the domain: the intent is not ready."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleError(Event):
+    """Raised by the domain or the signer: something failed that is no fault of the intent."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationRequestReceived(Event):
+    """Raised by the sender when somebody asks for permission to dispatch a leaf of the intent."""
+
+    peer: NodeName
+    request_id: RequestId
+    item: DispatchItem
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureVerified(Event):
+    """Raised by the signer: whether the leaf that we are asked to permit bears our signature."""
+
+    request_id: RequestId
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched(Event):
+    """Raised by the sender when coordinator or submitter say that the permitted leaf is dispatched."""
+
+    leaf: Leaf | None
+
+
+@dataclass(frozen=True, slots=True)
+class NonceAssigned(Event):
+    """Raised by the sender when the submitter lists the permitted leaf with a signer and a nonce."""
+
+    leaf: Leaf
+    signer: str
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted(Event):
+    """Raised by the sender when the submitter lists the permitted leaf as sent to the chain."""
+
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitterSilent(Event):
+    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp(Event):
+    """Raised by the sender when its delegate reports that it has given the intent up."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedSuccess(Event):
+    """Raised by our own chain index: a version of the intent is on the chain."""
+
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedReverted(Event):
+    """Raised by our own chain index: a version of the intent was skipped or reverted."""
+
+    outcome: LedgerOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationUndone(Event):
+    """Raised by our own chain index when a reorganisation takes the confirmation back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationFinal(Event):
+    """Raised by our own chain index when the confirmation is as deep as it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsVoid(Event):
+    """Raised by the sender when, in chain time, no version of an Ending intent is valid any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested(Event):
+    """Raised by the user."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Event):
+    """Raised by the user, for a parked intent."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelDurable(Event):
+    """Raised by the store when the cancellation is durable and the user was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDurable(Event):
+    """Raised by the store when the resumption is durable."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFailed(Event):
+    """Raised by the store when the resumption was not written."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired(Event):
+    """Raised by a timer when a held permission request has waited for `request_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed(Event):
+    """Raised by the store when what this intent wanted durable was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDone(Event):
+    """Raised by the store when the final receipt is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue(Event):
+    """Raised by a timer when a backoff has ended."""
+
+
+class SenderTransaction(Machine):
+    """One intent of this node."""
+
+    def __init__(self, sender: Sender, restored: Restored, is_new: bool) -> None:
+        super().__init__()
+        self.sender = sender
+        self.context = sender.context
+        self.intent = restored.intent
+        self.parked_reason = restored.parked_reason
+        self.is_cancelled = restored.is_cancelled
+        self.permission = restored.permission
+        self.number = DelegationNumber(self.context.incarnation, 0)
+        self.delegate: NodeName | None = None
+        self.delegate_incarnation = 0
+        self.accepted_at = HeartbeatNumber(0, 0)
+        self.lease_ms = 0
+        self.request_id: RequestId | None = None
+        self.transition: Transition | None = None
+        self.result: AssemblyResult | None = None
+        self.held: HeldRequest | None = None
+        self.revert_count = 0
+        self.failure_count = 0
+        self.not_before_ms = 0
+        self.skipped_leaf: Leaf | None = None
+        self.confirmed_leaf: Leaf | None = None
+        self.reason = ""
+        self.reply_to = ""
+        self.signer_and_nonce: tuple[str, int] | None = None
+        self.since_ms = self.context.now_ms
+        self.history: list[tuple[int, str]] = []
+        # A restarted sender must assume that a version was endorsed just before it went (protocol §4.3).
+        self.void_after_s = 0 if is_new else self.context.chain_time_s + self.context.config.validity_s
+        self.unmet: dict[IntentId, None] = {}
+        self.unresolved: dict[Party, None] = {}
+
+    @property
+    def is_ready(self) -> bool:
+        """Nothing of our own keeps it from being delegated."""
+        return not self.unmet and not self.unresolved and self.not_before_ms <= self.context.now_ms
+
+    @property
+    def is_undispatched(self) -> bool:
+        """No permission is out: it follows the current coordinator."""
+        return self.state in UNPERMITTED
+
+    @property
+    def is_ended(self) -> bool:
+        """It has its outcome."""
+        return self.state in ENDED
+
+    def changed(self, previous: Enum) -> None:
+        """Keep the history that `explain` shows."""
+        self.since_ms = self.context.now_ms
+        self.history.append((self.context.now_ms, str(self.state.value)))
+        del self.history[: -self.context.config.history_max]
+
+
+# Guards, in the table's order.
+
+
+def was_parked(transaction: SenderTransaction, event: Event) -> bool:
+    """it was parked before the restart"""
+    return transaction.parked_reason is not None
+
+
+def was_cancelled(transaction: SenderTransaction, event: Event) -> bool:
+    """it was cancelled before the restart"""
+    return transaction.is_cancelled
+
+
+def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bool:
+    """there is no such party"""
+    return not event.verifier and event.party in transaction.unresolved
+
+
+def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceived) -> bool:
+    """greater than the request of the permitted leaf's assembly; a copy changes nothing"""
+    return transaction.request_id is None or event.request_id > transaction.request_id
+
+
+def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
+    """a version could have been endorsed and is not void yet"""
+    return transaction.void_after_s > 0 and transaction.context.chain_time_s <= transaction.void_after_s
+
+
+def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """the current delegate asks for the leaf that we assembled for it, under the current number"""
+    result = transaction.result
+    is_ours = result is not None and result.transition is not None and result.transition.leaf == event.item.leaf
+    return is_ours and _is_current(transaction, event)
+
+
+def asks_for_earlier_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """the current delegate asks for a leaf of before our restart"""
+    return transaction.result is None and _is_current(transaction, event)
+
+
+def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """a repeated request for the permitted leaf"""
+    permission = transaction.permission
+    if permission is None or permission.transition.leaf != event.item.leaf:
+        return False
+    return permission.delegate == event.peer and event.item.number >= permission.number
+
+
+def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """we have not delegated elsewhere"""
+    return transaction.delegate in (None, event.peer)
+
+
+def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
+    """our signature, and the states came with the request"""
+    held = transaction.held
+    return event.is_ours and held is not None and held.item.transition is not None
+
+
+def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
+    """the permitted leaf, and it was not skipped meanwhile"""
+    permission = transaction.permission
+    if permission is None or transaction.skipped_leaf == permission.transition.leaf:
+        return False
+    return event.leaf in (None, permission.transition.leaf)
+
+
+def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) -> bool:
+    """our index has caught up"""
+    return transaction.context.has_ledger
+
+
+def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
+    """the permitted leaf failed"""
+    permission = transaction.permission
+    return permission is not None and permission.transition.leaf == event.outcome.leaf
+
+
+def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    is_old = event.item.number < transaction.number
+    from_before_restart = event.item.number.incarnation < transaction.context.incarnation
+    return event.peer == transaction.delegate and (not is_old or from_before_restart)
+
+
+# Actions, in the table's order.
+
+
+def restore_parked(transaction: SenderTransaction, event: Event) -> None:
+    """Parked survives restarts."""
+    transaction.reason = transaction.parked_reason or ""
+
+
+def note_dependency(transaction: SenderTransaction, event: DependencyConfirmed) -> None:
+    """One dependency less; the sender delegates it when none is left."""
+    transaction.unmet.pop(event.intent, None)
+    transaction.sender.look_for_work()
+
+
+def note_party(transaction: SenderTransaction, event: PartyResolved) -> None:
+    """One party less to resolve."""
+    transaction.unresolved.pop(event.party, None)
+    transaction.sender.look_for_work()
+
+
+def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
+    """An unknown party reverts."""
+    transaction.reason = f"unknown party {event.party}"
+
+
+def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
+    """When a dependency reverts, so does this."""
+    transaction.reason = f"depends on {event.intent.hex()}, which was reverted"
+
+
+def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
+    """Accepted: the delegate's heartbeats must list it from now on. A held request is answered now."""
+    transaction.delegate_incarnation = event.incarnation
+    transaction.accepted_at = event.heartbeat
+    transaction.lease_ms = transaction.context.now_ms
+    transaction.failure_count = 0
+    held, transaction.held = transaction.held, None
+    if held is not None:
+        transaction.context.post(transaction, DispatchConfirmationRequestReceived(*held))
+
+
+def lose_delegation(transaction: SenderTransaction, event: CoordinatorChanged) -> None:
+    """Nobody coordinates it as far as we know."""
+    transaction.reason = event.reason
+    transaction.transition = None
+
+
+def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
+    """Only the answer to the latest request counts. To ask is to have accepted.
+
+    By asking while permission is out, the delegate states that the permitted leaf was not dispatched or was
+    skipped: the delegation number grows (protocol §4.3).
+    """
+    permission = transaction.permission
+    if permission is not None and permission.number == transaction.number:
+        transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    _stop_hold(transaction)
+    transaction.request_id = event.request_id
+    transaction.result = None
+    transaction.lease_ms = transaction.context.now_ms
+    transaction.sender.assemble(transaction)
+
+
+def sign(transaction: SenderTransaction, event: Assembled) -> None:
+    """The `from` party signs the leaf."""
+    assert transaction.request_id is not None, "assembly has a request"
+    transaction.transition = event.transition
+    transaction.context.effects.append(
+        SignTransition(
+            transaction.intent.contract,
+            transaction.request_id,
+            transaction.intent.id,
+            transaction.intent.sender,
+            event.transition.leaf,
+        )
+    )
+
+
+def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSuccess) -> None:
+    """From now on this version may be endorsed, until its validity ends."""
+    unsigned = transaction.transition
+    assert unsigned is not None, "what is signed was assembled"
+    signed = Transition(
+        unsigned.intent,
+        unsigned.leaf,
+        unsigned.inputs,
+        unsigned.reads,
+        unsigned.outputs,
+        unsigned.info,
+        unsigned.valid_until_s,
+        event.signature,
+    )
+    transaction.transition = signed
+    transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
+    _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
+
+
+def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
+    """The intent is not valid: it ends here."""
+    transaction.reason = event.reason
+    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, event.reason)
+
+
+def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
+    """Durable first, then the coordinator is told and frees its place."""
+    transaction.reason = event.reason
+    record = IntentParked(transaction.intent.id, event.reason)
+    transaction.context.persist(record, transaction, None, WriteFailed())
+    _answer_slot(transaction, AssemblyOutcome.PARKED, None, event.reason)
+
+
+def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
+    """The coordinator removes it; we delegate again with backoff."""
+    transaction.reason = event.reason
+    transaction.sender.assembly_failed(transaction, event.reason)
+    _back_off(transaction)
+
+
+def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """One permission for this number: durable first, then the answer leaves."""
+    assert transaction.result is not None
+    assert transaction.result.transition is not None
+    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), transaction.result.transition)
+
+
+def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
+    """A leaf that we signed before our restart: permitted without assembling again."""
+    held, transaction.held = transaction.held, None
+    assert held is not None
+    assert held.item.transition is not None
+    _grant(transaction, held, held.item.transition)
+
+
+def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
+    """Not our signature, or the states are missing: say which."""
+    held, transaction.held = transaction.held, None
+    if held is not None:
+        code = ErrorCode.STATES_MISSING if event.is_ours else ErrorCode.WRONG_LEAF
+        transaction.sender.refuse_dispatch(held.peer, held.request_id, transaction.intent.id, code)
+
+
+def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Wait until our delegation is accepted, then answer (protocol §4.3)."""
+    transaction.held = HeldRequest(event.peer, event.request_id, event.item)
+    due_ms = transaction.context.after(transaction.context.config.request_timeout_ms)
+    transaction.context.timers.set(transaction, "held", due_ms, HoldExpired())
+
+
+def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Did we sign that leaf before our restart?"""
+    transaction.held = HeldRequest(event.peer, event.request_id, event.item)
+    transaction.context.effects.append(
+        VerifySignature(
+            transaction.intent.contract,
+            event.request_id,
+            transaction.intent.id,
+            transaction.intent.sender,
+            event.item.leaf,
+            event.item.signature,
+        )
+    )
+
+
+def grant_again(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """The same answer for the same leaf."""
+    transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
+
+
+def refuse_stale(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """An older delegation, another delegate, or another leaf: the coordinator drops it."""
+    if event.peer != transaction.delegate:
+        code = ErrorCode.NOT_CURRENT_DELEGATE
+    else:
+        code = ErrorCode.STALE_DELEGATION if event.item.number < transaction.number else ErrorCode.WRONG_LEAF
+    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, code)
+
+
+def refuse_parked(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Nobody coordinates it while it is parked."""
+    transaction.sender.refuse_dispatch(
+        event.peer, event.request_id, transaction.intent.id, ErrorCode.NOT_CURRENT_DELEGATE
+    )
+
+
+def refuse_cancelled(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """It is ending."""
+    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, ErrorCode.CANCELLED)
+
+
+def refuse_final(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """It has ended."""
+    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, ErrorCode.FINAL_INTENT)
+
+
+def forget_held(transaction: SenderTransaction, event: HoldExpired) -> None:
+    """The coordinator asks again if it still wants to know."""
+    transaction.held = None
+
+
+def note_listed(transaction: SenderTransaction, event: Event) -> None:
+    """Its submitter lists it: hold it for `submitter_grace` more."""
+    _start_hold(transaction)
+
+
+def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
+    """The base-ledger transaction has its place."""
+    transaction.signer_and_nonce = (event.signer, event.nonce)
+    _start_hold(transaction)
+
+
+def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
+    """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
+    transaction.reason = "its submitter is silent"
+    transaction.result = None
+
+
+def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
+    """Our own index is behind: it may be on the chain already."""
+    _start_hold(transaction)
+
+
+def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
+    """Submitter and coordinator have given up."""
+    transaction.reason = event.reason
+
+
+def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
+    """A version of it is on the chain; which one does not matter."""
+    _stop_hold(transaction)
+    transaction.confirmed_leaf = event.leaf
+    transaction.sender.transaction_ended()
+
+
+def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Delegated again at once: its coordinator retries, and if that one is gone the lease moves it."""
+    _stop_hold(transaction)
+    transaction.skipped_leaf = event.outcome.leaf
+    transaction.reason = event.outcome.reason
+    transaction.lease_ms = transaction.context.now_ms
+    transaction.accepted_at = transaction.sender.latest_number_of(transaction.delegate)
+    transaction.revert_count += not event.outcome.is_contention
+    transaction.sender.ledger_reverted()
+
+
+def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone: it is under way again."""
+    transaction.confirmed_leaf = None
+    _start_hold(transaction)
+
+
+def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Final depth: the receipt, which the index has made durable, is reported and the intent forgotten."""
+    leaf = transaction.confirmed_leaf
+    assert leaf is not None, "what is confirmed has a leaf"
+    receipt = Receipt(transaction.intent.id, Outcome.CONFIRMED, leaf=leaf)
+    transaction.context.effects.append(ReportReceipt(receipt))
+    transaction.sender.forget(transaction)
+
+
+def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Durable first, then the user is told; it ends when every version of it is void."""
+    transaction.is_cancelled = True
+    transaction.reason = "cancelled"
+    transaction.reply_to = event.reply_to
+    record = CancelAccepted(transaction.intent.id)
+    transaction.context.persist(record, transaction, CancelDurable(), WriteFailed())
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """No version of it was ever assembled: the receipt itself is the record."""
+    transaction.reason = "cancelled"
+    transaction.reply_to = event.reply_to
+
+
+def note_cancel_told(transaction: SenderTransaction, event: CancelDurable) -> None:
+    """The user has the answer."""
+    transaction.reply_to = ""
+
+
+def withdraw_cancel(transaction: SenderTransaction, event: WriteFailed) -> None:
+    """Not durable, so not cancelled: the user is told."""
+    transaction.is_cancelled = False
+    error = "the cancellation could not be written; try again"
+    transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id, error))
+
+
+def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Permission is out, or it has ended: say where it is."""
+    error = f"cannot be cancelled: it is {transaction.state.value}"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def accept_again(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It is ending already."""
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def write_resume(transaction: SenderTransaction, event: Resumed) -> None:
+    """Durable first."""
+    record = IntentResumed(transaction.intent.id)
+    done, failed = ResumeDurable(event.reply_to), ResumeFailed(event.reply_to)
+    transaction.context.persist(record, transaction, done, failed)
+
+
+def resume(transaction: SenderTransaction, event: ResumeDurable) -> None:
+    """Then the user is told, and it is delegated."""
+    transaction.parked_reason = None
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def report_unresumed(transaction: SenderTransaction, event: ResumeFailed) -> None:
+    """It stays parked, and the user is told."""
+    error = "the resumption could not be written; try again"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
+    """Only what is parked can be resumed."""
+    error = f"cannot be resumed: it is {transaction.state.value}, not Parked"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def withdraw_permission(transaction: SenderTransaction, event: WriteFailed) -> None:
+    """The permission is not durable, so it was not given; the coordinator asks again."""
+    transaction.permission = None
+    _stop_hold(transaction)
+
+
+def forget_assembly(transaction: SenderTransaction, event: WriteFailed) -> None:
+    """Parking is not durable and was not told: assemble when asked again."""
+    transaction.request_id = None
+
+
+def write_again(transaction: SenderTransaction, event: WriteFailed) -> None:
+    """The receipt must become durable before it is told: again, with backoff."""
+    context = transaction.context
+    config = context.config
+    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    transaction.failure_count += 1
+    context.timers.set(transaction, "retry", context.after(delay_ms), RetryDue())
+
+
+def finalise_again(transaction: SenderTransaction, event: RetryDue) -> None:
+    """Try to write the receipt again."""
+    _finalise(transaction)
+
+
+def forget(transaction: SenderTransaction, event: WriteDone) -> None:
+    """Told and durable: out of memory."""
+    transaction.sender.forget(transaction)
+
+
+def look_for_work(transaction: SenderTransaction, event: RetryDue) -> None:
+    """A backoff has ended."""
+    transaction.sender.look_for_work()
+
+
+# Entry actions.
+
+
+def enter_pending(transaction: SenderTransaction) -> None:
+    """The sender is to find somebody who coordinates it."""
+    transaction.sender.look_for_work()
+
+
+def enter_prepared(transaction: SenderTransaction) -> None:
+    """Held from now on for its submitter."""
+    _start_hold(transaction)
+
+
+def enter_ending(transaction: SenderTransaction) -> None:
+    """It ends when no version can happen any more."""
+    _stop_hold(transaction)
+    transaction.sender.transaction_ended()
+
+
+def enter_reverted(transaction: SenderTransaction) -> None:
+    """Durable first, then it is told."""
+    _finalise(transaction)
+    transaction.sender.transaction_ended()
+
+
+def _answer_slot(
+    transaction: SenderTransaction, outcome: AssemblyOutcome, transition: Transition | None, reason: str = ""
+) -> None:
+    result = AssemblyResult(transaction.intent.id, outcome, transaction.number, transition, reason)
+    transaction.result = result
+    transaction.sender.assembled(transaction, result)
+
+
+def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
+    transaction.permission = Permission(transaction.number, request.peer, transition)
+    record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
+    transaction.context.persist(record, transaction, None, WriteFailed())
+    transaction.sender.permit_dispatch(request.peer, request.request_id, transaction.intent.id)
+
+
+def _start_hold(transaction: SenderTransaction) -> None:
+    due_ms = transaction.context.after(transaction.context.config.submitter_grace_ms)
+    transaction.context.timers.set(transaction, "hold", due_ms, SubmitterSilent())
+
+
+def _stop_hold(transaction: SenderTransaction) -> None:
+    transaction.context.timers.cancel(transaction, "hold")
+
+
+def _back_off(transaction: SenderTransaction) -> None:
+    context = transaction.context
+    config = context.config
+    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    transaction.failure_count += 1
+    transaction.not_before_ms = context.after(delay_ms)
+    context.timers.set(transaction, "retry", transaction.not_before_ms, RetryDue())
+
+
+def _finalise(transaction: SenderTransaction) -> None:
+    receipt = Receipt(transaction.intent.id, Outcome.REVERTED, transaction.reason)
+    transaction.context.persist(IntentFinalised(receipt), transaction, WriteDone(), WriteFailed())
+    transaction.context.effects.append(ReportReceipt(receipt))
+    if transaction.reply_to:
+        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id))
+
+
+_REFUSING_ASSEMBLY = "the sender machine answers for it with an error"
+_LATE = "a late result changes nothing"
+
+SenderTransaction.table = Table(
+    name="Sender's transaction",
+    initial=State.INITIAL,
+    events=(
+        Created,
+        DependencyConfirmed,
+        DependencyReverted,
+        PartyResolved,
+        Delegated,
+        CoordinatorChanged,
+        AssembleRequestReceived,
+        Assembled,
+        AssembleAndSignSuccess,
+        AssembleRevert,
+        AssemblePark,
+        AssembleError,
+        DispatchConfirmationRequestReceived,
+        SignatureVerified,
+        HoldExpired,
+        Dispatched,
+        NonceAssigned,
+        Submitted,
+        SubmitterSilent,
+        GivenUp,
+        ConfirmedSuccess,
+        ConfirmedReverted,
+        ConfirmationUndone,
+        ConfirmationFinal,
+        VersionsVoid,
+        CancelRequested,
+        CancelDurable,
+        Resumed,
+        ResumeDurable,
+        ResumeFailed,
+        WriteFailed,
+        WriteDone,
+        RetryDue,
+    ),
+    rows=(
+        Row(State.INITIAL, Created, when=was_cancelled, then=State.ENDING),
+        Row(State.INITIAL, Created, when=was_parked, then=State.PARKED, do=restore_parked),
+        Row(State.INITIAL, Created, then=State.PENDING),
+        *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=note_dependency),
+        *in_states(
+            (State.PENDING, State.PARKED),
+            DependencyReverted,
+            when=something_may_be_endorsed,
+            then=State.ENDING,
+            do=end_for_dependency,
+        ),
+        *in_states((State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=end_for_dependency),
+        Row(State.PENDING, PartyResolved, when=is_unknown_party, then=State.REVERTED, do=end_for_party),
+        *in_states((State.PENDING, State.PARKED), PartyResolved, do=note_party),
+        Row(State.PENDING, Delegated, then=State.DELEGATED, do=begin_lease),
+        *in_states(DELEGATED, Delegated, do=begin_lease),
+        *in_states(DELEGATED, CoordinatorChanged, then=State.PENDING, do=lose_delegation),
+        *in_states(UNPERMITTED, AssembleRequestReceived, then=State.ASSEMBLING, do=begin_assembly),
+        *in_states(PERMITTED, AssembleRequestReceived, when=is_new_request, then=State.ASSEMBLING, do=begin_assembly),
+        Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=sign),
+        Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=answer_assembled),
+        Row(State.ASSEMBLING, AssembleRevert, when=something_may_be_endorsed, then=State.ENDING, do=answer_revert),
+        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=answer_revert),
+        Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=answer_park),
+        *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=answer_error),
+        *in_states(
+            DELEGATED, DispatchConfirmationRequestReceived, when=asks_for_assembled_leaf, then=State.PREPARED, do=grant
+        ),
+        *in_states(DELEGATED, DispatchConfirmationRequestReceived, when=asks_for_earlier_leaf, do=verify_leaf),
+        *in_states(DELEGATED, DispatchConfirmationRequestReceived, do=refuse_stale),
+        Row(State.PENDING, DispatchConfirmationRequestReceived, when=is_delegating_to_peer, do=hold_request),
+        Row(State.PENDING, DispatchConfirmationRequestReceived, do=refuse_stale),
+        *in_states(PERMITTED, DispatchConfirmationRequestReceived, when=asks_for_permitted_leaf, do=grant_again),
+        *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=refuse_stale),
+        Row(State.PARKED, DispatchConfirmationRequestReceived, do=refuse_parked),
+        Row(State.ENDING, DispatchConfirmationRequestReceived, do=refuse_cancelled),
+        *in_states(ENDED, DispatchConfirmationRequestReceived, do=refuse_final),
+        *in_states(DELEGATED, SignatureVerified, when=is_held_signature, then=State.PREPARED, do=grant_held),
+        *in_states(DELEGATED, SignatureVerified, do=refuse_held),
+        Row(State.PENDING, HoldExpired, do=forget_held),
+        *in_states(
+            (*UNPERMITTED, State.PREPARED), Dispatched, when=is_permitted_leaf, then=State.DISPATCHED, do=note_listed
+        ),
+        *in_states(
+            (State.DISPATCHED, State.SEQUENCED, State.SUBMITTED), Dispatched, when=is_permitted_leaf, do=note_listed
+        ),
+        *in_states(
+            (*UNPERMITTED, State.PREPARED, State.DISPATCHED),
+            NonceAssigned,
+            when=is_permitted_leaf,
+            then=State.SEQUENCED,
+            do=note_nonce,
+        ),
+        *in_states((State.SEQUENCED, State.SUBMITTED), NonceAssigned, when=is_permitted_leaf, do=note_nonce),
+        *in_states((*UNPERMITTED, *PERMITTED), Submitted, when=is_permitted_leaf, then=State.SUBMITTED, do=note_listed),
+        *in_states(PERMITTED, SubmitterSilent, when=index_has_caught_up, then=State.PENDING, do=release),
+        *in_states(PERMITTED, SubmitterSilent, do=keep_hold),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED), GivenUp, when=something_may_be_endorsed, then=State.ENDING, do=note_given_up
+        ),
+        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=note_given_up),
+        *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=note_confirmed),
+        *in_states(PERMITTED, ConfirmedReverted, when=is_permitted_version, then=State.DELEGATED, do=note_reverted),
+        Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=watch_again),
+        Row(State.CONFIRMED, ConfirmationFinal, do=report_confirmed),
+        Row(State.ENDING, VersionsVoid, then=State.REVERTED),
+        *in_states(
+            (*UNPERMITTED, State.PARKED),
+            CancelRequested,
+            when=something_may_be_endorsed,
+            then=State.ENDING,
+            do=accept_cancel,
+        ),
+        *in_states((*UNPERMITTED, State.PARKED), CancelRequested, then=State.REVERTED, do=cancel_at_once),
+        *in_states((*PERMITTED, *ENDED), CancelRequested, do=refuse_cancel),
+        Row(State.ENDING, CancelRequested, do=accept_again),
+        Row(State.ENDING, CancelDurable, do=note_cancel_told),
+        Row(State.PARKED, Resumed, do=write_resume),
+        *in_states((*UNPERMITTED, *PERMITTED, State.ENDING, *ENDED), Resumed, do=refuse_resume),
+        Row(State.PARKED, ResumeDurable, then=State.PENDING, do=resume),
+        Row(State.PARKED, ResumeFailed, do=report_unresumed),
+        *in_states(PERMITTED, WriteFailed, then=State.ENDORSEMENT_GATHERING, do=withdraw_permission),
+        Row(State.PARKED, WriteFailed, then=State.DELEGATED, do=forget_assembly),
+        Row(State.ENDING, WriteFailed, then=State.PENDING, do=withdraw_cancel),
+        Row(State.REVERTED, WriteFailed, do=write_again),
+        Row(State.REVERTED, WriteDone, do=forget),
+        Row(State.REVERTED, RetryDue, do=finalise_again),
+        Row(State.PENDING, RetryDue, do=look_for_work),
+    ),
+    ignored=(
+        Ignored(Created, (*OPEN, *ENDED), "created once"),
+        *(
+            Ignored(
+                event,
+                (State.INITIAL, *DELEGATED, *PERMITTED, State.ENDING, *ENDED),
+                "it waits for it only before it is delegated",
+            )
+            for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
+        ),
+        Ignored(
+            Delegated,
+            (State.INITIAL, *PERMITTED, State.ENDING, State.PARKED, *ENDED),
+            "it is held for its submitter, or nobody is to coordinate it",
+        ),
+        Ignored(
+            CoordinatorChanged,
+            (State.INITIAL, State.PENDING, *PERMITTED, State.ENDING, State.PARKED, *ENDED),
+            "it is held for its submitter, whatever the coordinator, or is not delegated",
+        ),
+        Ignored(AssembleRequestReceived, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), _REFUSING_ASSEMBLY),
+        *(
+            Ignored(event, tuple(state for state in State if state is not State.ASSEMBLING), _LATE)
+            for event in (Assembled, AssembleRevert, AssemblePark)
+        ),
+        Ignored(AssembleAndSignSuccess, tuple(state for state in State if state is not State.SIGNING), _LATE),
+        Ignored(
+            AssembleError, tuple(state for state in State if state not in (State.ASSEMBLING, State.SIGNING)), _LATE
+        ),
+        Ignored(DispatchConfirmationRequestReceived, (State.INITIAL,), "it is not known yet"),
+        Ignored(
+            SignatureVerified, (State.INITIAL, State.PENDING, *PERMITTED, State.ENDING, State.PARKED, *ENDED), _LATE
+        ),
+        Ignored(
+            HoldExpired,
+            tuple(state for state in State if state is not State.PENDING),
+            "what was held has been answered",
+        ),
+        *(
+            Ignored(event, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "only the chain's word counts there")
+            for event in (Dispatched, NonceAssigned, Submitted)
+        ),
+        Ignored(
+            SubmitterSilent, (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED), "no permission is out"
+        ),
+        Ignored(GivenUp, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "it has ended or waits here"),
+        Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
+        Ignored(
+            ConfirmedReverted,
+            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
+            "a failure of a version that nobody waits for",
+        ),
+        *(
+            Ignored(
+                event,
+                (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ENDING, State.PARKED, State.REVERTED),
+                "nothing was confirmed",
+            )
+            for event in (ConfirmationUndone, ConfirmationFinal)
+        ),
+        Ignored(VersionsVoid, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it is not ending"),
+        Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
+        Ignored(
+            CancelDurable, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it has ended meanwhile"
+        ),
+        Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
+        *(
+            Ignored(event, tuple(state for state in State if state is not State.PARKED), "it has ended meanwhile")
+            for event in (ResumeDurable, ResumeFailed)
+        ),
+        Ignored(
+            WriteFailed, (State.INITIAL, *UNPERMITTED, State.CONFIRMED), "what was to be written has been overtaken"
+        ),
+        Ignored(
+            WriteDone, tuple(state for state in State if state is not State.REVERTED), "nothing was to be reported"
+        ),
+        Ignored(
+            RetryDue,
+            tuple(state for state in State if state not in (State.REVERTED, State.PENDING)),
+            "it goes on without",
+        ),
+    ),
+    entry={
+        State.PENDING: enter_pending,
+        State.PREPARED: enter_prepared,
+        State.ENDING: enter_ending,
+        State.REVERTED: enter_reverted,
+    },
+)

@@ -1,0 +1,337 @@
+"""One per contract and node: routes each event to sender, coordinator and endorser, and collects effects.
+
+Messages to our own node do not go out: they are taken at once, unless something of this contract is
+being written; then they wait for the disk like every other message (protocol §7, §8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rota.config import Config
+from rota.core import coordinator as coordinator_events
+from rota.core import sender as sender_events
+from rota.core import sender_transaction
+from rota.core.context import Context
+from rota.core.coordinator import Coordinator
+from rota.core.effects import Effect, ReplyToUser, SendMessage
+from rota.core.endorser import Endorser
+from rota.core.events import (
+    AssemblyFailed,
+    AssemblyFinished,
+    BlockIndexed,
+    BlocksRemoved,
+    CancelRequested,
+    ConnectionLost,
+    ConnectionMade,
+    IntentSubmitted,
+    LedgerBack,
+    LedgerLost,
+    MessageReceived,
+    OutcomesFinal,
+    Persisted,
+    PersistFailed,
+    ResumeRequested,
+    RoundChecked,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+    SignatureVerified,
+    StopRequested,
+    Tick,
+    TransitionSigned,
+    VerifierLookedUp,
+)
+from rota.core.machine import Event
+from rota.core.observer import Observer
+from rota.core.sender import Sender
+from rota.core.sender_transaction import Restored
+from rota.core.startup import StartupNotices
+from rota.messages import (
+    AssembleError,
+    AssembleRequest,
+    AssembleResponse,
+    CoordinatorHeartbeat,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    DispatchConfirmationError,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    Envelope,
+    HandedOver,
+    Handover,
+    HandoverRequest,
+    Startup,
+    StartupAcknowledgement,
+    SubmitterHeartbeat,
+    TransactionDispatched,
+    TransactionReverted,
+    VerifierRequest,
+    VerifierResponse,
+)
+from rota.types import Contract, IntentId, NodeName, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContract:
+    """What the store remembers of a contract: unfinished intents, and dispatches without an outcome."""
+
+    intents: tuple[Restored, ...] = ()
+    dispatched: tuple[HandedOver, ...] = ()
+    outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+
+
+class Sequencer:
+    """`step(now, event) -> effects` for one contract."""
+
+    def __init__(
+        self,
+        node: NodeName,
+        incarnation: int,
+        contract: Contract,
+        config: Config,
+        now_ms: int = 0,
+        height: int = 0,
+        chain_time_s: int = 0,
+        stored: StoredContract | None = None,
+    ) -> None:
+        stored = stored or StoredContract()
+        self.context = Context(node, incarnation, contract, config, now_ms, height, chain_time_s)
+        self.observer = Observer(self.context)
+        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched)
+        self.sender = Sender(self.context, self.observer, self.coordinator)
+        self.endorser = Endorser(self.context, self.observer)
+        self.startup = StartupNotices(self.context, self.observer)
+        for restored in stored.intents:
+            self.sender.restore(restored, dict(stored.outcomes))
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        """Be told one event at this time; everything that follows from it is done before the next."""
+        assert now_ms >= self.context.now_ms, "time does not run backwards within a node"
+        self.context.now_ms = now_ms
+        self._take(event)
+        self._settle()
+        return self.context.take_effects()
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next `Tick` is due."""
+        return self.context.timers.next_due_ms()
+
+    # Routing.
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Tick():
+                self._run_timers()
+            case MessageReceived(peer, envelope):
+                self._take_message(peer, envelope)
+            case ConnectionLost(peer):
+                self._connection_lost(peer)
+            case ConnectionMade(peer):
+                self._connection_made(peer)
+            case BlockIndexed():
+                self._block_indexed(event)
+            case BlocksRemoved():
+                self._blocks_removed(event)
+            case OutcomesFinal(outcomes):
+                for outcome in outcomes:
+                    self.sender.outcome_final(outcome)
+            case LedgerLost():
+                self.context.has_ledger = False
+                self.coordinator.handle(event)
+            case LedgerBack():
+                self.context.has_ledger = True
+                self.startup.send()
+                self.sender.handle(sender_events.PeerHeard(self.context.node))
+            case StopRequested():
+                self.coordinator.handle(event)
+            case Persisted(token):
+                self.context.written(token, succeeded=True)
+            case PersistFailed(token):
+                self.context.written(token, succeeded=False)
+            case IntentSubmitted() | ResumeRequested() | CancelRequested():
+                self._take_user(event)
+            case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
+                self._take_submitter(event)
+            case _:
+                self._take_result(event)
+
+    def _take_user(self, event: IntentSubmitted | ResumeRequested | CancelRequested) -> None:
+        if isinstance(event, IntentSubmitted):
+            self.sender.take_intent(event)
+            return
+        transaction = self.sender.transactions.get(event.intent)
+        if transaction is None:
+            error = "there is no such intent under way at this node"
+            self.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
+        elif isinstance(event, ResumeRequested):
+            transaction.handle(sender_transaction.Resumed(event.reply_to))
+        else:
+            transaction.handle(sender_transaction.CancelRequested(event.reply_to))
+
+    def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
+        if isinstance(event, RoundDispatched):
+            self.coordinator.rounds.take_dispatched(event)
+        elif isinstance(event, RoundDispatchFailed):
+            self.coordinator.rounds.take_dispatch_failure(event)
+        else:
+            self.coordinator.rounds.take_submitted(event)
+
+    def _take_result(self, event: Event) -> None:
+        """What the domain, the signer and the key store answer."""
+        match event:
+            case AssemblyFinished():
+                self.sender.take_assembly_finished(event)
+            case AssemblyFailed():
+                self.sender.take_assembly_failed(event)
+            case TransitionSigned():
+                self.sender.take_signed(event)
+            case SignatureVerified(request_id, intent, is_ours):
+                transaction = self.sender.transactions.get(intent)
+                if transaction is not None:
+                    transaction.handle(sender_transaction.SignatureVerified(request_id, is_ours))
+            case RoundChecked():
+                self.endorser.take_checked(event)
+            case VerifierLookedUp(peer, request_id, party, verifier):
+                self.sender.answer_verifier(peer, request_id, party, verifier)
+            case _:
+                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
+
+    def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
+        """The peer is the author, whatever the payload says."""
+        self.observer.hear(peer, envelope)
+        body = envelope.body
+        self.startup.notice(body)
+        match body:
+            case DelegationCommand():
+                self.coordinator.handle(
+                    coordinator_events.TransactionsDelegated(peer, envelope.height, body, envelope.message_id)
+                )
+            case DelegationAccepted():
+                self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))
+            case DelegationRejected():
+                self.sender.handle(sender_events.DelegationRefused(peer, body))
+            case CoordinatorHeartbeat():
+                self._take_heartbeat(peer, body)
+            case HandoverRequest():
+                self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
+            case Handover():
+                self.coordinator.handle(coordinator_events.HandoverReceived(peer, body))
+            case Startup():
+                self.startup.acknowledge(peer, body)
+                self.sender.handle(sender_events.PeerHeard(peer))
+            case StartupAcknowledgement():
+                self.startup.take_acknowledgement(peer, body)
+            case _:
+                self._take_transaction_message(peer, envelope)
+
+    def _take_transaction_message(self, peer: NodeName, envelope: Envelope) -> None:
+        """A transaction's way, left to right."""
+        body = envelope.body
+        match body:
+            case VerifierRequest():
+                self.sender.take_verifier_request(peer, body)
+            case VerifierResponse():
+                self.sender.take_verifier(peer, body)
+            case AssembleRequest():
+                self.sender.take_assemble_request(peer, envelope.height, body)
+            case AssembleResponse():
+                self.coordinator.rounds.take_assembly(peer, body)
+            case AssembleError():
+                self.coordinator.rounds.take_assembly_error(peer, body)
+            case EndorsementRequest():
+                self.endorser.take_request(peer, envelope.height, body)
+            case EndorsementResponse():
+                self.coordinator.rounds.take_endorsement(peer, body)
+            case EndorsementError():
+                self.coordinator.rounds.take_endorsement_error(peer, body)
+            case DispatchConfirmationRequest():
+                self.sender.take_permission_request(peer, body)
+            case DispatchConfirmationResponse():
+                self.coordinator.rounds.take_permission(peer, body)
+            case DispatchConfirmationError():
+                self.coordinator.rounds.take_permission_error(peer, body)
+            case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
+                self.sender.take_dispatched(intents)
+            case TransactionReverted():
+                self.sender.take_reverted(peer, body)
+            case _:
+                raise AssertionError(f"the sequencer does not know {type(body).__name__}")
+
+    def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
+        """An old or repeated heartbeat changes nothing."""
+        if not self.observer.hear_heartbeat(peer, heartbeat):
+            return
+        if peer != self.context.node:
+            self.coordinator.handle(coordinator_events.HeartbeatReceived(peer, heartbeat))
+        self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))
+
+    def _connection_lost(self, peer: NodeName) -> None:
+        self.observer.connection_changed(peer, connected=False)
+        self.coordinator.handle(coordinator_events.PeerLost(peer))
+        self.sender.handle(sender_events.PeerLost(peer))
+
+    def _connection_made(self, peer: NodeName) -> None:
+        """After a reconnection with nothing in flight the next activity is answered with Startup (§4.4)."""
+        self.observer.connection_changed(peer, connected=True)
+        if not self.sender.transactions and not self.coordinator.transactions:
+            self.startup.arm()
+        self.startup.repeat_to(peer)
+        self.sender.handle(sender_events.PeerHeard(peer))
+
+    def _block_indexed(self, event: BlockIndexed) -> None:
+        """The ledger's word first, then what the new height makes possible."""
+        range_before = self.context.block_range
+        self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
+        if event.outcomes:
+            self.startup.notice(None)
+        for outcome in event.outcomes:
+            self.sender.take_outcome(outcome)
+            self.coordinator.take_outcome(outcome)
+        changed = self.context.block_range != range_before
+        self.coordinator.handle(coordinator_events.NewBlock(changed))
+        self.sender.handle(sender_events.NewBlock(changed))
+        self.sender.block_indexed()
+
+    def _blocks_removed(self, event: BlocksRemoved) -> None:
+        self.context.height = event.height
+        for outcome in event.outcomes:
+            self.sender.undo_outcome(outcome)
+            self.coordinator.undo_outcome(outcome)
+
+    def _run_timers(self) -> None:
+        """Each timer's consequences are dealt with before the next one runs out."""
+        while (due := self.context.timers.pop_due(self.context.now_ms)) is not None:
+            due.machine.handle(due.event)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Until nothing is left to be told: posted events, then what we say to ourselves."""
+        while True:
+            while self.context.posted:
+                machine, event = self.context.posted.popleft()
+                machine.handle(event)
+            if self.context.is_writing:
+                return
+            to_ourselves, others = _split(self.context.effects, self.context.node)
+            if not to_ourselves:
+                return
+            self.context.effects = others
+            for envelope in to_ourselves:
+                self._take_message(self.context.node, envelope)
+
+
+def _split(effects: Iterable[Effect], node: NodeName) -> tuple[list[Envelope], list[Effect]]:
+    own: list[Envelope] = []
+    others: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, SendMessage) and effect.peer == node:
+            own.append(effect.envelope)
+        else:
+            others.append(effect)
+    return own, others

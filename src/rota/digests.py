@@ -1,0 +1,175 @@
+"""What is signed, byte for byte: the leaf of a transition and the digest of a round (ledger).
+
+The contract computes the same hashes from the payload that it is given, so each line here has its twin in
+Solidity: fields are packed without padding, numbers are big-endian, the hash is Keccak-256. Only the round's
+digest and the domain separator follow EIP-712, which pads every field to a word, so that any wallet can show
+and sign a round.
+
+    core   = keccak(separator 32 | intent 16 | flags u8 | inputs:outputs u8 | reads:info u8
+                    | per read, then per input: leaf 32, output u8
+                    | keccak(outputs 32* | info 32*)
+                    | with calls: keccak(n u8 | per call: to 20, gas u32, length u16, data))
+    leaf   = core, or when prepared keccak(core 32 | committer 20 | condition 32)
+    digest = keccak(19 01 | separator | keccak(type | keccak(leaves) | validUntil))
+
+Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
+preimage reads in one way only. A prepared leaf hashes 84 bytes and a core 83 + 33 per reference + 32 with
+calls, which is never 84, so neither can pass for the other.
+
+A wrong size is our own error, because what comes from others is checked where it is decoded: it is asserted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NewType
+
+import sha3
+
+from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId
+
+Core = NewType("Core", bytes)
+
+INTENT_BYTES: Final = 16
+WORD_BYTES: Final = 32
+STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in four bits.
+CALLS_MAX: Final = 255
+CALL_BYTES_MAX: Final = 65_535
+ROUND_LEAVES_MAX: Final = 255
+
+# Of a payload's flags (80 full, 1 page, 2 prepared, 4 calls, 8 body) a core binds 80 and 4, and a contract
+# masks the others before it hashes. `page` and `body` tell how this copy is written down: whether the page is
+# spelled out, and whether the outputs or only their hash follow. Whoever submits chooses them after the
+# signatures were made, so were they bound, compression would change a leaf. `calls` is content: it tells
+# whether one more word is hashed. `prepared` is content too, but the second hash binds it: a core is by
+# definition the leaf that the transition would have if it were not prepared.
+_FLAGS: Final = 0x80
+_FLAGS_WITH_CALLS: Final = 0x84
+
+_DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+_DOMAIN_NAME: Final = b"Rota"
+_DOMAIN_VERSION: Final = b"1"
+_ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
+
+_ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that the ledger contract makes for a transition, with exactly this much gas and no value."""
+
+    to: ContractAddress
+    gas: int
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        _address(self.to)
+        _unsigned(self.gas, 4)
+        assert len(self.data) <= CALL_BYTES_MAX, f"a call's data is at most {CALL_BYTES_MAX} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Who alone may commit a prepared transition, and the condition that it has to pass."""
+
+    committer: ContractAddress
+    condition: bytes
+
+    def __post_init__(self) -> None:
+        _address(self.committer)
+        _word(self.condition)
+
+
+def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
+    """The EIP-712 domain of a contract on a chain: what is signed for one is worth nothing at another."""
+    return _keccak(
+        _keccak(_DOMAIN_TYPE)
+        + _keccak(_DOMAIN_NAME)
+        + _keccak(_DOMAIN_VERSION)
+        + _unsigned(chain_id, WORD_BYTES)
+        + _address(contract).rjust(WORD_BYTES, b"\0")
+    )
+
+
+def core_of(
+    separator: bytes,
+    intent: IntentId,
+    *,
+    reads: tuple[StateId, ...] = (),
+    inputs: tuple[StateId, ...] = (),
+    outputs: tuple[bytes, ...] = (),
+    info: tuple[bytes, ...] = (),
+    calls: tuple[Call, ...] = (),
+) -> Core:
+    """The hash of all that a transition does; with nothing but an intent, of the empty one that voids it."""
+    assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
+    counts = _two_counts(len(inputs), len(outputs)) + _two_counts(len(reads), len(info))
+    flags = _unsigned(_FLAGS_WITH_CALLS if calls else _FLAGS, 1)
+    references = b"".join(_reference(state) for state in reads + inputs)
+    body = _keccak(b"".join(_word(word) for word in outputs + info))
+    calls_hash = _keccak(_packed_calls(calls)) if calls else b""
+    return Core(_keccak(_word(separator) + intent + flags + counts + references + body + calls_hash))
+
+
+def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
+    """The leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
+    if preparation is None:
+        return Leaf(_word(core))
+    return Leaf(_keccak(_word(core) + _address(preparation.committer) + preparation.condition))
+
+
+def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:
+    """What an endorser signs: the EIP-712 digest of the leaves, in payload order, and their validity."""
+    assert 1 <= len(leaves) <= ROUND_LEAVES_MAX, f"a round has 1 to {ROUND_LEAVES_MAX} leaves, not {len(leaves)}"
+    struct = _keccak(
+        _keccak(_ROUND_TYPE)
+        + _keccak(b"".join(_word(leaf) for leaf in leaves))
+        + _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
+    )
+    return Digest(_keccak(b"\x19\x01" + _word(separator) + struct))
+
+
+def state_commitment(content: bytes) -> bytes:
+    """The 32 bytes by which an output stands for a private state's content."""
+    return _keccak(content)
+
+
+def _packed_calls(calls: tuple[Call, ...]) -> bytes:
+    """The calls exactly as the payload carries them, so that the contract hashes one slice of it."""
+    assert len(calls) <= CALLS_MAX, f"a transition has at most {CALLS_MAX} calls, not {len(calls)}"
+    return _unsigned(len(calls), 1) + b"".join(
+        _address(call.to) + _unsigned(call.gas, 4) + _unsigned(len(call.data), 2) + call.data for call in calls
+    )
+
+
+def _two_counts(high: int, low: int) -> bytes:
+    assert high <= STATES_MAX, f"a count is at most {STATES_MAX}, not {high}"
+    assert low <= STATES_MAX, f"a count is at most {STATES_MAX}, not {low}"
+    return _unsigned(high << 4 | low, 1)
+
+
+def _reference(state: StateId) -> bytes:
+    """A reference is expanded: that the maker's leaf stands in the same payload does not show in the hash."""
+    return _word(state.leaf) + _unsigned(state.output, 1)
+
+
+def _address(address: ContractAddress) -> bytes:
+    match = _ADDRESS.fullmatch(address)
+    assert match, f"an address is 0x and 40 lower-case hex digits, not {address!r}"
+    return bytes.fromhex(match[1])
+
+
+def _word(word: bytes) -> bytes:
+    assert len(word) == WORD_BYTES, f"a word is {WORD_BYTES} bytes, not {len(word)}"
+    return word
+
+
+def _unsigned(number: int, size_bytes: int) -> bytes:
+    assert 0 <= number < 1 << 8 * size_bytes, f"{number} does not fit in {size_bytes} unsigned bytes"
+    return number.to_bytes(size_bytes, "big")
+
+
+def _keccak(content: bytes) -> bytes:
+    digest: bytes = sha3.keccak_256(content).digest()
+    return digest

@@ -1,0 +1,426 @@
+"""Everything nodes say to each other, one frozen type each (protocol §6).
+
+A message's author is the peer at the other end of the connection, never a field. Ages travel as
+milliseconds and order as (incarnation, number): clocks jump, so no message holds a time to compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from rota.types import (
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    FlushPoint,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    RequestId,
+    State,
+    StateId,
+    Transition,
+    Tried,
+)
+
+PROTOCOL_VERSION = (1, 0)
+
+
+class CoordinatorState(Enum):
+    """What a coordinator says of itself in its heartbeats; its own table is in `core/coordinator.py`."""
+
+    IDLE = "Idle"
+    OBSERVING = "Observing"
+    STANDBY = "Standby"
+    ELECT = "Elect"
+    PREPARED = "Prepared"
+    ACTIVE = "Active"
+    FLUSH = "Flush"
+    CLOSING = "Closing"
+
+
+class Message:
+    """What an envelope carries."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message on its way, with what every message carries of its author."""
+
+    contract: ContractAddress
+    message_id: RequestId
+    incarnation: int
+    height: int
+    body: Message
+    no_ledger: bool = False
+    correlation_id: RequestId | None = None
+    protocol_version: tuple[int, int] = PROTOCOL_VERSION
+
+
+# Delegation: a Command (repeated until it is accepted or rejected).
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """One intent of a delegation command, with the number of this hand-over and the reverts so far."""
+
+    intent: Intent
+    number: DelegationNumber
+    revert_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationCommand(Message):
+    """A sender hands over intents; `tried` lists whom it could not reach."""
+
+    command_id: RequestId
+    delegations: tuple[Delegation, ...]
+    tried: tuple[Tried, ...] = ()
+
+
+class Answer(Enum):
+    """What became of one intent of a command that was accepted (protocol §4.2)."""
+
+    ACCEPTED = "accepted"
+    HELD = "held"
+    FULL = "full"
+    DISPATCHED = "dispatched"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+
+
+class IntentAnswer(NamedTuple):
+    """The answer to one intent of a command; a rejected one has its reason."""
+
+    intent: IntentId
+    answer: Answer
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationAccepted(Message):
+    """The delegate coordinates; `heartbeat` is the number of its latest heartbeat at that moment."""
+
+    command_id: RequestId
+    answers: tuple[IntentAnswer, ...]
+    heartbeat: HeartbeatNumber
+
+
+class Rejection(Enum):
+    """Why a delegation, or an endorsement by rule of §5, is refused as a whole."""
+
+    MISMATCHED_BLOCK_HEIGHT = "MismatchedBlockHeight"
+    NOT_PREFERRED_COORDINATOR = "NotPreferredCoordinator"
+    NO_LEDGER = "NoLedger"
+    NOT_ALLOWED = "NotAllowed"
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationRejected(Message):
+    """The delegate does not coordinate: the heights differ, or `active` is preferred, or it has no ledger."""
+
+    command_id: RequestId
+    rejection: Rejection
+    provided_height: int = 0
+    observed_height: int = 0
+    active: NodeName | None = None
+    active_age_ms: int = 0
+    active_number: HeartbeatNumber = HeartbeatNumber(0, 0)
+
+
+# Assembly: a Request.
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a slot is assembled on: what is locked, and the states that are not yet on the chain."""
+
+    locks: tuple[StateId, ...] = ()
+    states: tuple[State, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRequest(Message):
+    """Assemble these intents of yours, one after the other, on this snapshot (protocol §7)."""
+
+    request_id: RequestId
+    intents: tuple[IntentId, ...]
+    snapshot: Snapshot
+
+
+class AssemblyOutcome(Enum):
+    """What the domain made of an intent."""
+
+    ASSEMBLED = "assembled"
+    REVERTED = "reverted"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyResult:
+    """One intent of a slot: its signed transition, or why there is none."""
+
+    intent: IntentId
+    outcome: AssemblyOutcome
+    number: DelegationNumber
+    transition: Transition | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleResponse(Message):
+    """The results of a slot, in the order of its request."""
+
+    request_id: RequestId
+    results: tuple[AssemblyResult, ...]
+
+
+class ErrorCode(Enum):
+    """Why a sender refuses to assemble an intent or to permit its dispatch."""
+
+    NOT_CURRENT_DELEGATE = "NotCurrentDelegate"
+    UNKNOWN_INTENT = "UnknownIntent"
+    FINAL_INTENT = "FinalIntent"
+    CANCELLED = "Cancelled"
+    FAILED = "Failed"
+    STALE_DELEGATION = "StaleDelegation"
+    STATES_MISSING = "StatesMissing"
+    WRONG_LEAF = "WrongLeaf"
+
+
+class IntentError(NamedTuple):
+    """The error of one intent of a request."""
+
+    intent: IntentId
+    code: ErrorCode
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleError(Message):
+    """Intents of a slot that this sender does not assemble for this coordinator."""
+
+    request_id: RequestId
+    errors: tuple[IntentError, ...]
+
+
+# Endorsement: a Request.
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementRequest(Message):
+    """Check these transitions in order and sign their round's digest once (protocol §7)."""
+
+    request_id: RequestId
+    digest: Digest
+    transitions: tuple[Transition, ...]
+    senders: tuple[Party, ...]
+    valid_until_s: int
+    tried: tuple[Tried, ...] = ()
+
+
+class Refusal(NamedTuple):
+    """A transition that an endorser does not sign, and why."""
+
+    intent: IntentId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementResponse(Message):
+    """The signature over the whole round, or which transitions of it are refused."""
+
+    request_id: RequestId
+    digest: Digest
+    signature: bytes = b""
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementError(Message):
+    """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts."""
+
+    request_id: RequestId
+    rejection: Rejection
+    accepted: NodeName | None = None
+    accepted_number: HeartbeatNumber = HeartbeatNumber(0, 0)
+
+
+# Permission to dispatch: a Request.
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchItem:
+    """One leaf for which permission is asked; the states are sent only to a sender that lost them."""
+
+    intent: IntentId
+    number: DelegationNumber
+    leaf: Leaf
+    signature: bytes
+    valid_until_s: int
+    transition: Transition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationRequest(Message):
+    """May these leaves of yours be dispatched in this round?"""
+
+    request_id: RequestId
+    digest: Digest
+    items: tuple[DispatchItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationResponse(Message):
+    """Permission for these intents, each for the leaf that was asked for."""
+
+    request_id: RequestId
+    intents: tuple[IntentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationError(Message):
+    """No permission for these intents."""
+
+    request_id: RequestId
+    errors: tuple[IntentError, ...]
+
+
+# Signs of life: Notifications.
+
+
+class ListedIntent(NamedTuple):
+    """An intent of the receiver that a coordinator holds, with its state there."""
+
+    intent: IntentId
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorHeartbeat(Message):
+    """I coordinate, in this state, and I hold these intents of yours."""
+
+    number: HeartbeatNumber
+    state: CoordinatorState
+    intents: tuple[ListedIntent, ...] = ()
+    successor: NodeName | None = None
+    refused: NodeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedIntent:
+    """A dispatched intent of the receiver, and how far its base-ledger transaction is."""
+
+    intent: IntentId
+    leaf: Leaf
+    signer: str
+    nonce: int
+    submission_count: int
+    submitted_age_ms: int = 0
+    activity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitterHeartbeat(Message):
+    """I submit these dispatched intents of yours."""
+
+    number: HeartbeatNumber
+    intents: tuple[SubmittedIntent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Message):
+    """I am here again; it claims no rank (protocol §4.4). A ReliableNotification."""
+
+    startup_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class StartupAcknowledgement(Message):
+    """Every copy of a Startup gets one."""
+
+    startup_id: RequestId
+
+
+# Hand-over: a Request.
+
+
+class HandoverReason(Enum):
+    """Why a coordinator asks another to yield."""
+
+    OUTRANKS = "outranks"
+    TRIED = "tried"
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverRequest(Message):
+    """Yield, and tell me what you have under way."""
+
+    request_id: RequestId
+    reason: HandoverReason
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """One flush point with what it locks and makes; a state's bytes only to nodes on its list (S8)."""
+
+    point: FlushPoint
+    leaf: Leaf
+    locks: tuple[StateId, ...] = ()
+    states: tuple[State, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handover(Message):
+    """What the old coordinator still has under way; nothing when there is nothing to flush."""
+
+    request_id: RequestId
+    points: tuple[HandedOver, ...] = ()
+
+
+# What became of a dispatched intent: Notifications that only make it faster.
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDispatched(Message):
+    """These leaves of yours have a signer and a nonce."""
+
+    digest: Digest
+    intents: tuple[SubmittedIntent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionReverted(Message):
+    """The coordinator has given up on this intent; the sender finalises it."""
+
+    intent: IntentId
+    number: DelegationNumber
+    leaf: Leaf
+    reason: str
+
+
+# Who is who: a Request.
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierRequest(Message):
+    """Which verifier has this party of yours?"""
+
+    request_id: RequestId
+    party: Party
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierResponse(Message):
+    """The party's verifier; empty when there is no such party here."""
+
+    request_id: RequestId
+    party: Party
+    verifier: str = ""

@@ -1,0 +1,1 @@
+"""A seeded world: clock, network, disk, ledger. It runs whole networks of the real core."""

@@ -1,0 +1,74 @@
+"""A synthetic domain: what the simulator's intents do.
+
+A payload is a word. `spend` replaces the one shared state of the contract, so that every intent stands on
+the last one; `mint` makes a state and stands on nothing; `revert` and `park` end or park the intent at its
+assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it.
+"""
+
+from __future__ import annotations
+
+from rota.core.effects import AssembleIntents, CheckRound
+from rota.core.events import AssemblyFailed, AssemblyFinished
+from rota.digests import core_of, leaf_of, state_commitment
+from rota.messages import AssemblyOutcome, Refusal
+from rota.types import Contract, Intent, Leaf, NodeName, State, StateId, Transition
+
+SHARED = b"shared"
+
+
+def assemble(
+    contract: Contract, separator: bytes, order: AssembleIntents, unspent: dict[StateId, State], attempt: int
+) -> list[AssemblyFinished | AssemblyFailed]:
+    """Assemble a slot's intents one after the other, each on what the ones before it have made.
+
+    `unspent` is what the node's own index says; the snapshot tells what is locked and what is new.
+    """
+    spent = set(order.snapshot.locks)
+    candidates = (*unspent.values(), *order.snapshot.states)
+    available = {state.id: state for state in candidates if state.id not in spent}
+    results: list[AssemblyFinished | AssemblyFailed] = []
+    for intent in order.intents:
+        word = intent.payload.decode().split(":")[0]
+        if word == "fail":
+            results.append(AssemblyFailed(order.request_id, intent.id, "the domain failed"))
+        elif word in ("revert", "park"):
+            outcome = AssemblyOutcome.REVERTED if word == "revert" else AssemblyOutcome.PARKED
+            reason = "not enough funds" if word == "revert" else "not before tomorrow"
+            results.append(AssemblyFinished(order.request_id, intent.id, outcome, reason=reason))
+        else:
+            transition = _transition(contract, separator, intent, order, available, attempt)
+            for reference in transition.inputs:
+                del available[reference]
+            available.update({state.id: state for state in transition.outputs})
+            finished = AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
+            results.append(finished)
+    return results
+
+
+def check(order: CheckRound, payloads: dict[bytes, bytes]) -> tuple[Refusal, ...]:
+    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B` by node B alone."""
+    return tuple(
+        Refusal(transition.intent, "against the rules")
+        for transition in order.transitions
+        if payloads.get(transition.intent, b"").startswith(b"refuse")
+    )
+
+
+def _transition(
+    contract: Contract,
+    separator: bytes,
+    intent: Intent,
+    order: AssembleIntents,
+    available: dict[StateId, State],
+    attempt: int,
+) -> Transition:
+    members: tuple[NodeName, ...] = tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
+    is_shared = not intent.payload.startswith(b"mint")
+    shared = [state for state in available.values() if state.content is not None and state.content.startswith(SHARED)]
+    inputs = tuple(state.id for state in shared[-1:]) if is_shared else ()
+    prefix = SHARED if is_shared else b"minted"
+    content = b"/".join((prefix, intent.id, str(order.request_id).encode(), str(attempt).encode()))
+    commitment = state_commitment(content)
+    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=inputs, outputs=(commitment,)))
+    outputs = (State(StateId(leaf, 0), commitment, members, content),)
+    return Transition(intent.id, leaf, inputs, (), outputs, valid_until_s=order.valid_until_s)

@@ -1,0 +1,106 @@
+"""A pure model of the base ledger's contract (ledger): states, intents, rounds, and blocks.
+
+It has the contract's rules and nothing of its own: an intent commits once; an input must be unspent; what
+depends on ledger state skips that transition and nothing else; expiry and missing signatures revert the
+whole round; a state exists only when the transition that makes it has committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rota.core.effects import RoundDispatch
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+
+GENESIS_TIME_S = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A mined block with what it did to each contract."""
+
+    height: int
+    time_s: int
+    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
+
+
+@dataclass(slots=True)
+class ContractState:
+    """What the contract keeps: which intents are used and which states are unspent."""
+
+    used: dict[IntentId, Leaf] = field(default_factory=dict)
+    unspent: dict[StateId, State] = field(default_factory=dict)
+    spent: dict[StateId, Leaf] = field(default_factory=dict)
+
+
+class Ledger:
+    """One chain: a pool of transactions in the order of their nonces, and blocks."""
+
+    def __init__(self, contracts: tuple[Contract, ...]) -> None:
+        self.contracts = {contract.address: contract for contract in contracts}
+        self.states = {contract.address: ContractState() for contract in contracts}
+        self.blocks: list[Block] = [Block(0, GENESIS_TIME_S, ())]
+        self.pool: dict[tuple[str, int], RoundDispatch] = {}
+        self.next_nonce: dict[str, int] = {}
+        self.commits: list[tuple[int, IntentId, Leaf]] = []
+
+    @property
+    def height(self) -> int:
+        """The height of the latest block."""
+        return self.blocks[-1].height
+
+    def send(self, dispatch: RoundDispatch) -> None:
+        """Take a transaction into the pool; a known or mined one changes nothing."""
+        if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
+            self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
+
+    def mine(self, time_s: int) -> Block:
+        """A block with everything in the pool whose nonce has come."""
+        outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
+        while (dispatch := self._next_in_pool()) is not None:
+            self.next_nonce[dispatch.signer] = dispatch.nonce + 1
+            contract = dispatch.round.contract
+            outcomes.extend((contract, outcome) for outcome in self._commit(dispatch, time_s))
+        block = Block(self.height + 1, time_s, tuple(outcomes))
+        self.blocks.append(block)
+        return block
+
+    def has_work(self) -> bool:
+        """A transaction could be mined."""
+        return any(nonce == self.next_nonce.get(signer, 0) for signer, nonce in self.pool)
+
+    def _next_in_pool(self) -> RoundDispatch | None:
+        for signer, nonce in sorted(self.pool):
+            if nonce == self.next_nonce.get(signer, 0):
+                return self.pool.pop((signer, nonce))
+        return None
+
+    def _commit(self, dispatch: RoundDispatch, time_s: int) -> list[LedgerOutcome]:
+        order = dispatch.round
+        threshold = self.contracts[order.contract].threshold
+        if len(order.signatures) < threshold or time_s > order.valid_until_s:
+            reason = "expired" if time_s > order.valid_until_s else "bad signatures"
+            return [_failed(order.digest, t, LedgerStatus.REVERTED, reason) for t in order.transitions]
+        return [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
+
+    def _commit_one(self, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
+        state = self.states[contract]
+        if transition.intent in state.used:
+            return _failed(digest, transition, LedgerStatus.SKIPPED, "intent used", is_contention=True)
+        for reference in (*transition.reads, *transition.inputs):
+            if reference not in state.unspent:
+                return _failed(digest, transition, LedgerStatus.SKIPPED, "state not available", is_contention=True)
+        for reference in transition.inputs:
+            del state.unspent[reference]
+            state.spent[reference] = transition.leaf
+        state.used[transition.intent] = transition.leaf
+        state.unspent.update({made.id: made for made in transition.outputs})
+        self.commits.append((self.height + 1, transition.intent, transition.leaf))
+        return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
+
+
+def _failed(
+    digest: Digest, transition: Transition, status: LedgerStatus, reason: str, is_contention: bool = False
+) -> LedgerOutcome:
+    return LedgerOutcome(transition.intent, transition.leaf, digest, status, reason, is_contention)

@@ -1,0 +1,566 @@
+"""Walk-throughs as text: what is done, what each node says and how its states change.
+
+A script begins with lines that say what it shows and what is expected of it; these are written by a
+person before the first run. Lines that begin with `>` are commands; the indented lines below them are
+the record of what happened, and only those are rewritten when a script is recorded anew. An expectation
+that does not hold, or an invariant that is violated, is an error, whether recorded or not.
+
+    # The happy path.
+    network: nodes A B C, leaders B
+    expect: A-1 confirmed
+    > submit A-1 at A
+    > until A-1 confirmed
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rota.config import Config
+from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.core.selection import ranking
+from rota.messages import (
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    Envelope,
+    Handover,
+    HandoverRequest,
+    Message,
+    StartupAcknowledgement,
+    SubmitterHeartbeat,
+)
+from rota.sim.invariants import violations
+from rota.sim.world import HoldRule, Recorder, SimNode, World
+from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
+
+DEFAULT_LIMIT_MS = 60_000
+
+
+class ScriptError(Exception):
+    """The script cannot be run, or what it expects did not happen."""
+
+
+class Happening(NamedTuple):
+    """A line of the record: when, who, to whom, what."""
+
+    at_ms: int
+    source: str
+    target: str
+    text: str
+
+
+@dataclass
+class Transcript(Recorder):
+    """Records what happens, leaving out heartbeats that say nothing new."""
+
+    happenings: list[Happening] = field(default_factory=list)
+    was_active: dict[NodeName, None] = field(default_factory=dict)
+    sent_kinds: list[tuple[str, NodeName, NodeName, str]] = field(default_factory=list)
+    _states: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _heartbeats: dict[tuple[NodeName, NodeName], tuple[object, ...]] = field(default_factory=dict)
+
+    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+        """One line a message, with what matters of it."""
+        body = envelope.body
+        text = f"{type(body).__name__}{describe(world, body)}"
+        self.sent_kinds.append((type(body).__name__, source, target, text))
+        if isinstance(body, SubmitterHeartbeat | StartupAcknowledgement):
+            return
+        if isinstance(body, CoordinatorHeartbeat):
+            told = (body.state, body.successor, body.refused, fate)
+            if self._heartbeats.get((source, target)) == told:
+                return
+            self._heartbeats[(source, target)] = told
+        remark = "" if fate == "delivered" else f"  [{fate}]"
+        self.happenings.append(Happening(world.now_ms, source, target, text + remark))
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        """One line for each change of state."""
+        assert node.core is not None, "a node that steps runs"
+        for sequencer in node.core.sequencers.values():
+            self._note(world, node, "coordinator", sequencer.coordinator.state.value)
+            if sequencer.coordinator.state is CoordinatorState.ACTIVE:
+                self.was_active[node.name] = None
+            for held in tuple(sequencer.coordinator.transactions.values()):
+                self._note(world, node, f"coordinates {world.show(held.intent.id)}", held.state.value)
+            for own in tuple(sequencer.sender.transactions.values()):
+                self._note(world, node, world.show(own.intent.id), own.state.value)
+
+    def noted(self, world: World, text: str) -> None:
+        """Something that is nobody's message."""
+        self.happenings.append(Happening(world.now_ms, "", "", text))
+
+    def forget(self, node: NodeName) -> None:
+        """A node that crashed begins anew."""
+        self._states = {key: value for key, value in self._states.items() if key[0] != node}
+        self._heartbeats = {key: value for key, value in self._heartbeats.items() if node not in key}
+
+    def _note(self, world: World, node: SimNode, what: str, state: str) -> None:
+        key = (node.name, what)
+        before = self._states.get(key)
+        if before == state:
+            return
+        self._states[key] = state
+        if before is not None or state not in ("Idle", "Initial"):
+            self.happenings.append(Happening(world.now_ms, node.name, "", f"{what}: {before or 'new'} → {state}"))
+
+
+def describe(world: World, body: Message) -> str:
+    """What matters of a message to a reader."""
+    match body:
+        case DelegationCommand():
+            names = " ".join(world.show(delegation.intent.id) for delegation in body.delegations)
+            tried = ", ".join(entry.node for entry in body.tried)
+            return f" {names}" + (f" (tried {tried})" if tried else "")
+        case DelegationAccepted():
+            return " " + " ".join(f"{world.show(a.intent)}={a.answer.value}" for a in body.answers)
+        case DelegationRejected():
+            named = f" ({body.active})" if body.active else f" ({body.provided_height} here {body.observed_height})"
+            return f" {body.rejection.value}{named}"
+        case CoordinatorHeartbeat():
+            successor = f", next {body.successor}" if body.successor else ""
+            return f" {body.state.value}{successor}" + (f", refuses {body.refused}" if body.refused else "")
+        case HandoverRequest():
+            return f" ({body.reason.value})"
+        case Handover():
+            return " " + (" ".join(world.show(handed.point.intent) for handed in body.points) or "nothing to flush")
+        case _:
+            return _names_in(world, body)
+
+
+def _names_in(world: World, body: Message) -> str:
+    """The intents that any other message is about, and why where it says so."""
+    parts: list[str] = []
+    for field_name in ("intents", "results", "errors", "transitions", "refusals", "items", "intent", "rejection"):
+        value = getattr(body, field_name, ())
+        for entry in value if isinstance(value, tuple) else (value,):
+            intent = entry if isinstance(entry, bytes) else getattr(entry, "intent", None)
+            if intent is not None:
+                remark = getattr(entry, "code", None) or getattr(entry, "outcome", None)
+                parts.append(world.show(IntentId(intent)) + (f"={remark.value}" if remark is not None else ""))
+            elif hasattr(entry, "value"):
+                parts.append(str(entry.value))
+    signed = " signed" if getattr(body, "signature", b"") else ""
+    return signed + (" " + " ".join(parts) if parts else "")
+
+
+# Scripts.
+
+
+@dataclass
+class Script:
+    """A parsed script: what it says about itself, its network, what it expects, and its lines."""
+
+    head: list[str]
+    network: str
+    expectations: list[str]
+    commands: list[str]
+
+    @classmethod
+    def parse(cls, text: str) -> Script:
+        """Read a script; what was recorded is not part of it."""
+        head: list[str] = []
+        network = ""
+        expectations: list[str] = []
+        commands: list[str] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.startswith("> "):
+                commands.append(line[2:].strip())
+            elif line.startswith((" ", "\t")) or not line.strip():
+                continue
+            elif commands:
+                raise ScriptError(f"line {number}: the head ends where the first command begins: {line!r}")
+            elif line.startswith("network:"):
+                network = line.partition(":")[2].strip()
+            elif line.startswith("expect:"):
+                expectations.append(line.partition(":")[2].strip())
+            elif not line.startswith("#"):
+                raise ScriptError(f"line {number}: neither a command, nor part of the head: {line!r}")
+            if not line.startswith("> "):
+                head.append(line)
+        if not network or not expectations or not commands:
+            raise ScriptError("a script has a network, expectations and commands")
+        return cls(head, network, expectations, commands)
+
+
+class Run:
+    """A script on its world."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.transcript = Transcript()
+        self.intents: dict[str, tuple[NodeName, Intent]] = {}
+        self.world, self.contract = build_world(script.network, self.transcript)
+        self.record: list[tuple[str, list[Happening]]] = []
+
+    def play(self) -> None:
+        """Do every command, then hold the expectations and the invariants against what happened."""
+        for name in self.world.nodes:
+            self.world.start(name)
+        for command in self.script.commands:
+            start = len(self.transcript.happenings)
+            self.do(command)
+            self.record.append((command, self.transcript.happenings[start:]))
+        for violation in violations(self.world):
+            raise ScriptError(f"invariant violated: {violation}")
+        for expectation in self.script.expectations:
+            self.hold(expectation)
+
+    def text(self) -> str:
+        """The script with its record."""
+        lines = [*self.script.head, ""]
+        for command, happenings in self.record:
+            lines.append(f"> {command}")
+            lines.extend(f"    {show(happening)}" for happening in happenings)
+        return "\n".join(lines) + "\n"
+
+    def do(self, command: str) -> None:
+        """One command."""
+        for pattern, action in COMMANDS:
+            match = re.fullmatch(pattern, command)
+            if match is not None:
+                action(self, *match.groups())
+                return
+        known = "\n  ".join(pattern for pattern, _ in COMMANDS)
+        raise ScriptError(f"unknown command {command!r}; there are:\n  {known}")
+
+    def hold(self, expectation: str) -> None:
+        """One expectation."""
+        for pattern, check in EXPECTATIONS:
+            match = re.fullmatch(pattern, expectation)
+            if match is not None:
+                found = check(self, *match.groups())
+                if found is not None:
+                    raise ScriptError(f"expected {expectation!r}, but {found}")
+                return
+        known = "\n  ".join(pattern for pattern, _ in EXPECTATIONS)
+        raise ScriptError(f"unknown expectation {expectation!r}; there are:\n  {known}")
+
+    # What commands and expectations use.
+
+    def node(self, name: str) -> NodeName:
+        """A node of this network."""
+        if NodeName(name) not in self.world.nodes:
+            raise ScriptError(f"there is no node {name}")
+        return NodeName(name)
+
+    def intent(self, name: str) -> IntentId:
+        """An intent that was submitted, or will be."""
+        return intent_id(name)
+
+    def is_reported(self, name: str, outcome: str) -> bool:
+        """Its sender has reported this outcome."""
+        receipts = self.world.receipts.get(self.intent(name), [])
+        return any(receipt.outcome.value == outcome for receipt in receipts)
+
+    def sender_state(self, name: str) -> str:
+        """Where an intent is at its sender."""
+        for node in self.world.nodes.values():
+            for sequencer in node.core.sequencers.values() if node.core is not None else ():
+                transaction = sequencer.sender.transactions.get(self.intent(name))
+                if transaction is not None:
+                    return str(transaction.state.value)
+        return "unknown"
+
+    def active(self) -> list[NodeName]:
+        """The nodes that coordinate now."""
+        return [
+            node.name
+            for node in self.world.nodes.values()
+            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            if sequencer.coordinator.state is CoordinatorState.ACTIVE
+        ]
+
+
+def intent_id(name: str) -> IntentId:
+    """An id that reads as its name."""
+    return IntentId(name.encode().ljust(16, b"\x00"))
+
+
+def show(happening: Happening) -> str:
+    """A line of the record."""
+    time = f"{happening.at_ms / 1000:8.3f}"
+    if happening.target:
+        return f"{time}  {happening.source} → {happening.target}  {happening.text}"
+    if happening.source:
+        return f"{time}  {happening.source}  {happening.text}"
+    return f"{time}  -- {happening.text}"
+
+
+def build_world(network: str, recorder: Recorder) -> tuple[World, Contract]:
+    """A world from the script's network line: `nodes A B C, leaders B C, rotation strict, range 4 …`."""
+    options: dict[str, list[str]] = {}
+    for part in network.split(","):
+        key, *values = part.split()
+        options[key] = values
+    unknown = set(options) - {"nodes", "leaders", "rotation", "mode", "range", "endorsers", "threshold", "set"}
+    if unknown or "nodes" not in options:
+        raise ScriptError(f"network: needs nodes, and knows no {', '.join(sorted(unknown)) or 'other word'}")
+    names = tuple(NodeName(name) for name in options["nodes"])
+    mode = Mode(options.get("mode", ["ring"])[0])
+    committee = names if mode is not Mode.STATIC else tuple(NodeName(name) for name in options["leaders"])
+    endorsers = tuple(NodeName(name) for name in options.get("endorsers", [*names]))
+    settings = {key: int(value) for key, value in (pair.split("=") for pair in options.get("set", []))}
+    contract = Contract(
+        ContractAddress("0x" + "00" * 20),
+        committee,
+        endorsers,
+        int(options.get("threshold", [str(len(endorsers))])[0]),
+        mode,
+        Rotation(options.get("rotation", ["sticky"])[0]),
+        int(options.get("range", ["100"])[0]),
+    )
+    leaders = [NodeName(name) for name in options.get("leaders", [])] if mode is Mode.RING else []
+    contract = _with_leaders(contract, leaders)
+    return World(names, (contract,), Config(**settings), recorder), contract
+
+
+def _with_leaders(contract: Contract, leaders: list[NodeName]) -> Contract:
+    """The first address at which these nodes lead the ranges 0, 1, 2 …"""
+    for attempt in range(100_000):
+        address = ContractAddress("0x" + hashlib.sha256(str(attempt).encode()).hexdigest()[:40])
+        tried = Contract(
+            address,
+            contract.committee,
+            contract.endorsers,
+            contract.threshold,
+            contract.mode,
+            contract.rotation,
+            contract.range_size,
+        )
+        if all(ranking(tried, index, leader)[0] == leader for index, leader in enumerate(leaders)):
+            return tried
+    raise ScriptError(f"network: found no contract that {leaders} lead")
+
+
+# Commands.
+
+
+def _submit(run: Run, name: str, at: str, options: str | None) -> None:
+    words = (options or "").split()
+    pairs = dict(zip(words[::2], words[1::2], strict=True))
+    unknown = set(pairs) - {"as", "after", "key", "with"}
+    if unknown:
+        raise ScriptError(f"submit knows as, after, key, with, not {', '.join(sorted(unknown))}")
+    node = run.node(at)
+    depends_on = tuple(run.intent(other) for other in pairs["after"].split("+")) if "after" in pairs else ()
+    parties = tuple(Party(party) for party in pairs["with"].split("+")) if "with" in pairs else ()
+    payload = pairs.get("as", "spend").encode()
+    sender = Party(f"{name.partition('-')[0].lower()}@{node}")
+    intent = Intent(run.intent(name), run.contract.address, sender, payload, depends_on, parties, pairs.get("key", ""))
+    run.intents[name] = (node, intent)
+    run.world.payloads[intent.id] = payload
+    run.world.submit(node, run.contract.address, IntentSubmitted(name, intent))
+
+
+def _run(run: Run, amount: str, unit: str) -> None:
+    run.world.run_until(run.world.now_ms + int(float(amount) * (1000 if unit == "s" else 1)))
+
+
+def _until(run: Run, condition: str) -> None:
+    names = condition.split()
+    is_done: Callable[[], bool]
+    if names[-1] in (Outcome.CONFIRMED.value, Outcome.REVERTED.value):
+        outcome = names[-1]
+        is_done = lambda: all(run.is_reported(name, outcome) for name in names[:-1])  # noqa: E731
+    elif names[0] == "active":
+        is_done = lambda: run.active() == [names[1]]  # noqa: E731
+    else:
+        is_done = lambda: all(run.sender_state(name) == names[-1] for name in names[:-1])  # noqa: E731
+    if not run.world.run_until(run.world.now_ms + DEFAULT_LIMIT_MS, is_done):
+        states = ", ".join(f"{name} {run.sender_state(name)}" for name in names[:-1])
+        lines = "\n".join(show(happening) for happening in run.transcript.happenings[-60:])
+        raise ScriptError(f"{condition!r} did not happen in {DEFAULT_LIMIT_MS} ms: {states}\n{lines}")
+
+
+def _until_coordinates(run: Run, name: str, state: str) -> None:
+    intent = run.intent(name)
+
+    def is_done() -> bool:
+        return any(
+            intent in sequencer.coordinator.transactions
+            and sequencer.coordinator.transactions[intent].state.value == state
+            for node in run.world.nodes.values()
+            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+        )
+
+    if not run.world.run_until(run.world.now_ms + DEFAULT_LIMIT_MS, is_done):
+        raise ScriptError(f"no coordinator has {name} in {state}")
+
+
+def _mine(run: Run, count: str | None) -> None:
+    for _ in range(int(count or 1)):
+        run.world.mine()
+    run.world.run_until(run.world.now_ms + run.world.latency_ms)
+
+
+def _crash(run: Run, name: str) -> None:
+    run.transcript.forget(run.node(name))
+    run.world.crash(run.node(name))
+
+
+def _cut(run: Run, one: str, way: str, other: str) -> None:
+    run.world.cut_way(run.node(one), run.node(other))
+    if way == "and":
+        run.world.cut_way(run.node(other), run.node(one))
+
+
+def _isolate(run: Run, name: str) -> None:
+    for other in run.world.nodes:
+        if other != name:
+            _cut(run, name, "and", other)
+
+
+def _hold(run: Run, kind: str, source: str, target: str) -> None:
+    run.world.holds.append(HoldRule(kind, NodeName(source), NodeName(target)))
+
+
+def _mining(run: Run, word: str) -> None:
+    run.world.is_mining = word == "start"
+    if run.world.is_mining and run.world.ledger.has_work():
+        run.world.mine()
+
+
+def _writes(run: Run, word: str, name: str) -> None:
+    run.world.nodes[run.node(name)].disk.is_failing = word == "fail"
+
+
+def _explain(run: Run, name: str) -> None:
+    node, intent = run.intents[name]
+    core = run.world.nodes[node].core
+    assert core is not None, "a node that is down explains nothing"
+    explanation = core.explain(intent.id)
+    waits = f", waits for {explanation.waits_for}" if explanation.waits_for else ""
+    who = f" ({', '.join(explanation.who)})" if explanation.who else ""
+    run.transcript.noted(run.world, f"{name} is {explanation.state}{waits}{who}")
+
+
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    (r"submit (\S+) at (\S+)(?: (.+))?", _submit),
+    (r"run (\d+(?:\.\d+)?) ?(s|ms)", _run),
+    (r"until coordinator has (\S+) in (\S+)", _until_coordinates),
+    (r"until (.+)", _until),
+    (r"mine(?: (\d+))?", _mine),
+    (r"crash (\S+)", _crash),
+    (r"start (\S+)", lambda run, name: run.world.start(run.node(name))),
+    (r"hang (\S+)", lambda run, name: run.world.hang(run.node(name), True)),
+    (r"go on (\S+)", lambda run, name: run.world.hang(run.node(name), False)),
+    (r"stop (\S+)", lambda run, name: run.world.stop(run.node(name))),
+    (r"cut (\S+) (and|to) (\S+)", _cut),
+    (r"isolate (\S+)", _isolate),
+    (r"heal", lambda run: run.world.heal()),
+    (r"lag (\S+)", lambda run, name: run.world.lag(run.node(name), True)),
+    (r"catch up (\S+)", lambda run, name: run.world.lag(run.node(name), False)),
+    (r"take the ledger from (\S+)", lambda run, name: run.world.set_ledger(run.node(name), False)),
+    (r"give the ledger back to (\S+)", lambda run, name: run.world.set_ledger(run.node(name), True)),
+    (r"hold (\w+) from (\S+) to (\S+)", _hold),
+    (r"release", lambda run: run.world.release()),
+    (r"(stop|start) mining", _mining),
+    (r"(fail|mend) writes of (\S+)", _writes),
+    (
+        r"cancel (\S+)",
+        lambda run, name: run.world.submit(
+            run.intents[name][0], run.contract.address, CancelRequested(f"cancel {name}", run.intent(name))
+        ),
+    ),
+    (
+        r"resume (\S+)",
+        lambda run, name: run.world.submit(
+            run.intents[name][0], run.contract.address, ResumeRequested(f"resume {name}", run.intent(name))
+        ),
+    ),
+    (
+        r"let (\S+) (spend|mint)",
+        lambda run, name, word: run.world.payloads.__setitem__(run.intent(name), word.encode()),
+    ),
+    (r"explain (\S+)", _explain),
+)
+
+
+# Expectations: each says what was found instead, or nothing.
+
+
+def _expect_outcome(run: Run, names: str, outcome: str, reason: str | None) -> str | None:
+    for name in names.split():
+        receipts = run.world.receipts.get(run.intent(name), [])
+        found = [f"{receipt.outcome.value} {receipt.reason}".strip() for receipt in receipts]
+        wanted = f"{outcome} {reason}" if reason else outcome
+        if len(found) != 1 or (found[0] != wanted if reason else not found[0].startswith(outcome)):
+            return f"{name} is {found or run.sender_state(name)}"
+    return None
+
+
+def _expect_once(run: Run, names: str) -> str | None:
+    for name in names.split():
+        count = sum(intent == run.intent(name) for _, intent, _ in run.world.ledger.commits)
+        if count != 1:
+            return f"{name} is on the chain {count} times"
+    return None
+
+
+def _expect_count(run: Run, name: str, what: str, count: str) -> str | None:
+    intent = run.intent(name)
+    counts = {
+        "assembled": run.world.assemblies.get(intent, 0),
+        "permitted": sum(granted.intent == intent for granted in run.world.permissions),
+        "dispatched": sum(
+            any(transition.intent == intent for transition in dispatch.round.transitions)
+            for dispatch in run.world.dispatches
+        ),
+    }
+    return None if counts[what] == int(count) else f"it was {what} {counts[what]} times"
+
+
+def _expect_active(run: Run, name: str) -> str | None:
+    wanted = [] if name == "nobody" else [name]
+    return None if run.active() == wanted else f"active: {', '.join(run.active()) or 'nobody'}"
+
+
+def _expect_was_active(run: Run, name: str, never: str) -> str | None:
+    was = run.node(name) in run.transcript.was_active
+    return None if was is (never == "was") else f"{name} {'was' if was else 'was never'} active"
+
+
+def _expect_sent(run: Run, source: str, word: str, kind: str, target: str | None) -> str | None:
+    found = [
+        text
+        for sent, from_, to, text in run.transcript.sent_kinds
+        if from_ == source and kind in (sent, text) and target in (None, to)
+    ]
+    if word == "sends":
+        return None if found else "it did not"
+    return f"it did: {found[0]}" if found else None
+
+
+def _expect_answer(run: Run, request: str, answer: str) -> str | None:
+    replies = run.world.replies.get(request, [])
+    found = [f"refused: {reply.error}" if reply.error else "accepted" for reply in replies]
+    return None if found and found[-1].startswith(answer) else f"answers: {found or 'none'}"
+
+
+def _expect_rounds(run: Run, count: str) -> str | None:
+    return None if len(run.world.dispatches) == int(count) else f"{len(run.world.dispatches)} rounds were dispatched"
+
+
+def _expect_state(run: Run, name: str, state: str) -> str | None:
+    return None if run.sender_state(name) == state else f"it is {run.sender_state(name)}"
+
+
+EXPECTATIONS: tuple[tuple[str, Callable[..., str | None]], ...] = (
+    (r"([\w\- ]+?) (confirmed|reverted)(?: because (.+))?", _expect_outcome),
+    (r"([\w\- ]+?) on the chain once", _expect_once),
+    (r"(\S+) (assembled|permitted|dispatched) (\d+) times?", _expect_count),
+    (r"active at the end: (\S+)", _expect_active),
+    (r"(\S+) (was|was never) active", _expect_was_active),
+    (r"(\S+) (sends|never sends) (.+?)(?: to (\S+))?", _expect_sent),
+    (r"user of (.+?) is told (.+)", _expect_answer),
+    (r"(\d+) rounds? dispatched", _expect_rounds),
+    (r"(\S+) stays (\w+)", _expect_state),
+)

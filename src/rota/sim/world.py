@@ -1,0 +1,575 @@
+"""Several nodes of the real core on one virtual clock, with a network, disks and a ledger that can be hurt.
+
+The world performs what the core orders and tells it what happened, as a runtime would: the effects of a
+step with records leave when the write is done; a killed node loses everything but its disk; a cut
+connection is noticed when pings stay unanswered. Nothing here decides anything about sequencing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+
+from rota.config import Config
+from rota.core.effects import (
+    AssembleIntents,
+    CancelAccepted,
+    CheckRound,
+    Effect,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    LookUpVerifier,
+    NodeStarted,
+    PermissionGranted,
+    Persist,
+    Record,
+    ReplyToUser,
+    ReportReceipt,
+    RoundDispatch,
+    SendMessage,
+    SignTransition,
+    SubmitTransaction,
+    VerifySignature,
+)
+from rota.core.events import (
+    ChainBlockIndexed,
+    ChainOutcomesFinal,
+    ConnectionLost,
+    ConnectionMade,
+    ForContract,
+    LedgerBack,
+    LedgerLost,
+    LedgerOutcome,
+    LedgerStatus,
+    MessageReceived,
+    Persisted,
+    PersistFailed,
+    RoundChecked,
+    SignatureVerified,
+    StopRequested,
+    Tick,
+    TransactionSent,
+    TransitionSigned,
+    VerifierLookedUp,
+)
+from rota.core.machine import Event
+from rota.core.node import Node, StoredNode
+from rota.core.sender_transaction import Permission, Restored
+from rota.core.sequencer import StoredContract
+from rota.digests import domain_separator
+from rota.messages import Envelope
+from rota.sim import domain
+from rota.sim.ledger import GENESIS_TIME_S, Ledger
+from rota.types import (
+    Contract,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
+
+Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
+
+
+@dataclass(slots=True)
+class Disk:
+    """What a node has made durable, in order."""
+
+    records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
+    unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
+    height: int = 0
+    chain_time_s: int = GENESIS_TIME_S
+    is_failing: bool = False
+
+
+@dataclass(slots=True)
+class SimNode:
+    """One node of the world: its core while it runs, its disk, and what it is waiting to be told."""
+
+    name: NodeName
+    disk: Disk = field(default_factory=Disk)
+    core: Node | None = None
+    is_hung: bool = False
+    lags: bool = False
+    has_ledger: bool = True
+    inbox: deque[Event] = field(default_factory=deque)
+    outbox: deque[list[Effect]] = field(default_factory=deque)
+    is_writing: bool = False
+    life: int = 0
+    tick_at_ms: int | None = None
+
+
+@dataclass(slots=True)
+class HoldRule:
+    """Messages of a kind on one way that are kept back, and those that wait."""
+
+    kind: str
+    source: NodeName
+    target: NodeName
+    kept: list[tuple[NodeName, NodeName, Envelope]] = field(default_factory=list)
+
+
+class Recorder:
+    """Hears of everything that happens; the transcript is one."""
+
+    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+        """A message left a node; its fate is `delivered`, `lost` or `held`."""
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        """A node was told something."""
+
+    def noted(self, world: World, text: str) -> None:
+        """Something else happened."""
+
+
+class World:
+    """The clock, and everything on it."""
+
+    def __init__(
+        self,
+        names: tuple[NodeName, ...],
+        contracts: tuple[Contract, ...],
+        config: Config,
+        recorder: Recorder | None = None,
+        latency_ms: int = 50,
+        block_ms: int = 200,
+        disk_ms: int = 1,
+    ) -> None:
+        self.contracts = contracts
+        self.config = config
+        self.recorder = recorder or Recorder()
+        self.latency_ms = latency_ms
+        self.block_ms = block_ms
+        self.disk_ms = disk_ms
+        self.now_ms = 0
+        self.ledger = Ledger(contracts)
+        self.nodes = {name: SimNode(name) for name in names}
+        self.cut: set[tuple[NodeName, NodeName]] = set()
+        self.down: set[tuple[NodeName, NodeName]] = set()
+        self.holds: list[HoldRule] = []
+        self.is_mining = True
+        self.mining_due = False
+        self.payloads: dict[IntentId, bytes] = {}
+        self.receipts: dict[IntentId, list[Receipt]] = {}
+        self.replies: dict[str, list[ReplyToUser]] = {}
+        self.submitted: dict[IntentId, NodeName] = {}
+        self.assemblies: dict[IntentId, int] = {}
+        self.permissions: list[PermissionGranted] = []
+        self.dispatches: list[RoundDispatch] = []
+        self.transitions: dict[Leaf, Transition] = {}
+        self.message_count = 0
+        self.event_count = 0
+        self._schedule: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self._separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts}
+
+    # Time.
+
+    def at(self, due_ms: int, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        self._order += 1
+        heappush(self._schedule, (due_ms, self._order, action))
+
+    def run_until(self, end_ms: int, is_done: Callable[[], bool] = lambda: False) -> bool:
+        """Let time pass until the end or until it is done."""
+        while not is_done():
+            due_ms = self._schedule[0][0] if self._schedule else None
+            if due_ms is None or due_ms > end_ms:
+                self.now_ms = end_ms
+                return is_done()
+            due_ms, _, action = heappop(self._schedule)
+            self.now_ms = due_ms
+            action()
+        return True
+
+    @property
+    def chain_time_s(self) -> int:
+        """The chain's clock."""
+        return GENESIS_TIME_S + self.now_ms // 1000
+
+    # Nodes.
+
+    def start(self, name: NodeName) -> None:
+        """Start a node from its disk."""
+        node = self.nodes[name]
+        assert node.core is None, f"{name} is running"
+        node.life += 1
+        node.core = Node(name, self.contracts, self.config, self.now_ms, self._stored(node))
+        node.is_hung, node.is_writing = False, False
+        node.outbox.clear()
+        node.inbox.clear()
+        self._perform(node, node.core.start())
+        for other in self.nodes.values():
+            if other.name != name and other.core is not None:
+                self._connect(name, other.name)
+        self._index(node)
+
+    def crash(self, name: NodeName) -> None:
+        """Kill a node: its memory is gone, and its peers' connections break at once."""
+        node = self.nodes[name]
+        node.core = None
+        node.life += 1
+        for other in self.nodes.values():
+            if other.name != name:
+                self.down.add((other.name, name))
+                self._tell(other, ConnectionLost(name))
+
+    def hang(self, name: NodeName, is_hung: bool) -> None:
+        """A hung node keeps its memory and its connections, and does nothing until it goes on."""
+        node = self.nodes[name]
+        node.is_hung = is_hung
+        while not node.is_hung and node.inbox:
+            self._tell(node, node.inbox.popleft())
+        if not is_hung:
+            self._tell(node, Tick())
+
+    def stop(self, name: NodeName) -> None:
+        """Ask a node to stop: it hands its role over."""
+        self._tell(self.nodes[name], StopRequested())
+
+    def set_ledger(self, name: NodeName, has_ledger: bool) -> None:
+        """Take the ledger from a node, or give it back; the node notices after `ledger_grace`."""
+        node = self.nodes[name]
+        node.has_ledger = has_ledger
+        if has_ledger:
+            self._tell(node, LedgerBack())
+            self._index(node)
+        else:
+            self.at(self.now_ms + self.config.ledger_grace_ms, lambda: self._lose_ledger(node))
+
+    def lag(self, name: NodeName, lags: bool) -> None:
+        """Keep a node's index from going on, or let it catch up."""
+        node = self.nodes[name]
+        node.lags = lags
+        if not lags:
+            self._index(node)
+
+    def submit(self, name: NodeName, contract: ContractAddress, event: Event) -> None:
+        """A user's request."""
+        self._tell(self.nodes[name], ForContract(contract, event))
+
+    # Network.
+
+    def cut_way(self, source: NodeName, target: NodeName) -> None:
+        """Nothing gets from source to target; both notice when pings stay unanswered."""
+        self.cut.add((source, target))
+        due_ms = self.now_ms + self.config.silence_ms
+        self.at(due_ms, lambda: self._notice_cut(source, target))
+
+    def heal(self) -> None:
+        """All ways are open again."""
+        healed = sorted(self.cut)
+        self.cut.clear()
+        for source, target in healed:
+            self._connect(source, target)
+
+    def _notice_cut(self, source: NodeName, target: NodeName) -> None:
+        if (source, target) not in self.cut:
+            return
+        for one, other in ((source, target), (target, source)):
+            if (one, other) not in self.down:
+                self.down.add((one, other))
+                self._tell(self.nodes[one], ConnectionLost(other))
+
+    def _connect(self, one: NodeName, other: NodeName) -> None:
+        if (one, other) in self.cut or (other, one) in self.cut:
+            return
+        for source, target in ((one, other), (other, one)):
+            if (source, target) in self.down:
+                self.down.discard((source, target))
+                self._tell(self.nodes[source], ConnectionMade(target))
+
+    def _transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
+        self.message_count += 1
+        rule = next((rule for rule in self.holds if _matches(rule, source, target, envelope)), None)
+        if (source, target) in self.cut or (source, target) in self.down:
+            self.recorder.sent(self, source, target, envelope, "lost")
+        elif rule is not None:
+            rule.kept.append((source, target, envelope))
+            self.recorder.sent(self, source, target, envelope, "held")
+        else:
+            self.recorder.sent(self, source, target, envelope, "delivered")
+            self._deliver_later(source, target, envelope)
+
+    def release(self) -> None:
+        """Deliver what was held back, and hold nothing any more."""
+        rules, self.holds = self.holds, []
+        for rule in rules:
+            for source, target, envelope in rule.kept:
+                self._deliver_later(source, target, envelope)
+
+    def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
+        node = self.nodes[target]
+        life = node.life
+        self.at(self.now_ms + self.latency_ms, lambda: self._deliver(node, life, source, envelope))
+
+    def _deliver(self, node: SimNode, life: int, source: NodeName, envelope: Envelope) -> None:
+        if node.life == life and (source, node.name) not in self.cut:
+            self._tell(node, MessageReceived(source, envelope))
+
+    # The ledger.
+
+    def mine(self) -> None:
+        """One block, and everybody whose index follows hears of it."""
+        self.mining_due = False
+        block = self.ledger.mine(self.chain_time_s)
+        self.recorder.noted(self, f"block {block.height}: {_show_outcomes(self, block.outcomes)}")
+        for node in self.nodes.values():
+            self.at(self.now_ms + self.latency_ms, partial(self._index, node))
+
+    def _mine_soon(self) -> None:
+        if self.is_mining and not self.mining_due:
+            self.mining_due = True
+            self.at(self.now_ms + self.block_ms, self._mine_if_due)
+
+    def _mine_if_due(self) -> None:
+        if self.mining_due and self.is_mining:
+            self.mine()
+
+    def _index(self, node: SimNode) -> None:
+        """Tell a node of the blocks that it has not indexed; each is durable before it is told."""
+        while node.core is not None and not node.is_hung and not node.lags and node.has_ledger:
+            if node.disk.height >= self.ledger.height:
+                return
+            block = self.ledger.blocks[node.disk.height + 1]
+            node.disk.height, node.disk.chain_time_s = block.height, block.time_s
+            self._note_commits(node.disk, block.outcomes)
+            self._tell(node, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
+            self._tell(node, ChainOutcomesFinal(block.outcomes))
+
+    def _lose_ledger(self, node: SimNode) -> None:
+        if not node.has_ledger:
+            self._tell(node, LedgerLost())
+
+    def _note_commits(self, disk: Disk, outcomes: Outcomes) -> None:
+        """A node's own index: which states are unspent at the height that it has reached."""
+        for contract, outcome in outcomes:
+            if outcome.status is LedgerStatus.COMMITTED:
+                unspent = disk.unspent.setdefault(contract, {})
+                transition = self.transitions[outcome.leaf]
+                for reference in transition.inputs:
+                    unspent.pop(reference)
+                unspent.update({made.id: made for made in transition.outputs})
+
+    # Telling and performing.
+
+    def _tell(self, node: SimNode, event: Event) -> None:
+        if node.core is None:
+            return
+        if node.is_hung:
+            node.inbox.append(event)
+            return
+        self.event_count += 1
+        effects = node.core.step(self.now_ms, event)
+        self.recorder.stepped(self, node)
+        self._perform(node, effects)
+
+    def _perform(self, node: SimNode, effects: list[Effect]) -> None:
+        node.outbox.append(effects)
+        self._flush(node)
+        self._schedule_tick(node)
+
+    def _flush(self, node: SimNode) -> None:
+        """Steps leave in order; one with records when they are durable."""
+        while node.outbox and not node.is_writing and node.core is not None:
+            effects = node.outbox[0]
+            if any(isinstance(effect, Persist) for effect in effects):
+                node.is_writing = True
+                self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
+                return
+            node.outbox.popleft()
+            for effect in effects:
+                self._do(node, effect)
+
+    def _write(self, node: SimNode, life: int) -> None:
+        if node.life != life or node.core is None:
+            return
+        effects = node.outbox.popleft()
+        node.is_writing = False
+        writes = [effect for effect in effects if isinstance(effect, Persist)]
+        if node.disk.is_failing:
+            for write in writes:
+                self._tell(node, PersistFailed(write.token, "the disk is failing"))
+        else:
+            for write in writes:
+                node.disk.records.extend((write.contract, record) for record in write.records)
+                self._note_records(write.records)
+            for effect in effects:
+                self._do(node, effect)
+            for write in writes:
+                self._tell(node, Persisted(write.token))
+        self._flush(node)
+
+    def _schedule_tick(self, node: SimNode) -> None:
+        if node.core is None:
+            return
+        due_ms = node.core.next_deadline_ms()
+        if due_ms is not None and (node.tick_at_ms is None or due_ms < node.tick_at_ms):
+            node.tick_at_ms = due_ms
+            self.at(max(due_ms, self.now_ms), lambda: self._tick(node))
+
+    def _tick(self, node: SimNode) -> None:
+        node.tick_at_ms = None
+        due_ms = node.core.next_deadline_ms() if node.core is not None else None
+        if node.core is not None and not node.is_hung and due_ms is not None and due_ms <= self.now_ms:
+            self._tell(node, Tick())
+        self._schedule_tick(node)
+
+    def _do(self, node: SimNode, effect: Effect) -> None:
+        match effect:
+            case SendMessage(peer, envelope) if peer == node.name:
+                self._tell(node, MessageReceived(peer, envelope))
+            case SendMessage(peer, envelope):
+                self._transmit(node.name, peer, envelope)
+            case ReplyToUser(reply_to):
+                self.replies.setdefault(reply_to, []).append(effect)
+                answer = f"refused: {effect.error}" if effect.error else "accepted"
+                self.recorder.noted(self, f"{node.name} answers {reply_to}: {answer}")
+            case ReportReceipt(receipt):
+                self.receipts.setdefault(receipt.intent, []).append(receipt)
+                reason = f" ({receipt.reason})" if receipt.reason else ""
+                self.recorder.noted(
+                    self, f"{node.name} reports {self.show(receipt.intent)} {receipt.outcome.value}{reason}"
+                )
+            case SubmitTransaction(dispatch):
+                self._submit(node, dispatch)
+            case Persist():
+                pass
+            case _:
+                self._compute(node, effect)
+
+    def _submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
+        if node.has_ledger:
+            self.ledger.send(dispatch)
+            self._tell(node, TransactionSent(dispatch.nonce))
+            if self.ledger.has_work():
+                self._mine_soon()
+
+    def _compute(self, node: SimNode, effect: Effect) -> None:
+        """What domain, signer and key store do, at once."""
+        match effect:
+            case AssembleIntents(contract):
+                for intent in effect.intents:
+                    self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
+                chosen = next(c for c in self.contracts if c.address == contract)
+                known = node.disk.unspent.get(contract, {})
+                for result in domain.assemble(chosen, self._separators[contract], effect, known, node.life):
+                    self._tell(node, ForContract(contract, result))
+            case SignTransition(contract, request_id, intent, party, leaf):
+                self._tell(node, ForContract(contract, TransitionSigned(request_id, intent, sign(party, leaf))))
+            case VerifySignature(contract, request_id, intent, party, leaf, signature):
+                verified = SignatureVerified(request_id, intent, signature == sign(party, leaf))
+                self._tell(node, ForContract(contract, verified))
+            case CheckRound(contract, peer, request_id, digest):
+                refusals = domain.check(effect, {bytes(k): v for k, v in self.payloads.items()})
+                signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
+                self._tell(node, ForContract(contract, RoundChecked(peer, request_id, signature, refusals)))
+            case LookUpVerifier(contract, peer, request_id, party):
+                verifier = "" if party.startswith("nobody") else f"key of {party}"
+                self._tell(node, ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier)))
+            case _:
+                raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+    # Disk.
+
+    def _note_records(self, records: tuple[Record, ...]) -> None:
+        for record in records:
+            if isinstance(record, PermissionGranted):
+                self.permissions.append(record)
+            elif isinstance(record, RoundDispatch):
+                self.dispatches.append(record)
+                self.transitions.update({t.leaf: t for t in record.round.transitions})
+
+    def _stored(self, node: SimNode) -> StoredNode:
+        """What a node finds on its disk when it starts."""
+        incarnation, next_nonce = 0, 0
+        contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in self.contracts}
+        dispatches: list[RoundDispatch] = []
+        outcomes: dict[IntentId, Outcome] = {}
+        keys: dict[str, IntentId] = {}
+        for contract, record in node.disk.records:
+            match record:
+                case NodeStarted(number):
+                    incarnation = number
+                case RoundDispatch():
+                    dispatches.append(record)
+                    next_nonce = record.nonce + 1
+                case IntentAccepted(intent):
+                    contracts[contract][intent.id] = Restored(intent)
+                    if intent.idempotency_key:
+                        keys[intent.idempotency_key] = intent.id
+                case IntentFinalised(receipt):
+                    outcomes[receipt.intent] = receipt.outcome
+                case _:
+                    _restore(contracts[contract], record)
+        settled = self._indexed_outcomes(node)
+        outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
+        stored = {
+            address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
+            for address, intents in contracts.items()
+        }
+        unsettled = tuple(d for d in dispatches if any(t.intent not in settled for t in d.round.transitions))
+        return StoredNode(
+            incarnation, stored, unsettled, next_nonce, outcomes, keys, node.disk.height, node.disk.chain_time_s
+        )
+
+    def _indexed_outcomes(self, node: SimNode) -> dict[IntentId, bool]:
+        """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
+        settled: dict[IntentId, bool] = {}
+        for block in self.ledger.blocks[: node.disk.height + 1]:
+            for _, outcome in block.outcomes:
+                is_success = outcome.status is LedgerStatus.COMMITTED
+                settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
+        return settled
+
+    # Names.
+
+    def show(self, intent: IntentId) -> str:
+        """An intent's name: scenarios choose ids that are names."""
+        return intent.rstrip(b"\x00").decode(errors="replace")
+
+
+def sign(party: Party, leaf: Leaf) -> bytes:
+    """The world's signature scheme: nobody in it forges."""
+    return hashlib.sha256(party.encode() + leaf).digest()
+
+
+def _matches(rule: HoldRule, source: NodeName, target: NodeName, envelope: Envelope) -> bool:
+    kind = type(envelope.body).__name__
+    return rule.kind == kind and rule.source in (source, "*") and rule.target in (target, "*")
+
+
+def _show_outcomes(world: World, outcomes: Outcomes) -> str:
+    shown = [f"{world.show(outcome.intent)} {outcome.status.value}" for _, outcome in outcomes]
+    return ", ".join(shown) or "empty"
+
+
+def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
+    match record:
+        case IntentParked(intent, reason):
+            known = intents[intent]
+            intents[intent] = Restored(known.intent, reason, known.is_cancelled, known.permission)
+        case IntentResumed(intent):
+            known = intents[intent]
+            intents[intent] = Restored(known.intent, None, known.is_cancelled, known.permission)
+        case CancelAccepted(intent):
+            known = intents[intent]
+            intents[intent] = Restored(known.intent, known.parked_reason, True, known.permission)
+        case PermissionGranted(intent, number, delegate, transition):
+            known = intents[intent]
+            permission = Permission(number, delegate, transition)
+            intents[intent] = Restored(known.intent, known.parked_reason, known.is_cancelled, permission)
+        case _:
+            raise AssertionError(f"the disk does not know {type(record).__name__}")

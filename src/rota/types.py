@@ -1,0 +1,187 @@
+"""The values that everybody shares: ids, states, transitions, contracts, receipts.
+
+All of them are frozen: a value that two machines hold is the same value. Time is integer
+milliseconds, chain time integer seconds, and neither is ever compared across nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, NewType
+
+NodeName = NewType("NodeName", str)
+Party = NewType("Party", str)
+ContractAddress = NewType("ContractAddress", str)
+IntentId = NewType("IntentId", bytes)
+Leaf = NewType("Leaf", bytes)
+Digest = NewType("Digest", bytes)
+
+NO_LEAF = Leaf(b"")
+
+
+class HeartbeatNumber(NamedTuple):
+    """Orders the heartbeats of one node for one contract, across its restarts."""
+
+    incarnation: int
+    sequence: int
+
+
+NEVER_HEARD = HeartbeatNumber(0, 0)
+
+
+class DelegationNumber(NamedTuple):
+    """Orders the delegations of one intent; a restarted sender's is always the greater (protocol §4.3)."""
+
+    incarnation: int
+    counter: int
+
+
+class RequestId(NamedTuple):
+    """Orders the requests of one node, across its restarts."""
+
+    incarnation: int
+    counter: int
+
+
+class StateId(NamedTuple):
+    """A state is known by the leaf that made it and its number among that leaf's outputs (ledger)."""
+
+    leaf: Leaf
+    output: int
+
+
+class Tried(NamedTuple):
+    """A member that somebody could not reach, and the latest sign of life that it had from it."""
+
+    node: NodeName
+    number: HeartbeatNumber
+
+
+class FlushPoint(NamedTuple):
+    """A transition that must have its outcome before a new coordinator may begin (protocol §4.1)."""
+
+    digest: Digest
+    intent: IntentId
+
+
+class Mode(Enum):
+    """Who may coordinate a contract; set by its domain (protocol §2)."""
+
+    SENDER = "sender"
+    STATIC = "static"
+    RING = "ring"
+
+
+class Rotation(Enum):
+    """When a sender asks for the ranking again (protocol §3)."""
+
+    STICKY = "sticky"
+    STRICT = "strict"
+
+
+def node_of(party: Party) -> NodeName:
+    """The node of a party: what stands behind the last @ of `alice@node1`."""
+    return NodeName(party.rpartition("@")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A private contract's own configuration, fixed at its creation and the same for everybody (protocol §2)."""
+
+    address: ContractAddress
+    committee: tuple[NodeName, ...]
+    endorsers: tuple[NodeName, ...]
+    threshold: int
+    mode: Mode = Mode.RING
+    rotation: Rotation = Rotation.STICKY
+    range_size: int = 100
+    virtual_nodes: int = 1024
+    chain_id: int = 1337
+
+    def __post_init__(self) -> None:
+        _require(bool(self.committee), "committee", "at least one node")
+        _require(len(set(self.committee)) == len(self.committee), "committee", "distinct nodes")
+        _require(self.mode is not Mode.STATIC or len(self.committee) == 1, "committee", "one node in static mode")
+        _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
+        _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
+        _require(self.range_size >= 1, "range_size", "at least 1 block")
+        _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
+
+    def range_at(self, height: int) -> int:
+        """The block range that a height lies in."""
+        return height // self.range_size
+
+
+def _require(holds: bool, field: str, right: str) -> None:
+    if not holds:
+        raise ValueError(f"{field}: must be {right}")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A user's request for one private transaction."""
+
+    id: IntentId
+    contract: ContractAddress
+    sender: Party
+    payload: bytes
+    depends_on: tuple[IntentId, ...] = ()
+    parties: tuple[Party, ...] = ()
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8)."""
+
+    id: StateId
+    commitment: bytes
+    distribution: tuple[NodeName, ...]
+    content: bytes | None = None
+
+    def as_seen_by(self, node: NodeName) -> State:
+        """This state, without its bytes where the node may not see them."""
+        if self.content is None or node in self.distribution:
+            return self
+        return State(self.id, self.commitment, self.distribution)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells."""
+
+    intent: IntentId
+    leaf: Leaf
+    inputs: tuple[StateId, ...] = ()
+    reads: tuple[StateId, ...] = ()
+    outputs: tuple[State, ...] = ()
+    info: tuple[bytes, ...] = ()
+    valid_until_s: int = 0
+    signature: bytes = b""
+
+    def as_seen_by(self, node: NodeName) -> Transition:
+        """This transition, with the bytes of those states only that the node may see."""
+        seen = tuple(state.as_seen_by(node) for state in self.outputs)
+        if seen == self.outputs:
+            return self
+        return Transition(
+            self.intent, self.leaf, self.inputs, self.reads, seen, self.info, self.valid_until_s, self.signature
+        )
+
+
+class Outcome(Enum):
+    """How an intent ended."""
+
+    CONFIRMED = "confirmed"
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The final outcome of an intent; once reported it never changes (S1)."""
+
+    intent: IntentId
+    outcome: Outcome
+    reason: str = ""
+    leaf: Leaf = NO_LEAF

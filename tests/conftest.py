@@ -1,0 +1,39 @@
+"""What holds for every test.
+
+With ROTA_FORBID_SKIPS=1, as in CI, a skipped test is a failed one: a suite that quietly leaves out what it
+could not run looks as green as one that ran it.
+"""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+def skips_are_forbidden() -> bool:
+    return os.environ.get("ROTA_FORBID_SKIPS") == "1"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    # An expected failure is reported as a skip too, but that test did run.
+    if report.skipped and not hasattr(report, "wasxfail") and skips_are_forbidden():
+        report.outcome = "failed"
+        report.longrepr = forbidden_skip_message(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A whole module may be skipped while it is collected, as `pytest.importorskip` does."""
+    report = yield
+    if report.skipped and skips_are_forbidden():
+        report.outcome = "failed"
+        report.longrepr = forbidden_skip_message(report)
+    return report
+
+
+def forbidden_skip_message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+    return f"ROTA_FORBID_SKIPS=1 and this was skipped. {reason}"
