@@ -21,6 +21,7 @@ class Config:
     handover_timeout_ms: int = 3_000
     flush_timeout_ms: int = 30_000
     submitter_grace_ms: int = 4_000
+    resubmit_ms: int = 5_000
     ledger_grace_ms: int = 5_000
     step_down_pause_ms: int = 10_000
     closing_heartbeats: int = 6

@@ -56,7 +56,19 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import FlushPoint, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, Rotation, node_of
+from rota.types import (
+    NEVER_HEARD,
+    FlushPoint,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    Tried,
+    node_of,
+)
 
 AWAITING_ROLE = (State.STANDBY, State.ELECT, State.PREPARED)
 ACTING = (*AWAITING_ROLE, State.ACTIVE)
@@ -178,17 +190,18 @@ class Coordinator(Machine):
         self.asked: NodeName | None = None
         self.asked_because = HandoverReason.OUTRANKS
         self.asked_id: RequestId | None = None
+        self.succeeded: NodeName | None = None
         self.awaited: dict[FlushPoint, None] = {}
         self.awaited_changed_ms = 0
         self.standby_range = 0
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
-        self.redirects: dict[NodeName, HeartbeatNumber] = {}
+        self.redirects: dict[NodeName, Tried] = {}
         self.unanswered: dict[NodeName, RequestId] = {}
         self.closing_left = 0
         self.idle_heartbeats = 0
         self.paused_until_ms = 0
-        self.active_since_ms = 0
+        self.since_ms = context.now_ms
 
     # What others ask.
 
@@ -203,6 +216,11 @@ class Coordinator(Machine):
         return HeartbeatNumber(self.context.incarnation, self.heartbeat_count)
 
     @property
+    def in_state_for_ms(self) -> int:
+        """How long we have been in our present state."""
+        return self.context.now_ms - self.since_ms
+
+    @property
     def is_strict(self) -> bool:
         """The contract rotates at every range boundary."""
         return self.context.contract.rotation is Rotation.STRICT
@@ -210,7 +228,7 @@ class Coordinator(Machine):
     @property
     def has_flush_points(self) -> bool:
         """Something of ours is past the point of no return and has no outcome."""
-        return bool(self.rounds.flush_points())
+        return bool(self.restored) or bool(self.rounds.flush_points())
 
     def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
         """By §2, at the later of the two nodes' ranges unless a range is given."""
@@ -257,8 +275,10 @@ class Coordinator(Machine):
             self.rounds.await_permission(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
-            for placed in self.graph.dependents_last_first(transaction.leaf):
+            for placed in self.graph.direct_users(transaction.leaf):
                 self.context.post(self.transactions[placed.intent], DependencyReady())
+        if transaction.is_gone:
+            self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
     def unassembled_before(self, transaction: CoordinatorTransaction) -> tuple[IntentId, ...]:
@@ -277,7 +297,7 @@ class Coordinator(Machine):
         """It is assembled, or gone: who waited for it may go."""
         for waiter in self.waiters.pop(transaction.intent.id, {}):
             waiting = self.transactions.get(waiter)
-            if waiting is not None:
+            if waiting is not None and transaction.intent.id in waiting.waits_for:
                 waiting.handle(event)
 
     def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
@@ -288,6 +308,8 @@ class Coordinator(Machine):
             user = self.transactions.get(placed.intent)
             if user is not None:
                 user.handle(DependencyReverted(placed.intent, back))
+            if placed.leaf in self.graph.placed:
+                self.graph.withdraw(placed.leaf)
 
     def forget(self, transaction: CoordinatorTransaction) -> None:
         """Final: out of memory."""
@@ -313,6 +335,8 @@ class Coordinator(Machine):
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None:
             transaction.handle(Confirmed(outcome))
+            if self.state not in ACTING and transaction.state in UNDISPATCHED:
+                transaction.handle(Abandoned())
         settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
         for point in settled:
             del self.awaited[point]
@@ -375,6 +399,7 @@ class Coordinator(Machine):
 
     def changed(self, previous: Enum) -> None:
         """One heartbeat at once on every change of state; none while nothing is to be said."""
+        self.since_ms = self.context.now_ms
         timers = self.context.timers
         if self.state is State.IDLE:
             timers.cancel(self, "heartbeat")
@@ -402,6 +427,8 @@ def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bo
     contract = coordinator.context.contract
     if contract.mode is Mode.RING and event.peer not in contract.committee:
         return True
+    if contract.mode is Mode.SENDER and event.peer != coordinator.context.node:
+        return True
     return any(node_of(delegation.intent.sender) != event.peer for delegation in event.command.delegations)
 
 
@@ -423,9 +450,9 @@ def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegat
     sender_range = coordinator.context.contract.range_at(event.height)
     latest = max(coordinator.observer.later_range(active, coordinator.context.node), sender_range)
     yielded = coordinator.yielded_to == active and coordinator.yielded_range == coordinator.context.block_range
-    redirected = coordinator.redirects.get(event.peer)
+    redirected = coordinator.redirects.get(event.peer, Tried(NodeName(""), NEVER_HEARD))
     tried = _tried_number(event, active)
-    was_tried_again = redirected is not None and tried is not None and tried >= redirected
+    was_tried_again = redirected.node == active and tried is not None and tried >= redirected.number
     return (yielded or coordinator.is_outranked_by(active, latest)) and not was_tried_again
 
 
@@ -483,8 +510,8 @@ def range_is_reached(coordinator: Coordinator, event: NewBlock) -> bool:
 def active_one_is_silent_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
     """active one silent for handover_timeout"""
     active = coordinator.active
-    silent_ms = coordinator.observer.silent_for_ms(active) if active is not None else 0
-    return active is None or silent_ms >= coordinator.context.config.handover_timeout_ms
+    silent_ms = coordinator.observer.silent_for_ms(active) if active is not None else coordinator.in_state_for_ms
+    return silent_ms >= coordinator.context.config.handover_timeout_ms
 
 
 def may_hold(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -552,7 +579,7 @@ def requester_may_take_over(coordinator: Coordinator, event: HandoverRequestRece
 
 def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
     """live and outranks us, and we are not its `tried` successor"""
-    took_from_it = coordinator.asked == event.peer and coordinator.asked_because is HandoverReason.TRIED
+    took_from_it = coordinator.succeeded == event.peer
     return event.heartbeat.state in LIVE and coordinator.is_outranked_by(event.peer) and not took_from_it
 
 
@@ -631,7 +658,7 @@ def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
 
 def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None:
     """Nobody is left to hand over."""
-    coordinator.asked = None
+    coordinator.asked, coordinator.asked_because = None, HandoverReason.OUTRANKS
     accept(coordinator, event)
 
 
@@ -737,7 +764,8 @@ def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
 
 def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
     """A partition has healed, and we are preferred."""
-    coordinator.asked, coordinator.asked_because = event.peer, HandoverReason.OUTRANKS
+    if coordinator.asked != event.peer or coordinator.asked_because is not HandoverReason.OUTRANKS:
+        _ask(coordinator, event.peer, HandoverReason.OUTRANKS)
     _request_handover(coordinator)
 
 
@@ -751,6 +779,11 @@ def stop_and_yield(coordinator: Coordinator, event: StopRequested) -> None:
     """The node is to stop: hand over before it leaves."""
     coordinator.is_stopping = True
     yield_to_leader(coordinator, event)
+
+
+def drop_expired(coordinator: Coordinator, event: NewBlock) -> None:
+    """What is valid no longer is assembled anew."""
+    coordinator.rounds.expire()
 
 
 def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
@@ -840,8 +873,8 @@ def enter_active(coordinator: Coordinator) -> None:
     """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
     coordinator.awaited.clear()
     coordinator.successor = coordinator.yielded_to = None
+    coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
     coordinator.idle_heartbeats = 0
-    coordinator.active_since_ms = coordinator.context.now_ms
     for handed in coordinator.restored.values():
         coordinator.graph.place_foreign(handed)
     coordinator.something_changed()
@@ -884,7 +917,7 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
     known = coordinator.observer.peer(active) if active is not None else None
     number = known.number if known is not None else HeartbeatNumber(0, 0)
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
-        coordinator.redirects[event.peer] = number
+        coordinator.redirects[event.peer] = Tried(active, number)
     rejected = DelegationRejected(
         event.command.command_id,
         rejection,
@@ -900,14 +933,19 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
 def _choose_whom_to_ask(coordinator: Coordinator) -> None:
     active = coordinator.active
     assert active is not None, "there is somebody to ask"
-    coordinator.asked = active
     outranked = coordinator.is_outranked_by(active)
-    coordinator.asked_because = HandoverReason.TRIED if outranked else HandoverReason.OUTRANKS
+    _ask(coordinator, active, HandoverReason.TRIED if outranked else HandoverReason.OUTRANKS)
+
+
+def _ask(coordinator: Coordinator, node: NodeName, because: HandoverReason) -> None:
+    """A request has one id, the same on every repeat."""
+    coordinator.asked, coordinator.asked_because = node, because
+    coordinator.asked_id = coordinator.context.next_id()
 
 
 def _request_handover(coordinator: Coordinator) -> None:
     assert coordinator.asked is not None, "there is somebody to ask"
-    coordinator.asked_id = coordinator.context.next_id()
+    assert coordinator.asked_id is not None, "a request has an id"
     request = HandoverRequest(coordinator.asked_id, coordinator.asked_because)
     coordinator.context.send(coordinator.asked, request)
     due_ms = coordinator.context.after(coordinator.context.config.request_timeout_ms)
@@ -919,9 +957,10 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
     coordinator.successor = successor
     coordinator.observer.accepted = successor
     coordinator.rounds.close_slot()
-    for transaction in tuple(coordinator.transactions.values()):
-        if transaction.state in UNDISPATCHED:
-            transaction.handle(Abandoned())
+    for _ in ("what we hold", "and what was ready, but stood on it"):
+        for transaction in tuple(coordinator.transactions.values()):
+            if transaction.state in UNDISPATCHED:
+                transaction.handle(Abandoned())
 
 
 def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
@@ -1052,6 +1091,7 @@ Coordinator.table = Table(
         *_as_for_a_request((State.ACTIVE,), HeartbeatReceived, a_live_one_outranks_us, yield_to_better),
         Row(State.ACTIVE, HeartbeatReceived, when=we_outrank_a_live_one, do=ask_to_yield),
         *_as_for_a_request((State.ACTIVE,), NewBlock, another_leads_the_new_range, yield_to_leader),
+        Row(State.ACTIVE, NewBlock, do=drop_expired),
         *_as_for_a_request((State.ACTIVE,), EndorserFollowsAnother, accepted_one_is_silent_here, step_down),
         *_as_for_a_request(ACTING, LedgerLost, None, yield_to_leader),
         *_as_for_a_request(ACTING, StopRequested, None, stop_and_yield),

@@ -209,6 +209,11 @@ class HeartbeatInterval(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ValidityEnded(Event):
+    """Raised by the rounds when, in chain time, the version under way is valid no longer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Abandoned(Event):
     """Raised by the coordinator when it no longer coordinates the intent: hand-over, or its sender is gone."""
 
@@ -233,6 +238,7 @@ class CoordinatorTransaction(Machine):
         self.round: Round | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
+        self.unusable_count = 0
         self.goes_alone = False
         self.sends_states = False
         self.reason = ""
@@ -291,6 +297,16 @@ def its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyR
     return bool(_makers_coming_back(transaction, event))
 
 
+def is_undispatched_and_its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
+    """its round is not on its way to the disk, and what it stands on will be assembled again"""
+    return is_undispatched(transaction, event) and its_makers_come_back(transaction, event)
+
+
+def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """its round is not on its way to the disk"""
+    return transaction.coordinator.rounds.is_undispatched(transaction)
+
+
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
     """all that it stands on, outside its round, is ready for dispatch"""
     return transaction.coordinator.rounds.dependencies_ready(transaction)
@@ -298,7 +314,7 @@ def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) ->
 
 def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
     """refused `endorse_retry_max` times on fresh snapshots"""
-    return transaction.refused_count >= transaction.coordinator.context.config.endorse_retry_max
+    return transaction.refused_count + 1 >= transaction.coordinator.context.config.endorse_retry_max
 
 
 def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
@@ -357,14 +373,23 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.number = max(transaction.number, event.number)
     transaction.transition = event.transition
     transaction.was_assembled = True
+    transaction.waits_for = ()
+    transaction.unusable_count = 0
+    transaction.goes_alone = False
     transaction.coordinator.graph.place(event.transition)
     transaction.coordinator.rounds.await_round(transaction)
     transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))
 
 
 def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
-    """What it was assembled on has gone meanwhile; its states must not be built upon."""
+    """What it was assembled on has gone meanwhile; its states must not be built upon.
+
+    Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
+    """
     transaction.coordinator.rounds.refuse_states_of(event.transition.leaf)
+    if transaction.unusable_count:
+        _back_off(transaction, transaction.unusable_count)
+    transaction.unusable_count += 1
 
 
 def keep_reason(transaction: CoordinatorTransaction, event: AssembleRevertResponse) -> None:
@@ -438,14 +463,9 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     """A failure that may be retried, later each time."""
-    context = transaction.coordinator.context
-    delay_ms = context.backoff_ms(
-        transaction.revert_count, context.config.retry_backoff_ms, context.config.retry_backoff_max_ms
-    )
+    _back_off(transaction, transaction.revert_count)
     transaction.revert_count += 1
     transaction.reason = event.outcome.reason
-    transaction.not_before_ms = context.after(delay_ms)
-    transaction.coordinator.rounds.look_again_at(transaction.not_before_ms)
     _drop_transition(transaction, comes_back=True)
 
 
@@ -499,6 +519,14 @@ def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> N
     give_up_transition(transaction, StateTransition())
 
 
+def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
+    context = transaction.coordinator.context
+    config = context.config
+    delay_ms = context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    transaction.not_before_ms = context.after(delay_ms)
+    transaction.coordinator.rounds.look_again_at(transaction.not_before_ms)
+
+
 def _tell_reverted(transaction: CoordinatorTransaction, reason: str) -> None:
     transaction.reason = reason
     transaction.coordinator.context.send(
@@ -534,6 +562,7 @@ CoordinatorTransaction.table = Table(
         StateTimeout,
         StateTransition,
         HeartbeatInterval,
+        ValidityEnded,
         Abandoned,
     ),
     rows=(
@@ -581,6 +610,16 @@ CoordinatorTransaction.table = Table(
             ASSEMBLED, DependencyReverted, when=its_makers_come_back, then=State.PREASSEMBLY_BLOCKED, do=wait_for_makers
         ),
         *in_states(ASSEMBLED, DependencyReverted, then=State.POOLED, do=give_up_transition),
+        Row(
+            State.READY_FOR_DISPATCH,
+            DependencyReverted,
+            when=is_undispatched_and_its_makers_come_back,
+            then=State.PREASSEMBLY_BLOCKED,
+            do=wait_for_makers,
+        ),
+        Row(
+            State.READY_FOR_DISPATCH, DependencyReverted, when=is_undispatched, then=State.POOLED, do=give_up_transition
+        ),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmed, then=State.READY_FOR_DISPATCH),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=lacks_states, do=ask_with_states),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=drop_for_good),
@@ -605,6 +644,8 @@ CoordinatorTransaction.table = Table(
         *in_states(ASSEMBLED, StateTransition, do=start_state_timer),
         *in_states((*UNASSEMBLED, State.ASSEMBLING, *ON_THE_WAY, *GONE), StateTransition, do=stop_state_timer),
         *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
+        *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=reset_dependents),
+        Row(State.READY_FOR_DISPATCH, ValidityEnded, when=is_undispatched, then=State.POOLED, do=reset_dependents),
         *in_states(UNDISPATCHED, Abandoned, then=State.FINAL, do=drop_for_good),
     ),
     ignored=(
@@ -667,7 +708,7 @@ CoordinatorTransaction.table = Table(
         ),
         Ignored(
             DependencyReverted,
-            (State.INITIAL, State.POOLED, *ON_THE_WAY, *GONE),
+            (State.INITIAL, State.POOLED, State.DISPATCHED, State.SUBMITTED, *GONE),
             "it stands on nothing yet, or only the ledger decides now",
         ),
         *(
@@ -711,6 +752,11 @@ CoordinatorTransaction.table = Table(
         ),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
         Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.FINAL), "it has not ended"),
+        Ignored(
+            ValidityEnded,
+            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.DISPATCHED, State.SUBMITTED, *GONE),
+            "no version is under way, or only the ledger decides now",
+        ),
         Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, *GONE), "past the point of no return, or ended"),
     ),
     entry={State.FINAL: forget},

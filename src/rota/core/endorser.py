@@ -14,7 +14,7 @@ from rota.core.effects import CheckRound
 from rota.core.events import RoundChecked
 from rota.core.observer import Observer
 from rota.core.selection import ranking
-from rota.digests import core_of, leaf_of, round_digest, state_commitment
+from rota.digests import ROUND_LEAVES_MAX, core_of, leaf_of, round_digest, state_commitment
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
 from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
@@ -40,8 +40,9 @@ class Endorser:
             error = EndorsementError(request.request_id, rejection, accepted, number)
             self.context.send(peer, error)
             return
-        self.observer.accept(peer)
-        self.observer.believe_tried(request.tried)
+        if self.observer.has_observation:
+            self.observer.accept(peer)
+            self.observer.believe_tried(request.tried)
         key = (peer, request.request_id)
         if key in self.answers:
             self.context.send(peer, self.answers[key])
@@ -51,7 +52,8 @@ class Endorser:
     def take_checked(self, event: RoundChecked) -> None:
         """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
         request = self.checking.pop((event.peer, event.request_id), None)
-        if request is None or self.observer.accepted != event.peer:
+        follows_another = self.observer.has_observation and self.observer.accepted != event.peer
+        if request is None or follows_another:
             return
         self._answer(event.peer, request, event.signature, event.refusals)
 
@@ -60,7 +62,7 @@ class Endorser:
         contract = self.context.contract
         if not self.context.has_ledger:
             return Rejection.NO_LEDGER
-        if not self._may_coordinate(peer, request):
+        if not 0 < len(request.transitions) <= ROUND_LEAVES_MAX or not self._may_coordinate(peer, request):
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
             return None
@@ -79,7 +81,8 @@ class Endorser:
 
     def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
         """Strict: every member that outranks it is silent here or listed as tried."""
-        tried = {entry.node for entry in request.tried}
+        known = self.observer
+        tried = {entry.node for entry in request.tried if entry.number >= known.peer(entry.node).number}
         for node in ranking(self.context.contract, self.context.block_range, self.context.node):
             if node == peer:
                 return True
@@ -99,15 +102,13 @@ class Endorser:
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity."""
         leaves = tuple(transition.leaf for transition in request.transitions)
-        is_signed_over = bool(leaves) and request.digest == round_digest(
-            self.context.separator, leaves, request.valid_until_s
-        )
+        is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
         refusals = tuple(
             Refusal(transition.intent, reason)
             for transition in request.transitions
             if (reason := self._flaw_of(transition, request, is_signed_over))
         )
-        if refusals or not leaves:
+        if refusals:
             self._answer(peer, request, b"", refusals)
             return
         self.checking[(peer, request.request_id)] = request
@@ -134,6 +135,8 @@ class Endorser:
             return "the sender's signature is missing"
         if request.valid_until_s > min(transition.valid_until_s, latest_s):
             return "the round is valid longer than its leaves allow"
+        if request.valid_until_s < self.context.chain_time_s:
+            return "the round is no longer valid"
         if any(s.content is not None and state_commitment(s.content) != s.commitment for s in transition.outputs):
             return "a state's content is not what its commitment says"
         return ""

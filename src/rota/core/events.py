@@ -90,7 +90,7 @@ class OutcomesFinal(Event):
 
 @dataclass(frozen=True, slots=True)
 class LedgerLost(Event):
-    """This node's index has not reached the ledger for `ledger_grace`."""
+    """Raised by the node's chain index: it has not reached the ledger for `ledger_grace`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class CancelRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class StopRequested(Event):
-    """The node is to stop; it hands its role over first."""
+    """Raised by an operator: the node is to stop; it hands its role over first."""
 
 
 # Results of effects.

@@ -36,6 +36,8 @@ class Graph:
         self.placed: dict[Leaf, Placed] = {}
         self._spent_by: dict[StateId, Leaf] = {}
         self._users: dict[Leaf, dict[Leaf, None]] = {}
+        self._foreign: dict[Leaf, Placed] = {}
+        self._offered: dict[StateId, State] = {}
         self._order = 0
 
     # Placing and removing.
@@ -52,9 +54,13 @@ class Graph:
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""
         placed = self.placed.pop(leaf)
+        self._foreign.pop(leaf, None)
+        for made in placed.outputs:
+            self._offered.pop(made.id, None)
         for state in placed.inputs:
             if self._spent_by.get(state) == leaf:
                 del self._spent_by[state]
+                self._offer_again(state)
         for reference in (*placed.inputs, *placed.reads):
             users = self._users.get(reference.leaf)
             if users is not None:
@@ -73,17 +79,25 @@ class Graph:
     ) -> None:
         assert leaf not in self.placed, "a leaf is placed once"
         self._order += 1
-        self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point)
+        placed = self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point)
+        if point is not None:
+            self._foreign[leaf] = placed
         for state in inputs:
             self._spent_by.setdefault(state, leaf)
+            self._offered.pop(state, None)
+        self._offered.update({made.id: made for made in outputs if made.id not in self._spent_by})
         for reference in (*inputs, *reads):
             self._users.setdefault(reference.leaf, {})[leaf] = None
 
     # Who depends on whom.
 
+    def direct_users(self, leaf: Leaf) -> tuple[Placed, ...]:
+        """The transitions under way that spend or read what this leaf made."""
+        return tuple(self.placed[user] for user in self._users.get(leaf, ()))
+
     def conflicts(self, transition: Transition) -> bool:
-        """It spends or reads what another transition under way spends, or spends one state twice."""
-        if len(set(transition.inputs)) < len(transition.inputs):
+        """It spends or reads what another transition under way spends, or is such a transition itself."""
+        if len(set(transition.inputs)) < len(transition.inputs) or transition.leaf in self.placed:
             return True
         return any(state in self._spent_by for state in (*transition.inputs, *transition.reads))
 
@@ -117,14 +131,21 @@ class Graph:
 
     def snapshot(self, node: NodeName) -> Snapshot:
         """What the next slot is assembled on; a state's bytes only where that node may see them (S8)."""
-        states = tuple(
-            state.as_seen_by(node)
-            for placed in self.placed.values()
-            for state in placed.outputs
-            if state.id not in self._spent_by
-        )
+        states = tuple(state.as_seen_by(node) for state in self._offered.values())
         return Snapshot(tuple(self._spent_by), states)
 
     def foreign(self) -> tuple[Placed, ...]:
         """What came with a hand-over and has no outcome yet."""
-        return tuple(placed for placed in self.placed.values() if placed.point is not None)
+        return tuple(self._foreign.values())
+
+    def withdraw(self, leaf: Leaf) -> None:
+        """A dispatched transition whose input is gone cannot commit: nothing more is to stand on it."""
+        for made in self.placed[leaf].outputs:
+            self._offered.pop(made.id, None)
+
+    def _offer_again(self, state: StateId) -> None:
+        """What spent it is gone: the state is there for others, if its maker is."""
+        maker = self.placed.get(state.leaf)
+        for made in maker.outputs if maker is not None else ():
+            if made.id == state:
+                self._offered[state] = made

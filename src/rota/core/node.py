@@ -15,6 +15,7 @@ from rota.config import Config
 from rota.core.effects import (
     DispatchRound,
     Effect,
+    IntentAccepted,
     NodeStarted,
     Persist,
     Record,
@@ -93,12 +94,13 @@ class Node:
         self.has_ledger = True
         self.outcomes = dict(stored.outcomes)
         self.keys = dict(stored.keys)
+        self.unwritten: dict[IntentId, str] = {}
         self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
         self.heartbeat_count = 0
         self.message_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
-        self.writes: dict[int, tuple[ContractAddress, int]] = {}
+        self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
         self.sequencers = {
             contract.address: Sequencer(
@@ -119,6 +121,7 @@ class Node:
         self._persist(SUBMITTER, 0, (NodeStarted(self.incarnation),))
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
+            self._start_heartbeats()
         for contract in tuple(self.sequencers):
             self._tell(contract, Tick())
         return self._take_effects()
@@ -175,14 +178,19 @@ class Node:
     def _take_intent(self, contract: ContractAddress, event: IntentSubmitted) -> None:
         """A repeated idempotency key gets the existing id; what cannot be accepted is refused before it gets one."""
         intent = event.intent
-        known = self.keys.get(intent.idempotency_key) if intent.idempotency_key else None
+        known = self.keys.get(intent.idempotency_key)
         if known is not None:
-            self.effects.append(ReplyToUser(event.reply_to, known))
+            is_durable = known not in self.unwritten
+            error = "" if is_durable else "idempotencyKey: an intent with this key is being accepted; try again"
+            self.effects.append(ReplyToUser(event.reply_to, known, error))
             return
         error = self._flaw_of(contract, event)
         if error:
             self.effects.append(ReplyToUser(event.reply_to, intent.id, error))
             return
+        if intent.idempotency_key:
+            self.keys[intent.idempotency_key] = intent.id
+            self.unwritten[intent.id] = intent.idempotency_key
         settled = tuple((other, self.outcomes[other]) for other in intent.depends_on if other in self.outcomes)
         self._tell(contract, IntentSubmitted(event.reply_to, intent, settled))
 
@@ -198,8 +206,12 @@ class Node:
         return ""
 
     def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
-        contract, inner = self.writes.pop(token)
+        contract, inner, records = self.writes.pop(token)
         succeeded = isinstance(event, Persisted)
+        assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
+        for record in records:
+            if succeeded and isinstance(record, IntentAccepted):
+                self.unwritten.pop(record.intent.id, None)
         if contract != SUBMITTER:
             self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
         elif inner:
@@ -254,7 +266,8 @@ class Node:
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)
-                case ReplyToUser():
+                case ReplyToUser(_, intent, error) if error and intent in self.unwritten:
+                    del self.keys[self.unwritten.pop(intent)]
                     self.effects.append(effect)
                 case _:
                     self.effects.append(effect)
@@ -269,7 +282,7 @@ class Node:
 
     def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         self.token += 1
-        self.writes[self.token] = (contract, inner)
+        self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
 
     def _write_next_dispatch(self) -> None:
@@ -289,6 +302,7 @@ class Node:
         self._start_heartbeats()
         if not self.has_ledger:
             return
+        self.effects.extend(SubmitTransaction(dispatch) for dispatch in self.submitter.unanswered(self.now_ms))
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():

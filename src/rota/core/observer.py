@@ -84,6 +84,12 @@ class Observer:
             if node != self.context.node and number >= self.peer(node).number:
                 self.peer(node).tried_as = number
 
+    def may_coordinate(self, node: NodeName) -> bool:
+        """A member of the committee; in `sender` mode only we ourselves coordinate for us."""
+        if self.context.contract.mode is Mode.SENDER:
+            return node == self.context.node
+        return node in self.context.contract.committee
+
     def accept(self, node: NodeName) -> None:
         """Follow this coordinator from now on."""
         self.accepted = node

@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import insort
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from rota.core.coordinator_transaction import (
@@ -41,6 +42,7 @@ from rota.core.coordinator_transaction import (
     Selected,
     State,
     Submitted,
+    ValidityEnded,
 )
 from rota.core.effects import DispatchRound
 from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
@@ -222,6 +224,17 @@ class Rounds:
             del self.awaiting[transaction.sender]
             self.turns.remove(transaction.sender)
 
+    def expire(self) -> None:
+        """What is valid no longer in chain time, and not on its way to the disk, is assembled anew."""
+        dispatching = (Phase.DISPATCHING, Phase.DISPATCHED)
+        for transaction in tuple(self.coordinator.transactions.values()):
+            transition, opened = transaction.transition, transaction.round
+            if transition is None or (opened is not None and opened.phase in dispatching):
+                continue
+            valid_until_s = opened.valid_until_s if opened is not None else transition.valid_until_s
+            if valid_until_s < self.context.chain_time_s:
+                transaction.handle(ValidityEnded())
+
     def look_again_at(self, due_ms: int) -> None:
         """Make sure that somebody looks when a backoff ends."""
         self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
@@ -326,9 +339,9 @@ class Rounds:
         delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.not_before_ms[slot.sender] = self.context.after(delay_ms)
         self.look_again_at(self.not_before_ms[slot.sender])
+        self.close_slot()
         for intent in slot.unanswered:
             self.coordinator.transactions[intent].handle(AssembleTimeout())
-        self.close_slot()
 
     def _is_slot(self, peer: NodeName, request_id: RequestId) -> bool:
         return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
@@ -391,6 +404,10 @@ class Rounds:
                 return False
         return True
 
+    def is_undispatched(self, transaction: CoordinatorTransaction) -> bool:
+        """Its round has not been given to the submitter."""
+        return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
+
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
         """A signature over the whole round, or what an endorser refuses of it."""
         opened = self._round_asked(peer, response.request_id)
@@ -426,15 +443,15 @@ class Rounds:
             and len(self.rounds) < config.dispatch_ahead_max
         ):
             taken = self._members_of_next_round()
-            self.unrounded = [transaction for transaction in self.unrounded if transaction not in taken]
+            del self.unrounded[: len(taken)]
             self._open_round(taken)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together."""
         if self.unrounded[0].goes_alone:
             return self.unrounded[:1]
-        together = [transaction for transaction in self.unrounded if not transaction.goes_alone]
-        return together[: self.context.config.round_max]
+        together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
+        return list(islice(together, self.context.config.round_max))
 
     def _endorsing_count(self) -> int:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
@@ -627,7 +644,9 @@ class Rounds:
 
     def take_dispatch_failure(self, event: RoundDispatchFailed) -> None:
         """The write failed: try again with backoff; nobody else is touched."""
-        opened = self.rounds[event.digest]
+        opened = self.rounds.get(event.digest)
+        if opened is None:
+            return
         config = self.context.config
         delay_ms = self.context.backoff_ms(
             opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms

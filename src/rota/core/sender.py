@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rota.core.context import Context
@@ -230,14 +231,16 @@ class Sender(Machine):
         self.observer = observer
         self.coordinator = coordinator
         self.transactions: dict[IntentId, SenderTransaction] = {}
+        self.pending: dict[IntentId, SenderTransaction] = {}
+        self.delegated: dict[IntentId, SenderTransaction] = {}
         self.delegate: NodeName | None = None
-        self.commands: dict[RequestId, Command] = {}
+        self.command: Command | None = None
+        self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, HeartbeatNumber] = {}
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
         self.attempt = 0
-        self.is_probing = False
         self.work_posted = False
         self.end_posted = False
         self.why_waiting = ""
@@ -305,13 +308,14 @@ class Sender(Machine):
     def repeat_resolving(self, party: Party) -> None:
         """An unreachable node is asked again: the intents wait, others do not."""
         if party in self.resolving:
-            del self.resolving[party]
-            self._resolve(party)
+            self._ask_for_verifier(party)
 
     def _resolve(self, party: Party) -> None:
-        if party in self.resolving:
-            return
-        self.resolving[party] = self.context.next_id()
+        if party not in self.resolving:
+            self.resolving[party] = self.context.next_id()
+            self._ask_for_verifier(party)
+
+    def _ask_for_verifier(self, party: Party) -> None:
         self.context.send(node_of(party), VerifierRequest(self.resolving[party], party))
         due_ms = self.context.after(self.context.config.request_timeout_ms)
         self.context.timers.set(self, f"verifier {party}", due_ms, VerifierRepeatDue(party))
@@ -323,8 +327,10 @@ class Sender(Machine):
         if height > self.context.height:
             self.early = (peer, height, request)
             return
-        if self.slot is not None and self.slot.request.request_id == request.request_id:
-            self._answer_slot_if_complete()
+        slot = self.slot
+        if slot is not None and slot.peer == peer and request.request_id <= slot.request.request_id:
+            if request.request_id == slot.request.request_id:
+                self._answer_slot_if_complete()
             return
         errors = {}
         for intent in request.intents:
@@ -332,6 +338,9 @@ class Sender(Machine):
             if code is not None:
                 errors[intent] = IntentError(intent, code)
         accepted = tuple(intent for intent in request.intents if intent not in errors)
+        if not accepted:
+            self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
+            return
         self.slot = Slot(request, peer, accepted, errors=errors)
         for intent in accepted:
             self.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
@@ -412,11 +421,12 @@ class Sender(Machine):
             self.context.post(self, DispatchAnswersDue())
         return self.dispatch_answers.setdefault((peer, request_id), DispatchAnswer())
 
-    def take_dispatched(self, intents: Iterable[SubmittedIntent]) -> None:
+    def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
         for listed in intents:
             transaction = self.transactions.get(listed.intent)
-            if transaction is not None:
+            permission = transaction.permission if transaction is not None else None
+            if transaction is not None and permission is not None and permission.delegate == peer:
                 transaction.handle(Dispatched(listed.leaf))
                 transaction.handle(NonceAssigned(listed.leaf, listed.signer, listed.nonce))
                 if listed.submission_count:
@@ -532,6 +542,20 @@ class Sender(Machine):
         del self.transactions[transaction.intent.id]
         self.transaction_ended()
 
+    def transaction_changed(self, transaction: SenderTransaction) -> None:
+        """Which are to be delegated, and which are with a coordinator: kept, not searched for."""
+        intent = transaction.intent.id
+        self.pending.pop(intent, None)
+        self.delegated.pop(intent, None)
+        if transaction.state is TransactionState.PENDING:
+            self.pending[intent] = transaction
+        elif transaction.state in DELEGATED:
+            self.delegated[intent] = transaction
+
+    def heard(self, node: NodeName) -> None:
+        """It has given a sign of life: it is not unavailable."""
+        self.unavailable.pop(node, None)
+
     def latest_number_of(self, node: NodeName | None) -> HeartbeatNumber:
         """The number of a node's latest heartbeat."""
         return self.observer.peer(node).number if node is not None else NEVER_HEARD
@@ -641,12 +665,12 @@ def range_asks_again(sender: Sender, event: NewBlock) -> bool:
 
 def answers_open_command(sender: Sender, event: DelegationAnswered) -> bool:
     """from the delegate, for a command that is open"""
-    return event.peer == sender.delegate and event.accepted.command_id in sender.commands
+    return event.peer == sender.delegate and _is_open(sender, event.accepted.command_id)
 
 
 def is_answer(sender: Sender, event: DelegationRefused) -> bool:
     """from the delegate, for a command that is open"""
-    return event.peer == sender.delegate and event.rejected.command_id in sender.commands
+    return event.peer == sender.delegate and _is_open(sender, event.rejected.command_id)
 
 
 def we_are_behind(sender: Sender, event: DelegationRefused) -> bool:
@@ -673,7 +697,7 @@ def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
 def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
     """NotPreferredCoordinator; the one named is available, or has a greater heartbeat number than ours for it"""
     active = event.rejected.active
-    if not is_answer(sender, event) or active is None or active == event.peer:
+    if not is_answer(sender, event) or active not in sender.context.contract.committee or active == event.peer:
         return False
     known = max(sender.latest_number_of(active), sender.told.get(active, NEVER_HEARD))
     return sender.is_available(active) or event.rejected.active_number > known
@@ -692,6 +716,10 @@ def is_delegate(sender: Sender, event: PeerLost) -> bool:
 def is_strict(sender: Sender, event: PeerHeard) -> bool:
     """strict"""
     return sender.context.contract.rotation is Rotation.STRICT
+
+
+def _is_open(sender: Sender, command_id: RequestId) -> bool:
+    return sender.command is not None and sender.command.command_id == command_id
 
 
 # Actions, in the table's order.
@@ -740,35 +768,32 @@ def delegate_ready(sender: Sender, event: Event) -> None:
 
 def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
     """Renew the leases of what it lists; what it has forgotten is delegated again, and what it had no room for."""
-    sender.unavailable.pop(event.peer, None)
     listed = {entry.intent for entry in event.heartbeat.intents}
-    for transaction in tuple(sender.transactions.values()):
-        if transaction.delegate != event.peer or transaction.state not in DELEGATED:
+    for transaction in tuple(sender.delegated.values()):
+        if transaction.delegate != event.peer:
             continue
         if transaction.intent.id in listed:
             transaction.lease_ms = sender.context.now_ms
         elif event.heartbeat.number > transaction.accepted_at:
             transaction.handle(CoordinatorChanged("its coordinator does not list it"))
-    sender.is_probing = False
+    sender.is_full = False
     _reconsider(sender)
+    _watch_delegate(sender)
 
 
 def follow_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
     """Somebody else is live, or the delegate closes: is another one preferred now?"""
-    sender.unavailable.pop(event.peer, None)
     _reconsider(sender)
 
 
 def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
     """Silent: another one. Overdue: delegate again at once, as a test. A lease that ran out: delegate again."""
     config = sender.context.config
-    for transaction in tuple(sender.transactions.values()):
-        expired = sender.context.now_ms - transaction.lease_ms >= config.silence_ms
-        if transaction.state in DELEGATED and transaction.delegate == sender.delegate and expired:
+    for transaction in tuple(sender.delegated.values()):
+        if sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
             transaction.handle(CoordinatorChanged("its lease has run out"))
     _reconsider(sender)
-    if _is_overdue(sender) and not sender.is_probing:
-        sender.is_probing = True
+    if _is_overdue(sender) and sender.command is None:
         _send_command(sender, _held_by_delegate(sender))
     _watch_delegate(sender)
 
@@ -781,8 +806,10 @@ def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
 
 def take_answers(sender: Sender, event: DelegationAnswered) -> None:
     """Per intent: held from now on, or no room yet, or past our hands already."""
-    del sender.commands[event.accepted.command_id]
-    _delegate_answered(sender)
+    _close_command(sender)
+    sender.attempt = 0
+    sender.why_waiting = ""
+    sender.behind_since_ms = None
     for answer in event.accepted.answers:
         transaction = sender.transactions.get(answer.intent)
         if transaction is None or transaction.delegate != event.peer:
@@ -794,12 +821,16 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
             transaction.handle(Dispatched(None))
         elif answer.answer is Answer.REJECTED:
             transaction.handle(GivenUp(answer.reason))
+        else:
+            sender.is_full = True
+            sender.why_waiting = f"{event.peer} has no room for more"
+    _delegate_pending(sender)
     _watch_delegate(sender)
 
 
 def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
     """We are behind: wait until our own index is there."""
-    _close_commands(sender)
+    _close_command(sender)
     sender.awaited_range = sender.context.contract.range_at(event.rejected.observed_height)
     sender.why_waiting = f"our index must reach height {event.rejected.observed_height}"
 
@@ -812,7 +843,7 @@ def give_up_on_laggard(sender: Sender, event: DelegationRefused) -> None:
 
 def retry_later(sender: Sender, event: DelegationRefused) -> None:
     """The delegate is behind, or names nobody that we can reach: again in a while."""
-    _close_commands(sender)
+    _close_command(sender)
     if event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT and sender.behind_since_ms is None:
         sender.behind_since_ms = sender.context.now_ms
     sender.why_waiting = f"{event.peer} answered {event.rejected.rejection.value}"
@@ -835,9 +866,8 @@ def pass_over(sender: Sender, event: DelegationRefused) -> None:
 
 def repeat_commands(sender: Sender, event: DelegationRepeatDue) -> None:
     """Repeated until accepted or rejected."""
-    for command in sender.commands.values():
-        _send(sender, command)
-    _start_repeat_timer(sender)
+    assert sender.command is not None, "a command's timers end with it"
+    _send(sender, sender.command)
 
 
 def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
@@ -874,7 +904,7 @@ def reconsider_for_peer(sender: Sender, event: PeerHeard) -> None:
 def rest(sender: Sender, event: Event) -> None:
     """Nothing to send: no delegate, no timers."""
     sender.end_posted = False
-    _close_commands(sender)
+    _close_command(sender)
     sender.delegate = None
     sender.context.timers.cancel(sender, "heartbeat")
     sender.context.timers.cancel(sender, "retry")
@@ -903,49 +933,47 @@ def _reconsider(sender: Sender) -> None:
     elif chosen != sender.delegate:
         _change_delegate(sender, chosen, f"{chosen} is the coordinator now")
     else:
+        _call_back_strays(sender, f"{chosen} is the coordinator now")
         _delegate_pending(sender)
 
 
 def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
     """Every undispatched intent goes to the new one."""
-    _close_commands(sender)
+    _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
     sender.delegate = chosen
-    sender.is_probing = False
+    sender.is_full = False
     sender.behind_since_ms = None
-    for transaction in tuple(sender.transactions.values()):
-        if transaction.delegate != chosen:
-            transaction.handle(CoordinatorChanged(reason))
+    _call_back_strays(sender, reason)
     _delegate_pending(sender)
 
 
+def _call_back_strays(sender: Sender, reason: str) -> None:
+    """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
+    for transaction in tuple(sender.delegated.values()):
+        if transaction.delegate != sender.delegate:
+            transaction.handle(CoordinatorChanged(reason))
+
+
 def _delegate_pending(sender: Sender) -> None:
-    """Delegate what is ready and in no open command, in batches; after a rejection, when its time has come."""
-    if sender.context.timers.is_set(sender, "retry"):
+    """Delegate what is ready, in one command at a time: what comes meanwhile makes the next one bigger."""
+    if sender.command is not None or sender.is_full or sender.context.timers.is_set(sender, "retry"):
         return
-    asked = {intent for command in sender.commands.values() for intent in command.intents}
-    ready = [
-        transaction
-        for transaction in sender.transactions.values()
-        if transaction.state is TransactionState.PENDING and transaction.is_ready and transaction.intent.id not in asked
-    ]
-    _send_command(sender, ready)
+    ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
+    _send_command(sender, list(islice(ready, sender.context.config.delegation_batch_max)))
 
 
 def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None:
-    size = sender.context.config.delegation_batch_max
-    for start in range(0, len(transactions), size):
-        batch = transactions[start : start + size]
-        for transaction in batch:
-            _renumber(sender, transaction)
-        intents = tuple(transaction.intent.id for transaction in batch)
-        command = Command(sender.context.next_id(), intents)
-        sender.commands[command.command_id] = command
-        _send(sender, command)
-    if transactions and not sender.context.timers.is_set(sender, "timeout"):
-        due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
-        sender.context.timers.set(sender, "timeout", due_ms, DelegationTimedOut())
-        _start_repeat_timer(sender)
+    """A new command; it is repeated until it is answered or its time is up."""
+    if not transactions:
+        return
+    for transaction in transactions:
+        _renumber(sender, transaction)
+    intents = tuple(transaction.intent.id for transaction in transactions)
+    sender.command = Command(sender.context.next_id(), intents)
+    due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
+    sender.context.timers.set(sender, "timeout", due_ms, DelegationTimedOut())
+    _send(sender, sender.command)
 
 
 def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
@@ -971,36 +999,19 @@ def _send(sender: Sender, command: Command) -> None:
     )
     message = DelegationCommand(command.command_id, delegations, sender.tried())
     sender.context.send(sender.delegate, message)
-
-
-def _start_repeat_timer(sender: Sender) -> None:
     due_ms = sender.context.after(sender.context.config.delegation_repeat_ms)
     sender.context.timers.set(sender, "repeat", due_ms, DelegationRepeatDue())
 
 
-def _delegate_answered(sender: Sender) -> None:
-    """It is there: the time until it counts as unavailable starts anew for what is still open."""
-    sender.attempt = 0
-    sender.why_waiting = ""
-    sender.behind_since_ms = None
-    sender.is_probing = False
-    sender.context.timers.cancel(sender, "timeout")
-    if sender.commands:
-        due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
-        sender.context.timers.set(sender, "timeout", due_ms, DelegationTimedOut())
-    else:
-        sender.context.timers.cancel(sender, "repeat")
-
-
-def _close_commands(sender: Sender) -> None:
-    sender.commands.clear()
+def _close_command(sender: Sender) -> None:
+    sender.command = None
     sender.context.timers.cancel(sender, "timeout")
     sender.context.timers.cancel(sender, "repeat")
 
 
 def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:
     sender.unavailable[node] = sender.context.after(sender.context.config.unavailable_ttl_ms)
-    _close_commands(sender)
+    _close_command(sender)
     sender.why_waiting = f"{node}: {reason}"
     _reconsider(sender)
 
@@ -1014,28 +1025,27 @@ def _retry_after(sender: Sender, first_ms: int) -> None:
 
 
 def _held_by_delegate(sender: Sender) -> list[SenderTransaction]:
-    return [
-        transaction
-        for transaction in sender.transactions.values()
-        if transaction.state in DELEGATED and transaction.delegate == sender.delegate
-    ]
+    held = (transaction for transaction in sender.delegated.values() if transaction.delegate == sender.delegate)
+    return list(islice(held, sender.context.config.delegation_batch_max))
 
 
 def _last_sign_ms(sender: Sender) -> int:
-    """When the delegate last renewed something."""
-    return max((transaction.lease_ms for transaction in _held_by_delegate(sender)), default=sender.context.now_ms)
+    """When the delegate last gave a sign of life: a heartbeat, or any other message."""
+    if sender.delegate is None or sender.delegate == sender.context.node:
+        return sender.context.now_ms
+    return sender.observer.peer(sender.delegate).heard_at_ms
 
 
 def _is_overdue(sender: Sender) -> bool:
-    held = _held_by_delegate(sender)
-    return bool(held) and sender.context.now_ms - _last_sign_ms(sender) >= sender.context.config.overdue_ms
+    quiet_ms = sender.context.now_ms - _last_sign_ms(sender)
+    return bool(sender.delegated) and quiet_ms >= sender.context.config.overdue_ms
 
 
 def _watch_delegate(sender: Sender) -> None:
-    """Look when the next heartbeat is overdue, or, once we have asked again, when the lease runs out."""
+    """Look when the next heartbeat is overdue, or, once we have asked again, when it counts as silent."""
     config = sender.context.config
-    patience_ms = config.silence_ms if sender.is_probing else config.overdue_ms
-    due_ms = max(_last_sign_ms(sender) + patience_ms, sender.context.now_ms + 1)
+    patience_ms = config.overdue_ms if sender.command is None else config.silence_ms
+    due_ms = max(_last_sign_ms(sender) + patience_ms, sender.context.after(config.heartbeat_ms // 4))
     sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
 
 

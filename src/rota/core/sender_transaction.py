@@ -282,6 +282,14 @@ class Resumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PermissionDurable(Event):
+    """Raised by the store when a permission is durable: now its answer may leave."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
 class CancelDurable(Event):
     """Raised by the store when the cancellation is durable and the user was told."""
 
@@ -331,6 +339,7 @@ class SenderTransaction(Machine):
         self.parked_reason = restored.parked_reason
         self.is_cancelled = restored.is_cancelled
         self.permission = restored.permission
+        self.is_permission_durable = restored.permission is not None
         self.number = DelegationNumber(self.context.incarnation, 0)
         self.delegate: NodeName | None = None
         self.delegate_incarnation = 0
@@ -371,7 +380,8 @@ class SenderTransaction(Machine):
         return self.state in ENDED
 
     def changed(self, previous: Enum) -> None:
-        """Keep the history that `explain` shows."""
+        """Keep the sender's queues true to the states, and the history that `explain` shows."""
+        self.sender.transaction_changed(self)
         self.since_ms = self.context.now_ms
         self.history.append((self.context.now_ms, str(self.state.value)))
         del self.history[: -self.context.config.history_max]
@@ -395,8 +405,13 @@ def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bo
     return not event.verifier and event.party in transaction.unresolved
 
 
+def is_unknown_party_of_old(transaction: SenderTransaction, event: PartyResolved) -> bool:
+    """there is no such party, but a version of before a restart could have been endorsed"""
+    return is_unknown_party(transaction, event) and something_may_be_endorsed(transaction, event)
+
+
 def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceived) -> bool:
-    """greater than the request of the permitted leaf's assembly; a copy changes nothing"""
+    """greater than the request of the last assembly; a copy changes nothing"""
     return transaction.request_id is None or event.request_id > transaction.request_id
 
 
@@ -415,6 +430,11 @@ def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfi
 def asks_for_earlier_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """the current delegate asks for a leaf of before our restart"""
     return transaction.result is None and _is_current(transaction, event)
+
+
+def is_being_written(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """a copy, while the permission is being written: the write is answered, or the next copy"""
+    return asks_for_permitted_leaf(transaction, event) and not transaction.is_permission_durable
 
 
 def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -456,6 +476,10 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """One permission per number (S4); a lower number counts only if it is from before our restart."""
+    permission = transaction.permission
+    if permission is not None and permission.number == transaction.number:
+        return event.peer == transaction.delegate and permission.transition.leaf == event.item.leaf
     is_old = event.item.number < transaction.number
     from_before_restart = event.item.number.incarnation < transaction.context.incarnation
     return event.peer == transaction.delegate and (not is_old or from_before_restart)
@@ -629,6 +653,12 @@ def grant_again(transaction: SenderTransaction, event: DispatchConfirmationReque
     transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
 
 
+def answer_permitted(transaction: SenderTransaction, event: PermissionDurable) -> None:
+    """Durable: the permission is given."""
+    transaction.is_permission_durable = True
+    transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
+
+
 def refuse_stale(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """An older delegation, another delegate, or another leaf: the coordinator drops it."""
     if event.peer != transaction.delegate:
@@ -674,7 +704,6 @@ def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
     """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
     transaction.reason = "its submitter is silent"
-    transaction.result = None
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -810,7 +839,10 @@ def finalise_again(transaction: SenderTransaction, event: RetryDue) -> None:
 
 
 def forget(transaction: SenderTransaction, event: WriteDone) -> None:
-    """Told and durable: out of memory."""
+    """Durable: now it is told, and goes out of memory."""
+    if transaction.reply_to:
+        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id))
+    transaction.context.effects.append(ReportReceipt(_receipt(transaction)))
     transaction.sender.forget(transaction)
 
 
@@ -854,9 +886,10 @@ def _answer_slot(
 
 def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
     transaction.permission = Permission(transaction.number, request.peer, transition)
+    transaction.is_permission_durable = False
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
-    transaction.context.persist(record, transaction, None, WriteFailed())
-    transaction.sender.permit_dispatch(request.peer, request.request_id, transaction.intent.id)
+    done = PermissionDurable(request.peer, request.request_id)
+    transaction.context.persist(record, transaction, done, WriteFailed())
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
@@ -878,11 +911,11 @@ def _back_off(transaction: SenderTransaction) -> None:
 
 
 def _finalise(transaction: SenderTransaction) -> None:
-    receipt = Receipt(transaction.intent.id, Outcome.REVERTED, transaction.reason)
-    transaction.context.persist(IntentFinalised(receipt), transaction, WriteDone(), WriteFailed())
-    transaction.context.effects.append(ReportReceipt(receipt))
-    if transaction.reply_to:
-        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id))
+    transaction.context.persist(IntentFinalised(_receipt(transaction)), transaction, WriteDone(), WriteFailed())
+
+
+def _receipt(transaction: SenderTransaction) -> Receipt:
+    return Receipt(transaction.intent.id, Outcome.REVERTED, transaction.reason)
 
 
 _REFUSING_ASSEMBLY = "the sender machine answers for it with an error"
@@ -917,6 +950,7 @@ SenderTransaction.table = Table(
         ConfirmationUndone,
         ConfirmationFinal,
         VersionsVoid,
+        PermissionDurable,
         CancelRequested,
         CancelDurable,
         Resumed,
@@ -939,13 +973,27 @@ SenderTransaction.table = Table(
             do=end_for_dependency,
         ),
         *in_states((State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=end_for_dependency),
-        Row(State.PENDING, PartyResolved, when=is_unknown_party, then=State.REVERTED, do=end_for_party),
+        *in_states(
+            (State.PENDING, State.PARKED),
+            PartyResolved,
+            when=is_unknown_party_of_old,
+            then=State.ENDING,
+            do=end_for_party,
+        ),
+        *in_states(
+            (State.PENDING, State.PARKED), PartyResolved, when=is_unknown_party, then=State.REVERTED, do=end_for_party
+        ),
         *in_states((State.PENDING, State.PARKED), PartyResolved, do=note_party),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=begin_lease),
         *in_states(DELEGATED, Delegated, do=begin_lease),
         *in_states(DELEGATED, CoordinatorChanged, then=State.PENDING, do=lose_delegation),
-        *in_states(UNPERMITTED, AssembleRequestReceived, then=State.ASSEMBLING, do=begin_assembly),
-        *in_states(PERMITTED, AssembleRequestReceived, when=is_new_request, then=State.ASSEMBLING, do=begin_assembly),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED),
+            AssembleRequestReceived,
+            when=is_new_request,
+            then=State.ASSEMBLING,
+            do=begin_assembly,
+        ),
         Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=sign),
         Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=answer_assembled),
         Row(State.ASSEMBLING, AssembleRevert, when=something_may_be_endorsed, then=State.ENDING, do=answer_revert),
@@ -959,7 +1007,9 @@ SenderTransaction.table = Table(
         *in_states(DELEGATED, DispatchConfirmationRequestReceived, do=refuse_stale),
         Row(State.PENDING, DispatchConfirmationRequestReceived, when=is_delegating_to_peer, do=hold_request),
         Row(State.PENDING, DispatchConfirmationRequestReceived, do=refuse_stale),
+        *in_states(PERMITTED, DispatchConfirmationRequestReceived, when=is_being_written),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, when=asks_for_permitted_leaf, do=grant_again),
+        *in_states(PERMITTED, PermissionDurable, do=answer_permitted),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=refuse_stale),
         Row(State.PARKED, DispatchConfirmationRequestReceived, do=refuse_parked),
         Row(State.ENDING, DispatchConfirmationRequestReceived, do=refuse_cancelled),
@@ -1077,6 +1127,11 @@ SenderTransaction.table = Table(
             for event in (ConfirmationUndone, ConfirmationFinal)
         ),
         Ignored(VersionsVoid, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it is not ending"),
+        Ignored(
+            PermissionDurable,
+            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
+            "its coordinator has asked anew meanwhile, or it has ended",
+        ),
         Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
         Ignored(
             CancelDurable, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it has ended meanwhile"

@@ -257,16 +257,17 @@ class Sequencer:
             case DispatchConfirmationError():
                 self.coordinator.rounds.take_permission_error(peer, body)
             case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
-                self.sender.take_dispatched(intents)
+                self.sender.take_dispatched(peer, intents)
             case TransactionReverted():
                 self.sender.take_reverted(peer, body)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(body).__name__}")
 
     def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
-        """An old or repeated heartbeat changes nothing."""
-        if not self.observer.hear_heartbeat(peer, heartbeat):
+        """A stranger's heartbeat, an old or a repeated one changes nothing."""
+        if not self.observer.may_coordinate(peer) or not self.observer.hear_heartbeat(peer, heartbeat):
             return
+        self.sender.heard(peer)
         if peer != self.context.node:
             self.coordinator.handle(coordinator_events.HeartbeatReceived(peer, heartbeat))
         self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))

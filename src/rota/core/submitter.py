@@ -70,6 +70,14 @@ class Submitter:
             submission.submitted_at_ms = now_ms
         return submission
 
+    def unanswered(self, now_ms: int) -> tuple[RoundDispatch, ...]:
+        """What the chain has not taken, or has been silent about for long: it is sent again, which changes nothing."""
+        return tuple(
+            submission.dispatch
+            for submission in self.submissions.values()
+            if not submission.submission_count or now_ms - submission.submitted_at_ms >= self.config.resubmit_ms
+        )
+
     def settle(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
         """A transition has its outcome; a submission without open ones is done."""
         for nonce, submission in tuple(self.submissions.items()):

@@ -448,6 +448,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"until coordinator has (\S+) in (\S+)", _until_coordinates),
     (r"until (.+)", _until),
     (r"mine(?: (\d+))?", _mine),
+    (r"(stop|start) mining", _mining),
     (r"crash (\S+)", _crash),
     (r"start (\S+)", lambda run, name: run.world.start(run.node(name))),
     (r"hang (\S+)", lambda run, name: run.world.hang(run.node(name), True)),
@@ -462,7 +463,6 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"give the ledger back to (\S+)", lambda run, name: run.world.set_ledger(run.node(name), True)),
     (r"hold (\w+) from (\S+) to (\S+)", _hold),
     (r"release", lambda run: run.world.release()),
-    (r"(stop|start) mining", _mining),
     (r"(fail|mend) writes of (\S+)", _writes),
     (
         r"cancel (\S+)",

@@ -121,6 +121,14 @@ class HoldRule:
     kept: list[tuple[NodeName, NodeName, Envelope]] = field(default_factory=list)
 
 
+class Weather:
+    """What the network does to a message on its way; good weather delivers it once, after the latency."""
+
+    def delays_ms(self, latency_ms: int) -> tuple[int, ...]:
+        """The delay of each copy that arrives; none when it is lost."""
+        return (latency_ms,)
+
+
 class Recorder:
     """Hears of everything that happens; the transcript is one."""
 
@@ -146,6 +154,7 @@ class World:
         latency_ms: int = 50,
         block_ms: int = 200,
         disk_ms: int = 1,
+        weather: Weather | None = None,
     ) -> None:
         self.contracts = contracts
         self.config = config
@@ -153,6 +162,7 @@ class World:
         self.latency_ms = latency_ms
         self.block_ms = block_ms
         self.disk_ms = disk_ms
+        self.weather = weather or Weather()
         self.now_ms = 0
         self.ledger = Ledger(contracts)
         self.nodes = {name: SimNode(name) for name in names}
@@ -205,6 +215,9 @@ class World:
         """Start a node from its disk."""
         node = self.nodes[name]
         assert node.core is None, f"{name} is running"
+        if node.disk.is_failing:
+            self.recorder.noted(self, f"{name} cannot start: its disk is failing")
+            return
         node.life += 1
         node.core = Node(name, self.contracts, self.config, self.now_ms, self._stored(node))
         node.is_hung, node.is_writing = False, False
@@ -312,11 +325,14 @@ class World:
 
     def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         node = self.nodes[target]
-        life = node.life
-        self.at(self.now_ms + self.latency_ms, lambda: self._deliver(node, life, source, envelope))
+        for delay_ms in self.weather.delays_ms(self.latency_ms):
+            lives = (self.nodes[source].life, node.life)
+            self.at(self.now_ms + delay_ms, partial(self._deliver, lives, source, node, envelope))
 
-    def _deliver(self, node: SimNode, life: int, source: NodeName, envelope: Envelope) -> None:
-        if node.life == life and (source, node.name) not in self.cut:
+    def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
+        """A connection that was lost since delivers nothing more."""
+        same_lives = lives == (self.nodes[source].life, node.life)
+        if same_lives and (source, node.name) not in self.cut and (node.name, source) not in self.down:
             self._tell(node, MessageReceived(source, envelope))
 
     # The ledger.
@@ -413,7 +429,7 @@ class World:
         self._flush(node)
 
     def _schedule_tick(self, node: SimNode) -> None:
-        if node.core is None:
+        if node.core is None or node.is_hung:
             return
         due_ms = node.core.next_deadline_ms()
         if due_ms is not None and (node.tick_at_ms is None or due_ms < node.tick_at_ms):

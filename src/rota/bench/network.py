@@ -1,0 +1,217 @@
+"""Nodes of the real core with nothing between them: what is left to measure is the core itself.
+
+A message is handed over, a write done and a question to the domain, the signer or the chain answered as
+soon as those before it are dealt with: one queue, first in, first out. Time is virtual and passes only
+when the queue is empty: then the clock goes on by one block interval, timers run out, and the ledger mines
+what it was given. The time inside `Node.step` is summed apart from everything that this module does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+from rota.config import Config
+from rota.core.effects import (
+    AssembleIntents,
+    CheckRound,
+    Effect,
+    Persist,
+    ReplyToUser,
+    ReportReceipt,
+    RoundDispatch,
+    SendMessage,
+    SignTransition,
+    SubmitTransaction,
+    VerifySignature,
+)
+from rota.core.events import (
+    ChainBlockIndexed,
+    ChainOutcomesFinal,
+    ForContract,
+    IntentSubmitted,
+    LedgerStatus,
+    MessageReceived,
+    Persisted,
+    RoundChecked,
+    SignatureVerified,
+    Tick,
+    TransactionSent,
+    TransitionSigned,
+)
+from rota.core.machine import Event
+from rota.core.node import Node, StoredNode
+from rota.digests import domain_separator
+from rota.sim import domain
+from rota.sim.ledger import GENESIS_TIME_S, Ledger
+from rota.sim.world import sign
+from rota.types import Contract, Intent, Leaf, NodeName, Outcome, Party, Receipt, State, StateId, Transition
+
+BLOCK_MS = 200
+BLOCKS_WITHOUT_RECEIPT_MAX = 1_000
+
+
+class StalledError(Exception):
+    """Intents were submitted and no receipt came for very long: the core, or this driver, is wrong."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened, as far as it can be seen from outside of a node."""
+
+    core_ns: int = 0
+    steps: int = 0
+    messages: int = 0
+    rounds: int = 0
+    dispatched: int = 0
+    blocks: int = 0
+    confirmed: int = 0
+    reverted: int = 0
+
+
+class Network:
+    """Some nodes that share one contract; all of them endorse."""
+
+    def __init__(self, contract: Contract, config: Config) -> None:
+        self.contract = contract
+        self.counts = Counts()
+        self.now_ms = 0
+        self.receipts: list[Receipt] = []
+        self._separator = domain_separator(contract.chain_id, contract.address)
+        self._ledger = Ledger((contract,))
+        self._dispatched: dict[Leaf, Transition] = {}
+        self._shared: dict[StateId, State] = {}
+        self._queue: deque[tuple[NodeName, Event]] = deque()
+        stored = StoredNode(chain_time_s=GENESIS_TIME_S)
+        self._nodes = {name: Node(name, (contract,), config, 0, stored) for name in contract.committee}
+        for name, node in self._nodes.items():
+            self._perform(name, node.start())
+        self._drain()
+        self.counts = Counts()
+
+    def submit(self, name: NodeName, intent: Intent) -> None:
+        """A user's intent, to be taken in its turn."""
+        self._tell(name, ForContract(self.contract.address, IntentSubmitted("", intent)))
+
+    def run_until_receipts(self, count: int) -> None:
+        """Let things happen until there are so many receipts in all."""
+        quiet_blocks, seen = 0, len(self.receipts)
+        while True:
+            self._drain()
+            if len(self.receipts) >= count:
+                return
+            quiet_blocks = quiet_blocks + 1 if len(self.receipts) == seen else 0
+            seen = len(self.receipts)
+            if quiet_blocks > BLOCKS_WITHOUT_RECEIPT_MAX:
+                raise StalledError(f"{seen} of {count} receipts, and no more for {quiet_blocks} blocks")
+            self._let_time_pass(self.now_ms + BLOCK_MS)
+            self._mine()
+
+    # Time.
+
+    def _drain(self) -> None:
+        """Everything that is to be told, in order. This loop is what the benchmark measures."""
+        counts, queue, nodes = self.counts, self._queue, self._nodes
+        while queue:
+            name, event = queue.popleft()
+            step = nodes[name].step
+            started_ns = perf_counter_ns()
+            effects = step(self.now_ms, event)
+            counts.core_ns += perf_counter_ns() - started_ns
+            counts.steps += 1
+            self._perform(name, effects)
+
+    def _let_time_pass(self, end_ms: int) -> None:
+        """Timers run out one after the other; what follows from one is done before the next."""
+        while True:
+            deadlines = ((node.next_deadline_ms(), name) for name, node in self._nodes.items())
+            due = [(due_ms, name) for due_ms, name in deadlines if due_ms is not None and due_ms <= end_ms]
+            if not due:
+                self.now_ms = end_ms
+                return
+            due_ms, name = min(due)
+            self.now_ms = max(self.now_ms, due_ms)
+            self._tell(name, Tick())
+            self._drain()
+
+    def _mine(self) -> None:
+        """A block, if there is anything to put into it; every node's index has it at once."""
+        if not self._ledger.has_work():
+            return
+        self.counts.blocks += 1
+        block = self._ledger.mine(GENESIS_TIME_S + self.now_ms // 1000)
+        for _, outcome in block.outcomes:
+            transition = self._dispatched.pop(outcome.leaf)
+            if outcome.status is LedgerStatus.COMMITTED:
+                self._index(transition)
+        for name in self._nodes:
+            self._tell(name, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
+            self._tell(name, ChainOutcomesFinal(block.outcomes))
+
+    def _index(self, transition: Transition) -> None:
+        """Only states that a later assembly may spend are kept: the synthetic domain looks at all it is given."""
+        for reference in transition.inputs:
+            self._shared.pop(reference, None)
+        for state in transition.outputs:
+            if state.content is not None and state.content.startswith(domain.SHARED):
+                self._shared[state.id] = state
+
+    # What nodes ask for.
+
+    def _tell(self, name: NodeName, event: Event) -> None:
+        self._queue.append((name, event))
+
+    def _perform(self, name: NodeName, effects: list[Effect]) -> None:
+        """The records of a step are written at once; that they are is told after its other effects."""
+        written: list[int] = []
+        for effect in effects:
+            match effect:
+                case SendMessage(peer, envelope):
+                    self.counts.messages += peer != name
+                    self._tell(peer, MessageReceived(name, envelope))
+                case Persist(_, token):
+                    written.append(token)
+                case ReportReceipt(receipt):
+                    self._take_receipt(receipt)
+                case SubmitTransaction(dispatch):
+                    self._submit_round(name, dispatch)
+                case ReplyToUser(_, _, error):
+                    assert not error, f"an intent was refused: {error}"
+                case _:
+                    self._compute(name, effect)
+        for token in written:
+            self._tell(name, Persisted(token))
+
+    def _take_receipt(self, receipt: Receipt) -> None:
+        self.receipts.append(receipt)
+        if receipt.outcome is Outcome.CONFIRMED:
+            self.counts.confirmed += 1
+        else:
+            self.counts.reverted += 1
+
+    def _submit_round(self, name: NodeName, dispatch: RoundDispatch) -> None:
+        self.counts.rounds += 1
+        self.counts.dispatched += len(dispatch.round.transitions)
+        self._dispatched.update({transition.leaf: transition for transition in dispatch.round.transitions})
+        self._ledger.send(dispatch)
+        self._tell(name, TransactionSent(dispatch.nonce))
+
+    def _compute(self, name: NodeName, effect: Effect) -> None:
+        """What domain and signer answer; nobody asks for verifiers, since the intents name no parties."""
+        match effect:
+            case AssembleIntents():
+                for result in domain.assemble(self.contract, self._separator, effect, self._shared, attempt=1):
+                    self._answer(name, result)
+            case SignTransition(_, request_id, intent, party, leaf):
+                self._answer(name, TransitionSigned(request_id, intent, sign(party, leaf)))
+            case VerifySignature(_, request_id, intent, party, leaf, signature):
+                self._answer(name, SignatureVerified(request_id, intent, signature == sign(party, leaf)))
+            case CheckRound(_, peer, request_id, digest):
+                signature = sign(Party(name), Leaf(digest))
+                self._answer(name, RoundChecked(peer, request_id, signature, domain.check(effect, {})))
+            case _:
+                raise AssertionError(f"the benchmark does not know {type(effect).__name__}")
+
+    def _answer(self, name: NodeName, event: Event) -> None:
+        self._tell(name, ForContract(self.contract.address, event))

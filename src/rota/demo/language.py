@@ -1,0 +1,101 @@
+"""The language of scripts, for people: what the patterns of `rota.sim.transcript` mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from rota.sim.transcript import COMMANDS, EXPECTATIONS
+
+
+class Phrase(NamedTuple):
+    """How something is said, what it does, and an example, by which it finds its pattern."""
+
+    usage: str
+    meaning: str
+    example: str
+
+
+HEAD: Final = (
+    ("# TEXT", "what the script shows"),
+    ("network: nodes A B C", "the nodes; all of them are the committee, and all endorse"),
+    ("  , leaders B C", "who is first in the ranges 0, 1, …"),
+    ("  , threshold 2", "how many must endorse (default: all)"),
+    ("  , endorsers A B", "who endorses (default: all)"),
+    ("  , rotation strict", "or sticky (default)"),
+    ("  , range 4", "blocks in a range (default 100)"),
+    ("  , mode static", "or sender, or ring (default)"),
+    ("  , set heartbeat_ms=200", "a timer or limit of rota.config"),
+    ("expect: EXPECTATION", "at least one; what must hold at the end"),
+    ("    # TEXT", "indented, above commands: a scene's title, then its explanation"),
+    ("> COMMAND", "one line each; the head ends at the first"),
+)
+
+COMMAND_PHRASES: Final = (
+    Phrase(
+        "submit A-1 at A [as WORD] [after A-0+B-1] [key KEY] [with PARTY+PARTY]", "a user's intent", "submit i at A"
+    ),
+    Phrase("run 500 ms | run 2 s", "let time pass", "run 2 s"),
+    Phrase("until coordinator has A-1 in STATE", "… until a coordinator is so far", "until coordinator has i in S"),
+    Phrase("until A-1 B-1 confirmed | reverted | STATE", "… until their senders are so far", "until i confirmed"),
+    Phrase("until active B", "… until B alone coordinates", "until active B"),
+    Phrase("mine [N]", "make blocks now", "mine 3"),
+    Phrase("stop mining | start mining", "no blocks; blocks again", "stop mining"),
+    Phrase("crash B", "kill a node: it keeps its disk", "crash B"),
+    Phrase("start B", "start it again", "start B"),
+    Phrase("hang B", "it does nothing, and keeps its connections", "hang B"),
+    Phrase("go on B", "it wakes up", "go on B"),
+    Phrase("stop B", "ask it to stop in good order", "stop B"),
+    Phrase("cut A and B | cut A to B", "nothing gets through, both ways or one", "cut A and B"),
+    Phrase("isolate B", "cut it from all others", "isolate B"),
+    Phrase("heal", "everything gets through again", "heal"),
+    Phrase("lag B", "its index of the chain stands still", "lag B"),
+    Phrase("catch up B", "its index goes on", "catch up B"),
+    Phrase("take the ledger from B", "it cannot reach the chain", "take the ledger from B"),
+    Phrase("give the ledger back to B", "it can again", "give the ledger back to B"),
+    Phrase("hold MESSAGE from A to B", "keep such messages back (* is anybody)", "hold Handover from A to B"),
+    Phrase("release", "deliver what was held", "release"),
+    Phrase("fail writes of B | mend writes of B", "its disk fails, or works again", "fail writes of B"),
+    Phrase("cancel A-1", "its user wants it no more", "cancel i"),
+    Phrase("resume A-1", "go on with a parked one", "resume i"),
+    Phrase("let A-1 spend | mint", "endorsers refuse it no more", "let i spend"),
+    Phrase("explain A-1", "ask its node why it is not done", "explain i"),
+)
+
+EXPECTATION_PHRASES: Final = (
+    Phrase("A-1 B-1 confirmed | reverted [because REASON]", "reported so, once", "i confirmed"),
+    Phrase("A-1 B-1 on the chain once", "each", "i on the chain once"),
+    Phrase("A-1 assembled | permitted | dispatched N times", "so often", "i dispatched 1 time"),
+    Phrase("active at the end: B | nobody", "who coordinates", "active at the end: B"),
+    Phrase("B was active | was never active", "at any time", "B was active"),
+    Phrase("B sends MESSAGE [to A] | never sends …", "at any time", "B sends Startup"),
+    Phrase("user of A-1 is told TEXT", "the answer to a request", "user of i is told accepted"),
+    Phrase("N rounds dispatched", "in all", "2 rounds dispatched"),
+    Phrase("A-1 stays STATE", "where it is at its sender", "i stays Parked"),
+)
+
+WORDS: Final = (
+    ("spend", "replace the one shared state, so that each stands on the last (default)"),
+    ("mint", "make a new state, and stand on nothing"),
+    ("revert, park, fail, refuse", "be reverted or parked at assembly, fail in it, or be refused by endorsers"),
+)
+
+
+def described(
+    phrases: Iterable[Phrase], patterns: Iterable[tuple[str, Callable[..., object]]]
+) -> list[tuple[str, str]]:
+    """Usage and meaning of each; a pattern that nobody has described yet is shown as it is."""
+    phrases = tuple(phrases)
+    bare = [pattern for pattern, _ in patterns if not any(re.fullmatch(pattern, each.example) for each in phrases)]
+    return [*((each.usage, each.meaning) for each in phrases), *((pattern, "") for pattern in bare)]
+
+
+def sections() -> list[tuple[str, list[tuple[str, str]]]]:
+    """The whole language: headings with their lines."""
+    return [
+        ("A script", list(HEAD)),
+        ("Commands", described(COMMAND_PHRASES, COMMANDS)),
+        ("Expectations", described(EXPECTATION_PHRASES, EXPECTATIONS)),
+        ("What an intent does (as WORD)", list(WORDS)),
+    ]

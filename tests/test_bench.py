@@ -1,0 +1,114 @@
+"""The benchmark, tiny: that it runs, confirms every intent and keeps its names. No test here is timed."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.bench import network
+from rota.bench.core import counting_machine_events, measure_core
+from rota.bench.network import Network, StalledError
+from rota.cli.main import main
+from rota.config import Config
+from rota.core.machine import Machine
+from rota.types import Contract, ContractAddress, NodeName
+
+LOADS = ("alone", "loaded", "flooded", "chained")
+LOAD_NAMES = {
+    "intents",
+    "in_flight",
+    "confirmed",
+    "intents_per_s",
+    "core_us_per_intent",
+    "driver_us_per_intent",
+    "slowest_to_fastest",
+    "steps_per_intent",
+    "machine_events_per_intent",
+    "rows_per_intent",
+    "messages_per_intent",
+    "rounds",
+    "round_size_mean",
+    "blocks",
+    "samples",
+    "parts",
+}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ("bench", *arguments), prog_name="rota")
+
+
+def test_json_has_stable_names_and_every_intent_is_confirmed() -> None:
+    result = run("core", "--intents", "20", "--repeats", "1", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert set(found) == {"machine", "core"}
+    assert set(found["machine"]) == {"python", "implementation", "system", "processors"}
+    core = found["core"]
+    assert set(core) == {"nodes", "repeats", "loads", "growth", "selection"}
+    assert (core["nodes"], core["repeats"]) == (3, 1)
+    assert set(core["selection"]) == {"members", "cold_us", "new_range_us", "kept_us"}
+    assert tuple(core["loads"]) == LOADS
+    for load in core["loads"].values():
+        assert set(load) == LOAD_NAMES
+        assert (load["intents"], load["confirmed"]) == (20, 20)
+        assert (
+            sum(part["share"] for part in load["parts"].values()) == pytest.approx(1.0, abs=0.01) or not load["parts"]
+        )
+
+
+def test_lone_intents_go_in_rounds_of_one_and_others_together() -> None:
+    figures = measure_core(intents=20, repeats=1)
+    alone, flooded = figures.loads["alone"], figures.loads["flooded"]
+    assert (alone.rounds, alone.round_size_mean) == (20, 1.0)
+    assert flooded.round_size_mean > 1.0
+    assert flooded.messages_per_intent < alone.messages_per_intent
+    assert alone.machine_events_per_intent >= alone.rows_per_intent > 0
+
+
+def test_one_node_alone_needs_no_messages() -> None:
+    figures = measure_core(intents=5, nodes=1, repeats=1)
+    assert all(load.messages_per_intent == 0 and load.confirmed == 5 for load in figures.loads.values())
+
+
+def test_tables_say_what_each_figure_means() -> None:
+    result = run("core", "--intents", "5", "--repeats", "1")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in (*LOADS, "growth", "selection"))
+    assert "machine events: per intent: what their machines were told." in result.stdout
+    assert "measuring alone: 5 intents, 1 in flight ..." in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("core", "--intents", "0"),
+        ("core", "--intents", "many"),
+        ("core", "--nodes", "0"),
+        ("core", "--repeats", "0"),
+        ("core", "--no-such-option"),
+        ("no-such-benchmark",),
+        ("--json", "core"),
+    ],
+)
+def test_wrong_use_exits_with_2(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: rota bench" in result.stderr
+    assert result.stdout == ""
+
+
+def test_counting_leaves_the_machines_as_they_were() -> None:
+    handle = Machine.handle
+    with counting_machine_events() as told:
+        assert Machine.handle is not handle
+    assert Machine.handle is handle
+    assert (told.events, told.rows) == (0, 0)
+
+
+def test_network_in_which_nothing_happens_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "BLOCKS_WITHOUT_RECEIPT_MAX", 3)
+    names = (NodeName("node1"),)
+    idle = Network(Contract(ContractAddress("0x" + "b0" * 20), names, names, 1), Config())
+    with pytest.raises(StalledError, match="0 of 1 receipts"):
+        idle.run_until_receipts(1)
