@@ -20,7 +20,7 @@ ifeq ($(SKIP_FORBIDDEN),1)
 export ROTA_FORBID_SKIPS := 1
 endif
 
-.PHONY: help
+.PHONY: transcripts help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -70,6 +70,9 @@ bench: $(STAMP) ## Run the benchmarks
 	@$(BIN)/rota bench $(ARGS)
 
 .PHONY: docs
+transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay as they are
+	@$(BIN)/python -m tools.record_transcripts
+
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
 

@@ -1072,7 +1072,6 @@ Coordinator.table = Table(
         *in_states(
             AWAITING_ROLE, HandoverRequestReceived, when=requester_is_better, then=State.CLOSING, do=abandon_and_answer
         ),
-        *in_states(AWAITING_ROLE, HandoverRequestReceived, do=refuse_handover),
         Row(State.ELECT, RequestTimeoutInterval, do=repeat_request),
         Row(State.ELECT, HandoverReceived, when=is_answer_with_flush_points, then=State.PREPARED, do=import_handover),
         Row(State.ELECT, HandoverReceived, when=is_answer, then=State.ACTIVE, do=import_handover),

@@ -713,9 +713,10 @@ def is_delegate(sender: Sender, event: PeerLost) -> bool:
     return event.peer == sender.delegate
 
 
-def is_strict(sender: Sender, event: PeerHeard) -> bool:
-    """strict"""
-    return sender.context.contract.rotation is Rotation.STRICT
+def may_be_chosen(sender: Sender, event: PeerHeard) -> bool:
+    """strict, or there is no delegate that is available; else under sticky nobody moves for that"""
+    is_strict = sender.context.contract.rotation is Rotation.STRICT
+    return is_strict or sender.delegate is None or not sender.is_available(sender.delegate)
 
 
 def _is_open(sender: Sender, command_id: RequestId) -> bool:
@@ -889,15 +890,13 @@ def leave_delegate(sender: Sender, event: PeerLost) -> None:
 
 
 def note_heard(sender: Sender, event: PeerHeard) -> None:
-    """It is available again; under sticky nobody moves for that."""
-    sender.unavailable.pop(event.peer, None)
-    if sender.delegate is None:
-        _reconsider(sender)
+    """It is available again."""
+    sender.heard(event.peer)
 
 
 def reconsider_for_peer(sender: Sender, event: PeerHeard) -> None:
-    """It is available again, and may lead this range."""
-    sender.unavailable.pop(event.peer, None)
+    """It is available again, and may lead this range, or be the only one that we can reach."""
+    sender.heard(event.peer)
     _reconsider(sender)
 
 
@@ -1107,7 +1106,7 @@ Sender.table = Table(
         Row(State.SENDING, DelegationTimedOut, do=find_unavailable),
         Row(State.SENDING, RetryDue, do=try_again),
         Row(State.SENDING, PeerLost, when=is_delegate, do=leave_delegate),
-        Row(State.SENDING, PeerHeard, when=is_strict, do=reconsider_for_peer),
+        Row(State.SENDING, PeerHeard, when=may_be_chosen, do=reconsider_for_peer),
         *in_states(State, PeerHeard, do=note_heard),
     ),
     ignored=(
