@@ -16,36 +16,50 @@ when a flush point is open and in Closing when none is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from rota.core.context import Context
-from rota.core.coordinator_transaction import (
-    ON_THE_WAY,
-    UNDISPATCHED,
+from rota.core.coordinator_transaction import ON_THE_WAY, UNDISPATCHED, CoordinatorTransaction
+from rota.core.coordinator_transaction import State as TransactionState
+from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
+from rota.core.events.coordinator import (
+    EndorserFollowsAnother,
+    FlushTimeout,
+    HandoverReceived,
+    HandoverRequestReceived,
+    HandoverTimeout,
+    HeartbeatInterval,
+    HeartbeatReceived,
+    NewBlock,
+    PeerLost,
+    RequestTimeoutInterval,
+    TransactionConfirmed,
+    TransactionDispatchConfirmed,
+    TransactionsDelegated,
+    TransactionStateTransition,
+)
+from rota.core.events.coordinator_transaction import (
     Abandoned,
     ConfirmationUndone,
     Confirmed,
-    CoordinatorTransaction,
     DependencyReady,
     DependencyReverted,
     Received,
 )
-from rota.core.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
-from rota.core.coordinator_transaction import State as TransactionState
-from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
+from rota.core.events.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph
 from rota.core.index import RecentOutcomes
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import LIVE, Observer
 from rota.core.rounds import Rounds, flush_point_of
 from rota.core.selection import ranking
+from rota.core.slots import Slots
 from rota.messages import (
     Answer,
     CoordinatorHeartbeat,
     Delegation,
     DelegationAccepted,
-    DelegationCommand,
     DelegationRejected,
     HandedOver,
     Handover,
@@ -78,96 +92,6 @@ HEARTBEATING = (*ACTING, *LEAVING)
 EVERY = tuple(State)
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionsDelegated(Event):
-    """Raised by the sequencer when a peer, or our own sender, delegates intents to us."""
-
-    peer: NodeName
-    height: int
-    command: DelegationCommand
-    message_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionConfirmed(Event):
-    """Raised by our own chain index when an intent of this contract, anybody's, has an outcome."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionDispatchConfirmed(Event):
-    """Raised by a transaction of ours when its sender's permission has arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionStateTransition(Event):
-    """Raised by a transaction or the rounds when something changed: more may be possible now."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatReceived(Event):
-    """Raised by the sequencer when another node's coordinator heartbeat arrives."""
-
-    peer: NodeName
-    heartbeat: CoordinatorHeartbeat
-
-
-@dataclass(frozen=True, slots=True)
-class NewBlock(Event):
-    """Raised by our own chain index when its height has changed."""
-
-    range_changed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HandoverRequestReceived(Event):
-    """Raised by the sequencer when another node asks us to yield."""
-
-    peer: NodeName
-    request: HandoverRequest
-
-
-@dataclass(frozen=True, slots=True)
-class HandoverReceived(Event):
-    """Raised by the sequencer when a node that we asked tells what it has under way."""
-
-    peer: NodeName
-    handover: Handover
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatInterval(Event):
-    """Raised by our timer every heartbeat while we are not Idle."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTimeoutInterval(Event):
-    """Raised by our timer when the hand-over request is to be repeated."""
-
-
-@dataclass(frozen=True, slots=True)
-class HandoverTimeout(Event):
-    """Raised by our timer when the one that we asked has not answered for `handover_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlushTimeout(Event):
-    """Raised by our timer when the flush points have had no outcome for `flush_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLost(Event):
-    """Raised by the sequencer when the connection to a node is lost."""
-
-    peer: NodeName
-
-
-@dataclass(frozen=True, slots=True)
-class EndorserFollowsAnother(Event):
-    """Raised by the rounds when an endorser does not accept us and names whom it accepts."""
-
-    accepted: NodeName
-
-
 class Coordinator(Machine):
     """One per contract and node."""
 
@@ -177,6 +101,7 @@ class Coordinator(Machine):
         self.observer = observer
         self.outcomes = RecentOutcomes()
         self.graph = Graph()
+        self.slots = Slots(self)
         self.rounds = Rounds(self)
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
@@ -258,16 +183,16 @@ class Coordinator(Machine):
     def transaction_changed(self, transaction: CoordinatorTransaction, previous: TransactionState) -> None:
         """Keep the queues true to the states, and tell who waits for this one."""
         if previous is TransactionState.ASSEMBLING:
-            self.rounds.leave_slot(transaction)
+            self.slots.leave(transaction)
         awaits = transaction.state in (
             TransactionState.POOLED,
             TransactionState.PREASSEMBLY_BLOCKED,
             TransactionState.ASSEMBLING,
         )
         if awaits and not transaction.awaits_assembly:
-            self.rounds.await_assembly(transaction, transaction.order)
+            self.slots.await_assembly(transaction, transaction.order)
         if transaction.awaits_assembly and not awaits:
-            self.rounds.stop_awaiting_assembly(transaction, transaction.order)
+            self.slots.stop_awaiting_assembly(transaction, transaction.order)
         transaction.awaits_assembly = awaits
         if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
             self.wait(transaction)
@@ -281,9 +206,14 @@ class Coordinator(Machine):
             self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
+    def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
+        """A request that these intents wait on has been repeated."""
+        for intent in tuple(intents):
+            self.transactions[intent].handle(TransactionRequestTimeoutInterval())
+
     def unassembled_before(self, transaction: CoordinatorTransaction) -> tuple[IntentId, ...]:
         """The latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
-        for _, intent in reversed(self.rounds.awaiting.get(transaction.sender, ())):
+        for _, intent in reversed(self.slots.awaiting.get(transaction.sender, ())):
             if not self.transactions[intent].was_assembled:
                 return (intent,)
         return ()
@@ -361,7 +291,7 @@ class Coordinator(Machine):
             if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
                 continue
             if not (is_committed and placed.leaf == outcome.leaf):
-                self.rounds.refuse_states_of(placed.leaf)
+                self.slots.refuse_states_of(placed.leaf)
                 self.reset_users_of(placed.leaf, frozenset())
             self.graph.remove(placed.leaf)
 
@@ -800,7 +730,9 @@ def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
 def advance(coordinator: Coordinator, event: Event) -> None:
     """Select, open rounds, ask for permissions, dispatch: whatever is possible now."""
     coordinator.change_posted = False
-    coordinator.rounds.advance()
+    coordinator.rounds.open_rounds()
+    coordinator.slots.select()
+    coordinator.rounds.confirm_and_dispatch()
 
 
 def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
@@ -956,7 +888,7 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
     """Drop what is not past the point of no return, and follow the successor."""
     coordinator.successor = successor
     coordinator.observer.accepted = successor
-    coordinator.rounds.close_slot()
+    coordinator.slots.close()
     for _ in ("what we hold", "and what was ready, but stood on it"):
         for transaction in tuple(coordinator.transactions.values()):
             if transaction.state in UNDISPATCHED:

@@ -16,44 +16,28 @@ stay valid for the rest. A round stays here until each of its members has its ou
 
 from __future__ import annotations
 
-from bisect import insort
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from rota.core.coordinator_transaction import (
-    ON_THE_WAY,
-    UNASSEMBLED,
-    AssembleErrorResponse,
-    AssembleParkResponse,
-    AssembleRequestSent,
-    AssembleRevertResponse,
-    AssembleSuccess,
-    AssembleTimeout,
+from rota.core.coordinator_transaction import ON_THE_WAY, CoordinatorTransaction, State
+from rota.core.effects import DispatchRound
+from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.events.coordinator_transaction import (
     Collected,
-    CoordinatorTransaction,
     DispatchConfirmationRejected,
     DispatchConfirmed,
     Endorsed,
     EndorsedRejected,
     NonceAllocated,
-    RequestTimeoutInterval,
-    Selected,
-    State,
     Submitted,
     ValidityEnded,
 )
-from rota.core.effects import DispatchRound
-from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
 from rota.core.machine import Event
 from rota.digests import round_digest
 from rota.messages import (
-    AssembleError,
-    AssembleRequest,
-    AssembleResponse,
-    AssemblyOutcome,
-    AssemblyResult,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
@@ -61,12 +45,11 @@ from rota.messages import (
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
-    ErrorCode,
     Rejection,
     SubmittedIntent,
     TransactionDispatched,
 )
-from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId, Transition
+from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -79,16 +62,6 @@ class Phase(Enum):
     ENDORSED = "endorsed"
     DISPATCHING = "dispatching"
     DISPATCHED = "dispatched"
-
-
-@dataclass(slots=True)
-class Slot:
-    """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
-
-    request: AssembleRequest
-    sender: NodeName
-    unanswered: dict[IntentId, None]
-    gone: set[Leaf] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -124,53 +97,12 @@ class Round:
         return tuple(node for node in self.requests if node not in self.signatures and node not in self.refusals)
 
 
-@dataclass(frozen=True, slots=True)
-class SlotRepeatDue(Event):
-    """The slot's request is to be sent again."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotTimedOut(Event):
-    """The slot's sender has not answered within `assemble_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundRepeatDue(Event):
-    """The endorsers that a round misses are to be asked again."""
-
-    digest: Digest
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRepeatDue(Event):
-    """A permission request is to be sent again."""
-
-    request_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchRetryDue(Event):
-    """A dispatch whose write failed is to be tried again."""
-
-    digest: Digest
-
-
-@dataclass(frozen=True, slots=True)
-class LookAgain(Event):
-    """A backoff has ended: somebody may be selected now."""
-
-
 class Rounds:
     """The requests of one coordinator. Selecting and opening happen only while it is Active."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self.slot: Slot | None = None
-        self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
-        self.turns: list[NodeName] = []
-        self.lost_turns: dict[NodeName, int] = {}
-        self.not_before_ms: dict[NodeName, int] = {}
         self.unrounded: list[CoordinatorTransaction] = []
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
@@ -181,25 +113,14 @@ class Rounds:
     def handle(self, event: Event) -> None:
         """A timer of ours has run out."""
         match event:
-            case SlotRepeatDue():
-                self._repeat_slot()
-            case SlotTimedOut():
-                self._lose_turn()
             case RoundRepeatDue(digest):
                 self._ask_missing(self.rounds[digest])
             case PermissionRepeatDue(request_id):
                 self._send_permission(self.permissions[request_id], again=True)
-            case DispatchRetryDue(digest):
-                self.rounds[digest].phase = Phase.ENDORSED
             case _:
-                assert isinstance(event, LookAgain), "the rounds know their timers"
+                assert isinstance(event, DispatchRetryDue), "the rounds know their timers"
+                self.rounds[event.digest].phase = Phase.ENDORSED
         self.coordinator.something_changed()
-
-    def advance(self) -> None:
-        """Start whatever can start now; called by an Active coordinator after every change."""
-        self._open_rounds()
-        self._select_slot()
-        self.confirm_and_dispatch()
 
     def confirm_and_dispatch(self) -> None:
         """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
@@ -207,22 +128,7 @@ class Rounds:
         for opened in tuple(self.rounds.values()):
             self._dispatch_if_ready(opened)
 
-    # Assembly.
-
-    def await_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
-        """Queue for a slot, in the order of delegation."""
-        queue = self.awaiting.setdefault(transaction.sender, [])
-        insort(queue, (order, transaction.intent.id))
-        if transaction.sender not in self.turns:
-            self.turns.append(transaction.sender)
-
-    def stop_awaiting_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
-        """Assembled, or gone."""
-        queue = self.awaiting[transaction.sender]
-        queue.remove((order, transaction.intent.id))
-        if not queue:
-            del self.awaiting[transaction.sender]
-            self.turns.remove(transaction.sender)
+    # Endorsement.
 
     def expire(self) -> None:
         """What is valid no longer in chain time, and not on its way to the disk, is assembled anew."""
@@ -235,144 +141,13 @@ class Rounds:
             if valid_until_s < self.context.chain_time_s:
                 transaction.handle(ValidityEnded())
 
-    def look_again_at(self, due_ms: int) -> None:
-        """Make sure that somebody looks when a backoff ends."""
-        self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
-
-    def is_usable(self, transition: Transition) -> bool:
-        """It locks nothing that is locked and stands on nothing that went while it was assembled."""
-        slot = self.slot
-        assert slot is not None, "an assembled transition belongs to the slot"
-        references = (*transition.inputs, *transition.reads)
-        return not self.coordinator.graph.conflicts(transition) and all(
-            state.leaf not in slot.gone for state in references
-        )
-
-    def refuse_states_of(self, leaf: Leaf) -> None:
-        """What was assembled on this leaf in the open slot cannot be used either."""
-        if self.slot is not None:
-            self.slot.gone.add(leaf)
-
-    def take_assembly(self, peer: NodeName, response: AssembleResponse) -> None:
-        """The answer of the slot's sender; any other changes nothing."""
-        if not self._is_slot(peer, response.request_id):
-            return
-        self.lost_turns.pop(peer, None)
-        for result in response.results:
-            transaction = self._answered(result.intent)
-            if transaction is not None:
-                transaction.handle(_event_of(result))
-        self._close_slot_if_answered()
-
-    def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
-        """Intents that the slot's sender does not assemble for us."""
-        if not self._is_slot(peer, error.request_id):
-            return
-        for failed in error.errors:
-            transaction = self._answered(failed.intent)
-            if transaction is not None:
-                transaction.handle(AssembleErrorResponse(failed.code))
-        self._close_slot_if_answered()
-
-    def close_slot(self) -> None:
-        """The slot is over; its late answer will change nothing."""
-        self.slot = None
-        self.context.timers.cancel(self, "slot repeat")
-        self.context.timers.cancel(self, "slot timeout")
-        self.coordinator.something_changed()
-
-    def _select_slot(self) -> None:
-        """Senders take turns; one slot at a time."""
-        if self.slot is not None:
-            return
-        for sender in self.turns:
-            chosen = self._choose(sender)
-            if chosen:
-                self.turns.remove(sender)
-                self.turns.append(sender)
-                self._request_assembly(sender, chosen)
-                return
-
-    def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
-        """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
-        if self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.observer.is_silent(sender):
-            return []
-        chosen: dict[IntentId, CoordinatorTransaction] = {}
-        for _, intent in self.awaiting[sender]:
-            transaction = self.coordinator.transactions[intent]
-            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
-            if is_free and all(awaited in chosen for awaited in transaction.waits_for):
-                chosen[intent] = transaction
-                if len(chosen) == self.context.config.assembly_slot_max:
-                    break
-        return list(chosen.values())
-
-    def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
-        request_id = self.context.next_id()
-        intents = tuple(transaction.intent.id for transaction in chosen)
-        request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender))
-        self.slot = Slot(request, sender, dict.fromkeys(intents))
-        for transaction in chosen:
-            transaction.handle(Selected(request_id))
-        self.context.send(sender, request)
-        for transaction in chosen:
-            transaction.handle(AssembleRequestSent(request_id))
-        config = self.context.config
-        self.context.timers.set(self, "slot repeat", self.context.after(config.request_timeout_ms), SlotRepeatDue())
-        self.context.timers.set(self, "slot timeout", self.context.after(config.assemble_timeout_ms), SlotTimedOut())
-
-    def _repeat_slot(self) -> None:
-        slot = self.slot
-        assert slot is not None, "a slot's timers end with it"
-        self.context.send(slot.sender, slot.request)
-        self._tell_asked_again(slot.unanswered)
-        self.context.timers.set(
-            self, "slot repeat", self.context.after(self.context.config.request_timeout_ms), SlotRepeatDue()
-        )
-
-    def _lose_turn(self) -> None:
-        """A sender that does not answer comes back with backoff: it holds nobody up (protocol §4.2)."""
-        slot = self.slot
-        assert slot is not None, "a slot's timers end with it"
-        lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
-        self.look_again_at(self.not_before_ms[slot.sender])
-        self.close_slot()
-        for intent in slot.unanswered:
-            self.coordinator.transactions[intent].handle(AssembleTimeout())
-
-    def _is_slot(self, peer: NodeName, request_id: RequestId) -> bool:
-        return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
-
-    def _answered(self, intent: IntentId) -> CoordinatorTransaction | None:
-        """The transaction of an intent of the slot that was unanswered until now."""
-        assert self.slot is not None
-        if intent not in self.slot.unanswered:
-            return None
-        del self.slot.unanswered[intent]
-        return self.coordinator.transactions[intent]
-
-    def leave_slot(self, transaction: CoordinatorTransaction) -> None:
-        """An intent that goes while it is assembled is no longer waited for."""
-        if self.slot is not None and transaction.intent.id in self.slot.unanswered:
-            del self.slot.unanswered[transaction.intent.id]
-            self._close_slot_if_answered()
-
-    def _close_slot_if_answered(self) -> None:
-        if self.slot is not None and not self.slot.unanswered:
-            self.close_slot()
-
-    # Endorsement.
-
     def await_round(self, transaction: CoordinatorTransaction) -> None:
         """Assembled: it goes with the next round that opens."""
         self.unrounded.append(transaction)
 
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """Given up: it goes from its round, and nothing may be built on its states."""
-        self.refuse_states_of(transaction.leaf)
+        self.coordinator.slots.refuse_states_of(transaction.leaf)
         self.settle(transaction)
 
     def settle(self, transaction: CoordinatorTransaction) -> None:
@@ -434,7 +209,7 @@ class Rounds:
         self.round_by_request[opened.requests[peer]] = opened
         self.coordinator.endorser_follows(error.accepted)
 
-    def _open_rounds(self) -> None:
+    def open_rounds(self) -> None:
         """Everything that is assembled goes, up to `round_max`, while not too many are under way."""
         config = self.context.config
         while (
@@ -486,7 +261,7 @@ class Rounds:
         for endorser in opened.missing():
             self._request_endorsement(opened, endorser)
         if opened.ask_count:
-            self._tell_asked_again(opened.members)
+            self.coordinator.tell_asked_again(opened.members)
         opened.ask_count += 1
         config = self.context.config
         delay_ms = config.request_timeout_ms
@@ -610,7 +385,7 @@ class Rounds:
         request = DispatchConfirmationRequest(permission.request_id, permission.round.digest, items)
         self.context.send(permission.sender, request)
         if again:
-            self._tell_asked_again(permission.intents)
+            self.coordinator.tell_asked_again(permission.intents)
         due_ms = self.context.after(self.context.config.request_timeout_ms)
         request_id = permission.request_id
         self.context.timers.set(self, f"permission {request_id}", due_ms, PermissionRepeatDue(request_id))
@@ -701,10 +476,6 @@ class Rounds:
                 return False
         return True
 
-    def _tell_asked_again(self, intents: dict[IntentId, None] | dict[IntentId, CoordinatorTransaction]) -> None:
-        for intent in tuple(intents):
-            self.coordinator.transactions[intent].handle(RequestTimeoutInterval())
-
 
 def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
     """A flush point is (round digest, intent id): a skip of an older version does not count."""
@@ -723,15 +494,3 @@ def _dispatch_item(member: CoordinatorTransaction) -> DispatchItem:
         transition.valid_until_s,
         transition if member.sends_states else None,
     )
-
-
-def _event_of(result: AssemblyResult) -> Event:
-    """What one result of a slot tells its transaction; a transition of another intent is an error."""
-    transition = result.transition
-    if result.outcome is AssemblyOutcome.ASSEMBLED and transition is not None and transition.intent == result.intent:
-        return AssembleSuccess(result.number, transition)
-    if result.outcome is AssemblyOutcome.REVERTED:
-        return AssembleRevertResponse(result.reason)
-    if result.outcome is AssemblyOutcome.PARKED:
-        return AssembleParkResponse(result.reason)
-    return AssembleErrorResponse(ErrorCode.FAILED)

@@ -16,27 +16,29 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rota.core.assembly import Assembly
 from rota.core.context import Context
-from rota.core.effects import AssembleIntents, IntentAccepted, LookUpVerifier, ReplyToUser
-from rota.core.events import (
-    AssemblyFailed,
-    AssemblyFinished,
-    IntentSubmitted,
-    LedgerOutcome,
-    LedgerStatus,
-    TransitionSigned,
+from rota.core.effects import IntentAccepted, ReplyToUser
+from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
+from rota.core.events.sender import (
+    BaseLedgerTransactionReverted,
+    DelegationAnswered,
+    DelegationRefused,
+    DelegationRepeatDue,
+    DelegationTimedOut,
+    DispatchAnswersDue,
+    HeartbeatInterval,
+    HeartbeatReceived,
+    IntentDurable,
+    IntentNotWritten,
+    NewBlock,
+    PeerHeard,
+    PeerLost,
+    RetryDue,
+    TransactionConfirmed,
+    TransactionCreated,
 )
-from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
-from rota.core.observer import LIVE, Observer
-from rota.core.sender_transaction import (
-    DELEGATED,
-    PERMITTED,
-    AssembleAndSignSuccess,
-    Assembled,
-    AssembleError,
-    AssemblePark,
-    AssembleRequestReceived,
-    AssembleRevert,
+from rota.core.events.sender_transaction import (
     ConfirmationFinal,
     ConfirmationUndone,
     ConfirmedReverted,
@@ -50,25 +52,19 @@ from rota.core.sender_transaction import (
     Dispatched,
     GivenUp,
     NonceAssigned,
-    PartyResolved,
-    Restored,
-    SenderTransaction,
     Submitted,
     VersionsVoid,
 )
+from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
+from rota.core.observer import LIVE, Observer
+from rota.core.parties import Parties
+from rota.core.sender_transaction import DELEGATED, PERMITTED, Restored, SenderTransaction
 from rota.core.sender_transaction import State as TransactionState
 from rota.messages import (
     Answer,
-    AssembleRequest,
-    AssembleResponse,
-    AssemblyOutcome,
-    AssemblyResult,
-    CoordinatorHeartbeat,
     CoordinatorState,
     Delegation,
-    DelegationAccepted,
     DelegationCommand,
-    DelegationRejected,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
@@ -77,10 +73,7 @@ from rota.messages import (
     Rejection,
     SubmittedIntent,
     TransactionReverted,
-    VerifierRequest,
-    VerifierResponse,
 )
-from rota.messages import AssembleError as AssembleErrorMessage
 from rota.types import (
     NEVER_HEARD,
     DelegationNumber,
@@ -88,11 +81,9 @@ from rota.types import (
     IntentId,
     NodeName,
     Outcome,
-    Party,
     RequestId,
     Rotation,
     Tried,
-    node_of,
 )
 
 if TYPE_CHECKING:
@@ -110,17 +101,6 @@ class State(Enum):
 
 
 @dataclass(slots=True)
-class Slot:
-    """The assemble request that we are working on, and the results so far."""
-
-    request: AssembleRequest
-    peer: NodeName
-    intents: tuple[IntentId, ...]
-    results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
-    errors: dict[IntentId, IntentError] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class Command:
     """A delegation command that has not been answered."""
 
@@ -134,92 +114,6 @@ class DispatchAnswer:
 
     permitted: list[IntentId] = field(default_factory=list)
     errors: list[IntentError] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchAnswersDue(Event):
-    """Raised by the sender itself: all intents of a permission request have answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatInterval(Event):
-    """Raised by our timer when a heartbeat of the delegate, or a lease, is due."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatReceived(Event):
-    """Raised by the sequencer when a coordinator's heartbeat arrives, our own node's included."""
-
-    peer: NodeName
-    heartbeat: CoordinatorHeartbeat
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionCreated(Event):
-    """Raised by the sender's transactions when one of them is to be delegated."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionConfirmed(Event):
-    """Raised by the sender's transactions when one of them has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaseLedgerTransactionReverted(Event):
-    """Raised by a transaction of ours that the ledger skipped or reverted and that goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewBlock(Event):
-    """Raised by our own chain index when its height has changed."""
-
-    range_changed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DelegationAnswered(Event):
-    """Raised by the sequencer when a delegate accepts a command."""
-
-    peer: NodeName
-    incarnation: int
-    accepted: DelegationAccepted
-
-
-@dataclass(frozen=True, slots=True)
-class DelegationRefused(Event):
-    """Raised by the sequencer when a delegate rejects a command."""
-
-    peer: NodeName
-    rejected: DelegationRejected
-
-
-@dataclass(frozen=True, slots=True)
-class DelegationRepeatDue(Event):
-    """Raised by our timer when unanswered commands are to be sent again."""
-
-
-@dataclass(frozen=True, slots=True)
-class DelegationTimedOut(Event):
-    """Raised by our timer when the delegate has not answered for `delegation_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryDue(Event):
-    """Raised by our timer when a rejected delegation, or the whole walk, is to be tried again."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLost(Event):
-    """Raised by the sequencer when the connection to a node is lost."""
-
-    peer: NodeName
-
-
-@dataclass(frozen=True, slots=True)
-class PeerHeard(Event):
-    """Raised by the sequencer when a node is there again: Startup, a new connection, its ledger is back."""
-
-    peer: NodeName
 
 
 class Sender(Machine):
@@ -245,10 +139,8 @@ class Sender(Machine):
         self.end_posted = False
         self.why_waiting = ""
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
-        self.slot: Slot | None = None
-        self.early: tuple[NodeName, int, AssembleRequest] | None = None
-        self.verifiers: dict[Party, str] = {}
-        self.resolving: dict[Party, RequestId] = {}
+        self.assembly = Assembly(self)
+        self.parties = Parties(self)
 
     # From users.
 
@@ -274,121 +166,16 @@ class Sender(Machine):
         intent = transaction.intent
         self.transactions[intent.id] = transaction
         transaction.unmet = dict.fromkeys(intent.depends_on)
-        transaction.unresolved = {party: None for party in intent.parties if not self.verifiers.get(party)}
+        transaction.unresolved = self.parties.unresolved(intent)
         transaction.handle(Created())
         for other in intent.depends_on:
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
         for party in tuple(transaction.unresolved):
-            self._resolve(party)
-
-    # Parties.
-
-    def take_verifier(self, peer: NodeName, response: VerifierResponse) -> None:
-        """The party's own node says who it is; nobody else may."""
-        if self.resolving.get(response.party) != response.request_id or node_of(response.party) != peer:
-            return
-        del self.resolving[response.party]
-        if response.verifier:
-            self.verifiers[response.party] = response.verifier
-        for transaction in tuple(self.transactions.values()):
-            if response.party in transaction.unresolved:
-                transaction.handle(PartyResolved(response.party, response.verifier))
-
-    def take_verifier_request(self, peer: NodeName, request: VerifierRequest) -> None:
-        """Somebody asks for a party of ours: the key store knows."""
-        address = self.context.contract.address
-        self.context.effects.append(LookUpVerifier(address, peer, request.request_id, request.party))
-
-    def answer_verifier(self, peer: NodeName, request_id: RequestId, party: Party, verifier: str) -> None:
-        """What the key store said."""
-        self.context.send(peer, VerifierResponse(request_id, party, verifier))
-
-    def repeat_resolving(self, party: Party) -> None:
-        """An unreachable node is asked again: the intents wait, others do not."""
-        if party in self.resolving:
-            self._ask_for_verifier(party)
-
-    def _resolve(self, party: Party) -> None:
-        if party not in self.resolving:
-            self.resolving[party] = self.context.next_id()
-            self._ask_for_verifier(party)
-
-    def _ask_for_verifier(self, party: Party) -> None:
-        self.context.send(node_of(party), VerifierRequest(self.resolving[party], party))
-        due_ms = self.context.after(self.context.config.request_timeout_ms)
-        self.context.timers.set(self, f"verifier {party}", due_ms, VerifierRepeatDue(party))
+            self.parties.resolve(party)
 
     # From the coordinator.
-
-    def take_assemble_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
-        """Assemble once our index has reached the request's height; answer every copy."""
-        if height > self.context.height:
-            self.early = (peer, height, request)
-            return
-        slot = self.slot
-        if slot is not None and slot.peer == peer and request.request_id <= slot.request.request_id:
-            if request.request_id == slot.request.request_id:
-                self._answer_slot_if_complete()
-            return
-        errors = {}
-        for intent in request.intents:
-            code = self._assembly_refusal(peer, intent)
-            if code is not None:
-                errors[intent] = IntentError(intent, code)
-        accepted = tuple(intent for intent in request.intents if intent not in errors)
-        if not accepted:
-            self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
-            return
-        self.slot = Slot(request, peer, accepted, errors=errors)
-        for intent in accepted:
-            self.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
-        self._start_assembly(self.slot)
-        self._answer_slot_if_complete()
-
-    def assemble(self, transaction: SenderTransaction) -> None:
-        """Called by a transaction that begins its assembly: it is with this delegate now."""
-        assert self.slot is not None, "an assembly belongs to a slot"
-        transaction.delegate = self.slot.peer
-
-    def assembled(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
-        """One result of the slot."""
-        if self.slot is not None and transaction.intent.id in self.slot.intents:
-            self.slot.results[transaction.intent.id] = result
-            self._answer_slot_if_complete()
-
-    def assembly_failed(self, transaction: SenderTransaction, reason: str) -> None:
-        """Domain or signer failed on one intent of the slot."""
-        if self.slot is not None and transaction.intent.id in self.slot.intents:
-            error = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
-            self.slot.errors[transaction.intent.id] = error
-            self._answer_slot_if_complete()
-
-    def take_assembly_finished(self, event: AssemblyFinished) -> None:
-        """The domain's result, for the current request only."""
-        transaction = self._in_assembly(event.request_id, event.intent)
-        if transaction is None:
-            return
-        if event.outcome is AssemblyOutcome.ASSEMBLED:
-            assert event.transition is not None, "an assembled intent has a transition"
-            transaction.handle(Assembled(event.transition))
-        elif event.outcome is AssemblyOutcome.REVERTED:
-            transaction.handle(AssembleRevert(event.reason))
-        else:
-            transaction.handle(AssemblePark(event.reason))
-
-    def take_assembly_failed(self, event: AssemblyFailed) -> None:
-        """The domain or the signer failed, for the current request only."""
-        transaction = self._in_assembly(event.request_id, event.intent)
-        if transaction is not None:
-            transaction.handle(AssembleError(event.reason))
-
-    def take_signed(self, event: TransitionSigned) -> None:
-        """The signer's result, for the current request only."""
-        transaction = self._in_assembly(event.request_id, event.intent)
-        if transaction is not None:
-            transaction.handle(AssembleAndSignSuccess(event.signature))
 
     def take_permission_request(self, peer: NodeName, request: DispatchConfirmationRequest) -> None:
         """May these leaves be dispatched? Each intent answers for itself; the answers travel together."""
@@ -438,51 +225,6 @@ class Sender(Machine):
         if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
             transaction.handle(GivenUp(message.reason))
 
-    def _assembly_refusal(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
-        """Why this coordinator may not have this intent assembled, or nothing when it may."""
-        transaction = self.transactions.get(intent)
-        if transaction is None:
-            return ErrorCode.UNKNOWN_INTENT
-        if transaction.is_ended:
-            return ErrorCode.FINAL_INTENT
-        if transaction.state is TransactionState.ENDING:
-            return ErrorCode.CANCELLED
-        is_with_peer = transaction.delegate == peer and transaction.state is not TransactionState.PARKED
-        return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
-
-    def _start_assembly(self, slot: Slot) -> None:
-        intents = tuple(
-            self.transactions[intent].intent
-            for intent in slot.intents
-            if self.transactions[intent].request_id == slot.request.request_id
-        )
-        if intents:
-            self.context.effects.append(
-                AssembleIntents(
-                    self.context.contract.address,
-                    slot.request.request_id,
-                    intents,
-                    slot.request.snapshot,
-                    self.context.height,
-                    self.context.chain_time_s + self.context.config.validity_s,
-                )
-            )
-
-    def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
-        transaction = self.transactions.get(intent)
-        return transaction if transaction is not None and transaction.request_id == request_id else None
-
-    def _answer_slot_if_complete(self) -> None:
-        slot = self.slot
-        if slot is None or len(slot.results) + len(slot.errors) < len(slot.request.intents):
-            return
-        if slot.results:
-            results = tuple(slot.results[intent] for intent in slot.intents if intent in slot.results)
-            self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results))
-        if slot.errors:
-            errors = tuple(slot.errors.values())
-            self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
-
     # From the ledger.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
@@ -513,10 +255,7 @@ class Sender(Machine):
             is_ending = transaction.state is TransactionState.ENDING
             if is_ending and self.context.chain_time_s > transaction.void_after_s:
                 transaction.handle(VersionsVoid())
-        if self.early is not None and self.early[1] <= self.context.height:
-            peer, height, request = self.early
-            self.early = None
-            self.take_assemble_request(peer, height, request)
+        self.assembly.take_early_request()
 
     # What the transactions tell.
 
@@ -602,28 +341,6 @@ class Sender(Machine):
         heartbeat = self.observer.peer(node).heartbeat
         successor = heartbeat.successor if heartbeat is not None else None
         return successor if successor is not None and self.is_available(successor) else None
-
-
-@dataclass(frozen=True, slots=True)
-class IntentDurable(Event):
-    """Raised by the store when a user's intent is durable."""
-
-    submitted: IntentSubmitted
-
-
-@dataclass(frozen=True, slots=True)
-class IntentNotWritten(Event):
-    """Raised by the store when a user's intent was not written."""
-
-    reply_to: str
-    intent: IntentId
-
-
-@dataclass(frozen=True, slots=True)
-class VerifierRepeatDue(Event):
-    """Raised by our timer when a party's node has not answered."""
-
-    party: Party
 
 
 # Guards, in the table's order.
@@ -742,11 +459,6 @@ def report_unwritten(sender: Sender, event: IntentNotWritten) -> None:
 def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:
     """The answers to one request travel together."""
     sender.send_dispatch_answers()
-
-
-def resolve_again(sender: Sender, event: VerifierRepeatDue) -> None:
-    """The party's node has not answered yet."""
-    sender.repeat_resolving(event.party)
 
 
 def start_watching(sender: Sender, event: HeartbeatReceived) -> None:
@@ -1055,7 +767,6 @@ Sender.table = Table(
         IntentDurable,
         IntentNotWritten,
         DispatchAnswersDue,
-        VerifierRepeatDue,
         HeartbeatInterval,
         HeartbeatReceived,
         TransactionCreated,
@@ -1074,7 +785,6 @@ Sender.table = Table(
         *in_states(State, IntentDurable, do=begin_intent),
         *in_states(State, IntentNotWritten, do=report_unwritten),
         *in_states(State, DispatchAnswersDue, do=answer_permission),
-        *in_states(State, VerifierRepeatDue, do=resolve_again),
         Row(State.IDLE, HeartbeatReceived, when=is_live, then=State.OBSERVING, do=start_watching),
         *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=delegate_ready),
         Row(State.OBSERVING, HeartbeatReceived, do=keep_watching),

@@ -10,9 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rota.config import Config
-from rota.core import coordinator as coordinator_events
-from rota.core import sender as sender_events
-from rota.core import sender_transaction
 from rota.core.context import Context
 from rota.core.coordinator import Coordinator
 from rota.core.effects import Effect, ReplyToUser, SendMessage
@@ -43,6 +40,9 @@ from rota.core.events import (
     TransitionSigned,
     VerifierLookedUp,
 )
+from rota.core.events import coordinator as coordinator_events
+from rota.core.events import sender as sender_events
+from rota.core.events import sender_transaction as sender_transaction_events
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.sender import Sender
@@ -170,9 +170,9 @@ class Sequencer:
             error = "there is no such intent under way at this node"
             self.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
         elif isinstance(event, ResumeRequested):
-            transaction.handle(sender_transaction.Resumed(event.reply_to))
+            transaction.handle(sender_transaction_events.Resumed(event.reply_to))
         else:
-            transaction.handle(sender_transaction.CancelRequested(event.reply_to))
+            transaction.handle(sender_transaction_events.CancelRequested(event.reply_to))
 
     def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
         if isinstance(event, RoundDispatched):
@@ -186,19 +186,19 @@ class Sequencer:
         """What the domain, the signer and the key store answer."""
         match event:
             case AssemblyFinished():
-                self.sender.take_assembly_finished(event)
+                self.sender.assembly.take_finished(event)
             case AssemblyFailed():
-                self.sender.take_assembly_failed(event)
+                self.sender.assembly.take_failed(event)
             case TransitionSigned():
-                self.sender.take_signed(event)
+                self.sender.assembly.take_signed(event)
             case SignatureVerified(request_id, intent, is_ours):
                 transaction = self.sender.transactions.get(intent)
                 if transaction is not None:
-                    transaction.handle(sender_transaction.SignatureVerified(request_id, is_ours))
+                    transaction.handle(sender_transaction_events.SignatureVerified(request_id, is_ours))
             case RoundChecked():
                 self.endorser.take_checked(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
-                self.sender.answer_verifier(peer, request_id, party, verifier)
+                self.sender.parties.answer(peer, request_id, party, verifier)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
@@ -235,15 +235,15 @@ class Sequencer:
         body = envelope.body
         match body:
             case VerifierRequest():
-                self.sender.take_verifier_request(peer, body)
+                self.sender.parties.take_request(peer, body)
             case VerifierResponse():
-                self.sender.take_verifier(peer, body)
+                self.sender.parties.take_response(peer, body)
             case AssembleRequest():
-                self.sender.take_assemble_request(peer, envelope.height, body)
+                self.sender.assembly.take_request(peer, envelope.height, body)
             case AssembleResponse():
-                self.coordinator.rounds.take_assembly(peer, body)
+                self.coordinator.slots.take_assembly(peer, body)
             case AssembleError():
-                self.coordinator.rounds.take_assembly_error(peer, body)
+                self.coordinator.slots.take_assembly_error(peer, body)
             case EndorsementRequest():
                 self.endorser.take_request(peer, envelope.height, body)
             case EndorsementResponse():

@@ -1,0 +1,172 @@
+"""A sender's side of assembly: have the domain assemble and the party sign, then answer (protocol §7).
+
+Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
+our own index has reached the request's height, and answer when every intent has its result. Within a slot
+one transition is signed while the next is assembled. Every copy of the current request is answered, an
+older one changes nothing, and a coordinator that an intent is not with gets an error for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rota.core.effects import AssembleIntents
+from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
+from rota.core.events.sender_transaction import (
+    AssembleAndSignSuccess,
+    Assembled,
+    AssembleError,
+    AssemblePark,
+    AssembleRequestReceived,
+    AssembleRevert,
+)
+from rota.core.sender_transaction import SenderTransaction
+from rota.core.sender_transaction import State as TransactionState
+from rota.messages import AssembleError as AssembleErrorMessage
+from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
+from rota.types import IntentId, NodeName, RequestId
+
+if TYPE_CHECKING:
+    from rota.core.sender import Sender
+
+
+@dataclass(slots=True)
+class Slot:
+    """The assemble request that we are working on, and the results so far."""
+
+    request: AssembleRequest
+    peer: NodeName
+    intents: tuple[IntentId, ...]
+    results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
+    errors: dict[IntentId, IntentError] = field(default_factory=dict)
+
+
+class Assembly:
+    """The slot that this sender works on."""
+
+    def __init__(self, sender: Sender) -> None:
+        self.sender = sender
+        self.context = sender.context
+        self.slot: Slot | None = None
+        self.early: tuple[NodeName, int, AssembleRequest] | None = None
+
+    def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
+        """Assemble once our index has reached the request's height; answer every copy."""
+        if height > self.context.height:
+            self.early = (peer, height, request)
+            return
+        slot = self.slot
+        if slot is not None and slot.peer == peer and request.request_id <= slot.request.request_id:
+            if request.request_id == slot.request.request_id:
+                self._answer_if_complete()
+            return
+        errors = {}
+        for intent in request.intents:
+            code = self._refusal(peer, intent)
+            if code is not None:
+                errors[intent] = IntentError(intent, code)
+        accepted = tuple(intent for intent in request.intents if intent not in errors)
+        if not accepted:
+            self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
+            return
+        self.slot = Slot(request, peer, accepted, errors=errors)
+        for intent in accepted:
+            self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
+        self._start(self.slot)
+        self._answer_if_complete()
+
+    def begin(self, transaction: SenderTransaction) -> None:
+        """Called by a transaction that begins its assembly: it is with this delegate now."""
+        assert self.slot is not None, "an assembly belongs to a slot"
+        transaction.delegate = self.slot.peer
+
+    def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
+        """One result of the slot."""
+        if self.slot is not None and transaction.intent.id in self.slot.intents:
+            self.slot.results[transaction.intent.id] = result
+            self._answer_if_complete()
+
+    def fail(self, transaction: SenderTransaction, reason: str) -> None:
+        """Domain or signer failed on one intent of the slot."""
+        if self.slot is not None and transaction.intent.id in self.slot.intents:
+            error = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
+            self.slot.errors[transaction.intent.id] = error
+            self._answer_if_complete()
+
+    def take_finished(self, event: AssemblyFinished) -> None:
+        """The domain's result, for the current request only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is None:
+            return
+        if event.outcome is AssemblyOutcome.ASSEMBLED:
+            assert event.transition is not None, "an assembled intent has a transition"
+            transaction.handle(Assembled(event.transition))
+        elif event.outcome is AssemblyOutcome.REVERTED:
+            transaction.handle(AssembleRevert(event.reason))
+        else:
+            transaction.handle(AssemblePark(event.reason))
+
+    def take_failed(self, event: AssemblyFailed) -> None:
+        """The domain or the signer failed, for the current request only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is not None:
+            transaction.handle(AssembleError(event.reason))
+
+    def take_signed(self, event: TransitionSigned) -> None:
+        """The signer's result, for the current request only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is not None:
+            transaction.handle(AssembleAndSignSuccess(event.signature))
+
+    def _refusal(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
+        """Why this coordinator may not have this intent assembled, or nothing when it may."""
+        transaction = self.sender.transactions.get(intent)
+        if transaction is None:
+            return ErrorCode.UNKNOWN_INTENT
+        if transaction.is_ended:
+            return ErrorCode.FINAL_INTENT
+        if transaction.state is TransactionState.ENDING:
+            return ErrorCode.CANCELLED
+        is_with_peer = transaction.delegate == peer and transaction.state is not TransactionState.PARKED
+        return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
+
+    def _start(self, slot: Slot) -> None:
+        intents = tuple(
+            self.sender.transactions[intent].intent
+            for intent in slot.intents
+            if self.sender.transactions[intent].request_id == slot.request.request_id
+        )
+        if intents:
+            self.context.effects.append(
+                AssembleIntents(
+                    self.context.contract.address,
+                    slot.request.request_id,
+                    intents,
+                    slot.request.snapshot,
+                    self.context.height,
+                    self.context.chain_time_s + self.context.config.validity_s,
+                )
+            )
+
+    def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
+        transaction = self.sender.transactions.get(intent)
+        return transaction if transaction is not None and transaction.request_id == request_id else None
+
+    def _answer_if_complete(self) -> None:
+        slot = self.slot
+        if slot is None or len(slot.results) + len(slot.errors) < len(slot.request.intents):
+            return
+        if slot.results:
+            results = tuple(slot.results[intent] for intent in slot.intents if intent in slot.results)
+            self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results))
+        if slot.errors:
+            errors = tuple(slot.errors.values())
+            self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
+
+    def take_early_request(self) -> None:
+        """Our index has gone on: a request that was too early may be due."""
+        if self.early is not None and self.early[1] <= self.context.height:
+            peer, height, request = self.early
+            self.early = None
+            self.take_request(peer, height, request)

@@ -1,0 +1,238 @@
+"""What an intent is told at its sender (protocol §4.3); each says who raises it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.events import LedgerOutcome
+from rota.core.machine import Event
+from rota.messages import DispatchItem
+from rota.types import HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Created(Event):
+    """Raised by the sender when the intent is durable, or was loaded after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyConfirmed(Event):
+    """Raised by the node when an intent that this one depends on is confirmed."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyReverted(Event):
+    """Raised by the node when an intent that this one depends on is reverted."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class PartyResolved(Event):
+    """Raised by the sender when a party's verifier is known; empty when there is no such party."""
+
+    party: Party
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated(Event):
+    """Raised by the sender when the delegate has accepted or still holds the intent."""
+
+    delegate: NodeName
+    incarnation: int
+    heartbeat: HeartbeatNumber
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorChanged(Event):
+    """Raised by the sender when the intent is to be delegated anew: another delegate, or a lost lease."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRequestReceived(Event):
+    """Raised by the sender when the current delegate asks to assemble the intent."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled(Event):
+    """Raised by the domain: there is a transition, to be signed."""
+
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleAndSignSuccess(Event):
+    """Raised by the signer: the transition bears our party's signature."""
+
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRevert(Event):
+    """Raised by the domain: the intent is not valid."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblePark(Event):
+    """Raised by the domain: the intent is not ready."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleError(Event):
+    """Raised by the domain or the signer: something failed that is no fault of the intent."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationRequestReceived(Event):
+    """Raised by the sender when somebody asks for permission to dispatch a leaf of the intent."""
+
+    peer: NodeName
+    request_id: RequestId
+    item: DispatchItem
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureVerified(Event):
+    """Raised by the signer: whether the leaf that we are asked to permit bears our signature."""
+
+    request_id: RequestId
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched(Event):
+    """Raised by the sender when coordinator or submitter say that the permitted leaf is dispatched."""
+
+    leaf: Leaf | None
+
+
+@dataclass(frozen=True, slots=True)
+class NonceAssigned(Event):
+    """Raised by the sender when the submitter lists the permitted leaf with a signer and a nonce."""
+
+    leaf: Leaf
+    signer: str
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted(Event):
+    """Raised by the sender when the submitter lists the permitted leaf as sent to the chain."""
+
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitterSilent(Event):
+    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp(Event):
+    """Raised by the sender when its delegate reports that it has given the intent up."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedSuccess(Event):
+    """Raised by our own chain index: a version of the intent is on the chain."""
+
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedReverted(Event):
+    """Raised by our own chain index: a version of the intent was skipped or reverted."""
+
+    outcome: LedgerOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationUndone(Event):
+    """Raised by our own chain index when a reorganisation takes the confirmation back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationFinal(Event):
+    """Raised by our own chain index when the confirmation is as deep as it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsVoid(Event):
+    """Raised by the sender when, in chain time, no version of an Ending intent is valid any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested(Event):
+    """Raised by the user."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Event):
+    """Raised by the user, for a parked intent."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionDurable(Event):
+    """Raised by the store when a permission is durable: now its answer may leave."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class CancelDurable(Event):
+    """Raised by the store when the cancellation is durable and the user was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDurable(Event):
+    """Raised by the store when the resumption is durable."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFailed(Event):
+    """Raised by the store when the resumption was not written."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired(Event):
+    """Raised by a timer when a held permission request has waited for `request_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed(Event):
+    """Raised by the store when what this intent wanted durable was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDone(Event):
+    """Raised by the store when the final receipt is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue(Event):
+    """Raised by a timer when a backoff has ended."""

@@ -1,0 +1,222 @@
+"""Assembly slots: whose intents are assembled next (protocol §7).
+
+Theory of operation. Assembly is asked of one sender at a time: a slot holds several of its intents, to be
+assembled one after the other on one snapshot. Senders take turns; the first assembly of one sender's
+intents is in the order in which they were delegated. A slot's request is repeated until it is answered,
+and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
+with backoff: it holds nobody up.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rota.core.coordinator_transaction import UNASSEMBLED, CoordinatorTransaction
+from rota.core.events.coordinator_transaction import (
+    AssembleErrorResponse,
+    AssembleParkResponse,
+    AssembleRequestSent,
+    AssembleRevertResponse,
+    AssembleSuccess,
+    AssembleTimeout,
+    Selected,
+)
+from rota.core.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
+from rota.core.machine import Event
+from rota.messages import AssembleError, AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode
+from rota.types import IntentId, Leaf, NodeName, RequestId, Transition
+
+if TYPE_CHECKING:
+    from rota.core.coordinator import Coordinator
+
+
+@dataclass(slots=True)
+class Slot:
+    """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
+
+    request: AssembleRequest
+    sender: NodeName
+    unanswered: dict[IntentId, None]
+    gone: set[Leaf] = field(default_factory=set)
+
+
+class Slots:
+    """The assembly of one coordinator; slots are selected only while it is Active."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.slot: Slot | None = None
+        self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
+        self.turns: list[NodeName] = []
+        self.lost_turns: dict[NodeName, int] = {}
+        self.not_before_ms: dict[NodeName, int] = {}
+
+    def handle(self, event: Event) -> None:
+        """A timer of ours has run out."""
+        match event:
+            case SlotRepeatDue():
+                self._repeat()
+            case SlotTimedOut():
+                self._lose_turn()
+            case _:
+                assert isinstance(event, LookAgain), "the slots know their timers"
+        self.coordinator.something_changed()
+
+    def await_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Queue for a slot, in the order of delegation."""
+        queue = self.awaiting.setdefault(transaction.sender, [])
+        insort(queue, (order, transaction.intent.id))
+        if transaction.sender not in self.turns:
+            self.turns.append(transaction.sender)
+
+    def stop_awaiting_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Assembled, or gone."""
+        queue = self.awaiting[transaction.sender]
+        queue.remove((order, transaction.intent.id))
+        if not queue:
+            del self.awaiting[transaction.sender]
+            self.turns.remove(transaction.sender)
+
+    def look_again_at(self, due_ms: int) -> None:
+        """Make sure that somebody looks when a backoff ends."""
+        self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
+
+    def is_usable(self, transition: Transition) -> bool:
+        """It locks nothing that is locked and stands on nothing that went while it was assembled."""
+        slot = self.slot
+        assert slot is not None, "an assembled transition belongs to the slot"
+        references = (*transition.inputs, *transition.reads)
+        return not self.coordinator.graph.conflicts(transition) and all(
+            state.leaf not in slot.gone for state in references
+        )
+
+    def refuse_states_of(self, leaf: Leaf) -> None:
+        """What was assembled on this leaf in the open slot cannot be used either."""
+        if self.slot is not None:
+            self.slot.gone.add(leaf)
+
+    def take_assembly(self, peer: NodeName, response: AssembleResponse) -> None:
+        """The answer of the slot's sender; any other changes nothing."""
+        if not self._is_current(peer, response.request_id):
+            return
+        self.lost_turns.pop(peer, None)
+        for result in response.results:
+            transaction = self._answered(result.intent)
+            if transaction is not None:
+                transaction.handle(_event_of(result))
+        self._close_if_answered()
+
+    def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
+        """Intents that the slot's sender does not assemble for us."""
+        if not self._is_current(peer, error.request_id):
+            return
+        for failed in error.errors:
+            transaction = self._answered(failed.intent)
+            if transaction is not None:
+                transaction.handle(AssembleErrorResponse(failed.code))
+        self._close_if_answered()
+
+    def close(self) -> None:
+        """The slot is over; its late answer will change nothing."""
+        self.slot = None
+        self.context.timers.cancel(self, "slot repeat")
+        self.context.timers.cancel(self, "slot timeout")
+        self.coordinator.something_changed()
+
+    def select(self) -> None:
+        """Senders take turns; one slot at a time."""
+        if self.slot is not None:
+            return
+        for sender in self.turns:
+            chosen = self._choose(sender)
+            if chosen:
+                self.turns.remove(sender)
+                self.turns.append(sender)
+                self._request_assembly(sender, chosen)
+                return
+
+    def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
+        """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
+        if self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.observer.is_silent(sender):
+            return []
+        chosen: dict[IntentId, CoordinatorTransaction] = {}
+        for _, intent in self.awaiting[sender]:
+            transaction = self.coordinator.transactions[intent]
+            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
+            if is_free and all(awaited in chosen for awaited in transaction.waits_for):
+                chosen[intent] = transaction
+                if len(chosen) == self.context.config.assembly_slot_max:
+                    break
+        return list(chosen.values())
+
+    def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
+        request_id = self.context.next_id()
+        intents = tuple(transaction.intent.id for transaction in chosen)
+        request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender))
+        self.slot = Slot(request, sender, dict.fromkeys(intents))
+        for transaction in chosen:
+            transaction.handle(Selected(request_id))
+        self.context.send(sender, request)
+        for transaction in chosen:
+            transaction.handle(AssembleRequestSent(request_id))
+        config = self.context.config
+        self.context.timers.set(self, "slot repeat", self.context.after(config.request_timeout_ms), SlotRepeatDue())
+        self.context.timers.set(self, "slot timeout", self.context.after(config.assemble_timeout_ms), SlotTimedOut())
+
+    def _repeat(self) -> None:
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        self.context.send(slot.sender, slot.request)
+        self.coordinator.tell_asked_again(slot.unanswered)
+        self.context.timers.set(
+            self, "slot repeat", self.context.after(self.context.config.request_timeout_ms), SlotRepeatDue()
+        )
+
+    def _lose_turn(self) -> None:
+        """A sender that does not answer comes back with backoff: it holds nobody up (protocol §4.2)."""
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
+        config = self.context.config
+        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
+        self.look_again_at(self.not_before_ms[slot.sender])
+        self.close()
+        for intent in slot.unanswered:
+            self.coordinator.transactions[intent].handle(AssembleTimeout())
+
+    def _is_current(self, peer: NodeName, request_id: RequestId) -> bool:
+        return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
+
+    def _answered(self, intent: IntentId) -> CoordinatorTransaction | None:
+        """The transaction of an intent of the slot that was unanswered until now."""
+        assert self.slot is not None
+        if intent not in self.slot.unanswered:
+            return None
+        del self.slot.unanswered[intent]
+        return self.coordinator.transactions[intent]
+
+    def leave(self, transaction: CoordinatorTransaction) -> None:
+        """An intent that goes while it is assembled is no longer waited for."""
+        if self.slot is not None and transaction.intent.id in self.slot.unanswered:
+            del self.slot.unanswered[transaction.intent.id]
+            self._close_if_answered()
+
+    def _close_if_answered(self) -> None:
+        if self.slot is not None and not self.slot.unanswered:
+            self.close()
+
+
+def _event_of(result: AssemblyResult) -> Event:
+    """What one result of a slot tells its transaction; a transition of another intent is an error."""
+    transition = result.transition
+    if result.outcome is AssemblyOutcome.ASSEMBLED and transition is not None and transition.intent == result.intent:
+        return AssembleSuccess(result.number, transition)
+    if result.outcome is AssemblyOutcome.REVERTED:
+        return AssembleRevertResponse(result.reason)
+    if result.outcome is AssemblyOutcome.PARKED:
+        return AssembleParkResponse(result.reason)
+    return AssembleErrorResponse(ErrorCode.FAILED)
