@@ -12,16 +12,7 @@ import sha3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.digests import (
-    Call,
-    Core,
-    Preparation,
-    core_of,
-    domain_separator,
-    leaf_of,
-    round_digest,
-    state_commitment,
-)
+from rota.digests import Call, Core, Preparation, core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.types import ContractAddress, IntentId, Leaf, StateId
 
 Item = TypeVar("Item")

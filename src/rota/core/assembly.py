@@ -22,7 +22,7 @@ from rota.core.events.sender_transaction import (
     AssembleRevert,
 )
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.sender_transaction import State as TransactionState
+from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
 from rota.types import IntentId, NodeName, RequestId

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.coordinator_transaction import State as CoordinatorSide
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.sender_transaction import State as SenderSide
 from rota.core.sequencer import Sequencer
+from rota.core.states.coordinator_transaction import State as CoordinatorSide
+from rota.core.states.sender_transaction import State as SenderSide
 from rota.types import IntentId, NodeName, node_of
 
 

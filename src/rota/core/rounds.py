@@ -21,7 +21,7 @@ from enum import Enum
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from rota.core.coordinator_transaction import ON_THE_WAY, CoordinatorTransaction, State
+from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.effects import DispatchRound
 from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
 from rota.core.events.coordinator_transaction import (
@@ -36,6 +36,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
 from rota.core.machine import Event
+from rota.core.states.coordinator_transaction import ON_THE_WAY, State
 from rota.digests import round_digest
 from rota.messages import (
     DispatchConfirmationError,

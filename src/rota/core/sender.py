@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
@@ -43,9 +41,7 @@ from rota.core.events.sender_transaction import (
     ConfirmationUndone,
     ConfirmedReverted,
     ConfirmedSuccess,
-    CoordinatorChanged,
     Created,
-    Delegated,
     DependencyConfirmed,
     DependencyReverted,
     DispatchConfirmationRequestReceived,
@@ -55,57 +51,105 @@ from rota.core.events.sender_transaction import (
     Submitted,
     VersionsVoid,
 )
-from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
-from rota.core.observer import LIVE, Observer
+from rota.core.machine import Ignored, Machine, Row, Table, in_states
+from rota.core.observer import Observer
 from rota.core.parties import Parties
-from rota.core.sender_transaction import DELEGATED, PERMITTED, Restored, SenderTransaction
-from rota.core.sender_transaction import State as TransactionState
+from rota.core.sender_transaction import SenderTransaction
+from rota.core.states.sender_transaction import DELEGATED, PERMITTED, Restored
+from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import (
-    Answer,
-    CoordinatorState,
-    Delegation,
-    DelegationCommand,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     ErrorCode,
     IntentError,
-    Rejection,
     SubmittedIntent,
     TransactionReverted,
 )
-from rota.types import (
-    NEVER_HEARD,
-    DelegationNumber,
-    HeartbeatNumber,
-    IntentId,
-    NodeName,
-    Outcome,
-    RequestId,
-    Rotation,
-    Tried,
-)
+from rota.types import NEVER_HEARD, HeartbeatNumber, IntentId, NodeName, Outcome, RequestId, Rotation, Tried
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
-LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
+from rota.core.rules import sender as rules
+from rota.core.states.sender import LEAVING, Command, State
 
-
-class State(Enum):
-    """What a sender is doing (seed 2)."""
-
-    IDLE = "Idle"
-    OBSERVING = "Observing"
-    SENDING = "Sending"
-
-
-@dataclass(slots=True)
-class Command:
-    """A delegation command that has not been answered."""
-
-    command_id: RequestId
-    intents: tuple[IntentId, ...]
+TABLE = Table(
+    name="Sender",
+    initial=State.IDLE,
+    events=(
+        IntentDurable,
+        IntentNotWritten,
+        DispatchAnswersDue,
+        HeartbeatInterval,
+        HeartbeatReceived,
+        TransactionCreated,
+        TransactionConfirmed,
+        NewBlock,
+        BaseLedgerTransactionReverted,
+        DelegationAnswered,
+        DelegationRefused,
+        DelegationRepeatDue,
+        DelegationTimedOut,
+        RetryDue,
+        PeerLost,
+        PeerHeard,
+    ),
+    rows=(
+        *in_states(State, IntentDurable, do=rules.begin_intent),
+        *in_states(State, IntentNotWritten, do=rules.report_unwritten),
+        *in_states(State, DispatchAnswersDue, do=rules.answer_permission),
+        Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.start_watching),
+        *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
+        Row(State.OBSERVING, HeartbeatReceived, do=rules.keep_watching),
+        Row(State.OBSERVING, HeartbeatInterval, when=rules.nobody_is_live, then=State.IDLE),
+        Row(State.OBSERVING, HeartbeatInterval, do=rules.keep_watching),
+        Row(State.SENDING, TransactionCreated, do=rules.delegate_ready),
+        Row(
+            State.SENDING,
+            TransactionConfirmed,
+            when=rules.nothing_left_and_observing,
+            then=State.OBSERVING,
+            do=rules.rest_and_watch,
+        ),
+        Row(State.SENDING, TransactionConfirmed, when=rules.nothing_left, then=State.IDLE, do=rules.rest),
+        *in_states(State, TransactionConfirmed, do=rules.note_end),
+        Row(State.SENDING, HeartbeatReceived, when=rules.is_from_delegate, do=rules.take_heartbeat),
+        Row(State.SENDING, HeartbeatReceived, do=rules.follow_heartbeat),
+        Row(State.SENDING, HeartbeatInterval, do=rules.check_delegate),
+        Row(State.SENDING, NewBlock, when=rules.range_asks_again, do=rules.reconsider_for_range),
+        Row(State.SENDING, BaseLedgerTransactionReverted, do=rules.delegate_ready),
+        Row(State.SENDING, DelegationAnswered, when=rules.answers_open_command, do=rules.take_answers),
+        Row(State.SENDING, DelegationRefused, when=rules.we_are_behind, do=rules.wait_for_range),
+        Row(State.SENDING, DelegationRefused, when=rules.delegate_is_behind_for_long, do=rules.give_up_on_laggard),
+        Row(State.SENDING, DelegationRefused, when=rules.delegate_is_behind, do=rules.retry_later),
+        Row(State.SENDING, DelegationRefused, when=rules.redirect_may_be_followed, do=rules.follow_redirect),
+        Row(State.SENDING, DelegationRefused, when=rules.delegate_has_no_ledger, do=rules.pass_over),
+        Row(State.SENDING, DelegationRefused, when=rules.is_answer, do=rules.retry_later),
+        Row(State.SENDING, DelegationRepeatDue, do=rules.repeat_commands),
+        Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
+        Row(State.SENDING, RetryDue, do=rules.try_again),
+        Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
+        Row(State.SENDING, PeerHeard, when=rules.may_be_chosen, do=rules.reconsider_for_peer),
+        *in_states(State, PeerHeard, do=rules.note_heard),
+    ),
+    ignored=(
+        Ignored(HeartbeatInterval, (State.IDLE,), "nobody is watched"),
+        *(
+            Ignored(event, (State.IDLE, State.OBSERVING), "nothing is to be delegated")
+            for event in (
+                NewBlock,
+                BaseLedgerTransactionReverted,
+                DelegationAnswered,
+                DelegationRefused,
+                DelegationRepeatDue,
+                DelegationTimedOut,
+                RetryDue,
+                PeerLost,
+            )
+        ),
+    ),
+)
 
 
 @dataclass(slots=True)
@@ -118,6 +162,8 @@ class DispatchAnswer:
 
 class Sender(Machine):
     """One per contract and node."""
+
+    table = TABLE
 
     def __init__(self, context: Context, observer: Observer, coordinator: Coordinator) -> None:
         super().__init__()
@@ -341,498 +387,3 @@ class Sender(Machine):
         heartbeat = self.observer.peer(node).heartbeat
         successor = heartbeat.successor if heartbeat is not None else None
         return successor if successor is not None and self.is_available(successor) else None
-
-
-# Guards, in the table's order.
-
-
-def is_live(sender: Sender, event: HeartbeatReceived) -> bool:
-    """live"""
-    return event.heartbeat.state in LIVE
-
-
-def nobody_is_live(sender: Sender, event: HeartbeatInterval) -> bool:
-    """the accepted coordinator is silent or no longer live"""
-    accepted = sender.observer.accepted
-    return accepted is None or sender.observer.is_silent(accepted) or not sender.observer.is_live(accepted)
-
-
-def nothing_left_and_observing(sender: Sender, event: TransactionConfirmed) -> bool:
-    """nothing is left to send, and a coordinator is live"""
-    accepted = sender.observer.accepted
-    return nothing_left(sender, event) and accepted is not None and sender.observer.is_live(accepted)
-
-
-def nothing_left(sender: Sender, event: TransactionConfirmed) -> bool:
-    """nothing is left to send"""
-    return not sender.is_sending
-
-
-def is_from_delegate(sender: Sender, event: HeartbeatReceived) -> bool:
-    """from the delegate, which goes on"""
-    return event.peer == sender.delegate and event.heartbeat.state not in LEAVING
-
-
-def range_asks_again(sender: Sender, event: NewBlock) -> bool:
-    """strict and the range changed, or the awaited range is reached"""
-    is_strict = sender.context.contract.rotation is Rotation.STRICT
-    awaited = sender.awaited_range
-    return (is_strict and event.range_changed) or (awaited is not None and sender.context.block_range >= awaited)
-
-
-def answers_open_command(sender: Sender, event: DelegationAnswered) -> bool:
-    """from the delegate, for a command that is open"""
-    return event.peer == sender.delegate and _is_open(sender, event.accepted.command_id)
-
-
-def is_answer(sender: Sender, event: DelegationRefused) -> bool:
-    """from the delegate, for a command that is open"""
-    return event.peer == sender.delegate and _is_open(sender, event.rejected.command_id)
-
-
-def we_are_behind(sender: Sender, event: DelegationRefused) -> bool:
-    """MismatchedBlockHeight, and our index is behind"""
-    rejected = event.rejected
-    is_height = rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT
-    ahead = sender.context.contract.range_at(rejected.observed_height) > sender.context.block_range
-    return is_answer(sender, event) and is_height and ahead
-
-
-def delegate_is_behind_for_long(sender: Sender, event: DelegationRefused) -> bool:
-    """MismatchedBlockHeight, and the delegate has been behind for twice delegation_timeout"""
-    since_ms = sender.behind_since_ms
-    if since_ms is None or not delegate_is_behind(sender, event):
-        return False
-    return sender.context.now_ms - since_ms >= 2 * sender.context.config.delegation_timeout_ms
-
-
-def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
-    """MismatchedBlockHeight, and the delegate is behind"""
-    return is_answer(sender, event) and event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT
-
-
-def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
-    """NotPreferredCoordinator; the one named is available, or has a greater heartbeat number than ours for it"""
-    active = event.rejected.active
-    if not is_answer(sender, event) or active not in sender.context.contract.committee or active == event.peer:
-        return False
-    known = max(sender.latest_number_of(active), sender.told.get(active, NEVER_HEARD))
-    return sender.is_available(active) or event.rejected.active_number > known
-
-
-def delegate_has_no_ledger(sender: Sender, event: DelegationRefused) -> bool:
-    """NoLedger: it counts as tried"""
-    return is_answer(sender, event) and event.rejected.rejection is Rejection.NO_LEDGER
-
-
-def is_delegate(sender: Sender, event: PeerLost) -> bool:
-    """the delegate"""
-    return event.peer == sender.delegate
-
-
-def may_be_chosen(sender: Sender, event: PeerHeard) -> bool:
-    """strict, or there is no delegate that is available; else under sticky nobody moves for that"""
-    is_strict = sender.context.contract.rotation is Rotation.STRICT
-    return is_strict or sender.delegate is None or not sender.is_available(sender.delegate)
-
-
-def _is_open(sender: Sender, command_id: RequestId) -> bool:
-    return sender.command is not None and sender.command.command_id == command_id
-
-
-# Actions, in the table's order.
-
-
-def begin_intent(sender: Sender, event: IntentDurable) -> None:
-    """The intent is durable: it goes its way."""
-    submitted = event.submitted
-    transaction = SenderTransaction(sender, Restored(submitted.intent), is_new=True)
-    sender._begin(transaction, dict(submitted.known_outcomes))
-
-
-def report_unwritten(sender: Sender, event: IntentNotWritten) -> None:
-    """Nothing was accepted; the user is told."""
-    error = "the intent could not be written; try again"
-    sender.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
-
-
-def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:
-    """The answers to one request travel together."""
-    sender.send_dispatch_answers()
-
-
-def start_watching(sender: Sender, event: HeartbeatReceived) -> None:
-    """A coordinator is active; look again when its heartbeats stop."""
-    due_ms = sender.context.after(sender.context.config.silence_ms + 1)
-    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
-
-
-def keep_watching(sender: Sender, event: Event) -> None:
-    """The accepted coordinator goes on."""
-    due_ms = sender.context.after(sender.context.config.silence_ms + 1)
-    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
-
-
-def delegate_ready(sender: Sender, event: Event) -> None:
-    """Find a delegate if there is none, and delegate what is ready."""
-    sender.work_posted = False
-    _reconsider(sender)
-
-
-def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
-    """Renew the leases of what it lists; what it has forgotten is delegated again, and what it had no room for."""
-    listed = {entry.intent for entry in event.heartbeat.intents}
-    for transaction in tuple(sender.delegated.values()):
-        if transaction.delegate != event.peer:
-            continue
-        if transaction.intent.id in listed:
-            transaction.lease_ms = sender.context.now_ms
-        elif event.heartbeat.number > transaction.accepted_at:
-            transaction.handle(CoordinatorChanged("its coordinator does not list it"))
-    sender.is_full = False
-    _reconsider(sender)
-    _watch_delegate(sender)
-
-
-def follow_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
-    """Somebody else is live, or the delegate closes: is another one preferred now?"""
-    _reconsider(sender)
-
-
-def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
-    """Silent: another one. Overdue: delegate again at once, as a test. A lease that ran out: delegate again."""
-    config = sender.context.config
-    for transaction in tuple(sender.delegated.values()):
-        if sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
-            transaction.handle(CoordinatorChanged("its lease has run out"))
-    _reconsider(sender)
-    if _is_overdue(sender) and sender.command is None:
-        _send_command(sender, _held_by_delegate(sender))
-    _watch_delegate(sender)
-
-
-def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
-    """The ranking is asked again."""
-    sender.awaited_range = None
-    _reconsider(sender)
-
-
-def take_answers(sender: Sender, event: DelegationAnswered) -> None:
-    """Per intent: held from now on, or no room yet, or past our hands already."""
-    _close_command(sender)
-    sender.attempt = 0
-    sender.why_waiting = ""
-    sender.behind_since_ms = None
-    for answer in event.accepted.answers:
-        transaction = sender.transactions.get(answer.intent)
-        if transaction is None or transaction.delegate != event.peer:
-            continue
-        if answer.answer in (Answer.ACCEPTED, Answer.HELD):
-            transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
-        elif answer.answer in (Answer.DISPATCHED, Answer.CONFIRMED):
-            transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
-            transaction.handle(Dispatched(None))
-        elif answer.answer is Answer.REJECTED:
-            transaction.handle(GivenUp(answer.reason))
-        else:
-            sender.is_full = True
-            sender.why_waiting = f"{event.peer} has no room for more"
-    _delegate_pending(sender)
-    _watch_delegate(sender)
-
-
-def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
-    """We are behind: wait until our own index is there."""
-    _close_command(sender)
-    sender.awaited_range = sender.context.contract.range_at(event.rejected.observed_height)
-    sender.why_waiting = f"our index must reach height {event.rejected.observed_height}"
-
-
-def give_up_on_laggard(sender: Sender, event: DelegationRefused) -> None:
-    """A delegate that stays behind counts as tried."""
-    sender.behind_since_ms = None
-    _mark_unavailable(sender, event.peer, "its index is behind")
-
-
-def retry_later(sender: Sender, event: DelegationRefused) -> None:
-    """The delegate is behind, or names nobody that we can reach: again in a while."""
-    _close_command(sender)
-    if event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT and sender.behind_since_ms is None:
-        sender.behind_since_ms = sender.context.now_ms
-    sender.why_waiting = f"{event.peer} answered {event.rejected.rejection.value}"
-    _retry_after(sender, sender.context.config.delegation_repeat_ms)
-
-
-def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
-    """Delegate to the one that it names; remember how much it knew of it."""
-    active = event.rejected.active
-    assert active is not None, "a redirect names somebody"
-    sender.told[active] = max(event.rejected.active_number, sender.told.get(active, NEVER_HEARD))
-    sender.unavailable.pop(active, None)
-    _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
-
-
-def pass_over(sender: Sender, event: DelegationRefused) -> None:
-    """It has no ledger: the next of the ranking."""
-    _mark_unavailable(sender, event.peer, "it has no ledger")
-
-
-def repeat_commands(sender: Sender, event: DelegationRepeatDue) -> None:
-    """Repeated until accepted or rejected."""
-    assert sender.command is not None, "a command's timers end with it"
-    _send(sender, sender.command)
-
-
-def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
-    """No answer in time: the next of the ranking."""
-    assert sender.delegate is not None, "a command has a delegate"
-    _mark_unavailable(sender, sender.delegate, "it did not answer a delegation")
-
-
-def try_again(sender: Sender, event: RetryDue) -> None:
-    """The walk starts again from the first, or the rejected delegation is tried again."""
-    if sender.choice() is None:
-        sender.unavailable.clear()
-    _reconsider(sender)
-
-
-def leave_delegate(sender: Sender, event: PeerLost) -> None:
-    """A lost connection: another one at once."""
-    _reconsider(sender)
-
-
-def note_heard(sender: Sender, event: PeerHeard) -> None:
-    """It is available again."""
-    sender.heard(event.peer)
-
-
-def reconsider_for_peer(sender: Sender, event: PeerHeard) -> None:
-    """It is available again, and may lead this range, or be the only one that we can reach."""
-    sender.heard(event.peer)
-    _reconsider(sender)
-
-
-def rest(sender: Sender, event: Event) -> None:
-    """Nothing to send: no delegate, no timers."""
-    sender.end_posted = False
-    _close_command(sender)
-    sender.delegate = None
-    sender.context.timers.cancel(sender, "heartbeat")
-    sender.context.timers.cancel(sender, "retry")
-
-
-def rest_and_watch(sender: Sender, event: Event) -> None:
-    """Nothing to send, but a coordinator to observe."""
-    rest(sender, event)
-    keep_watching(sender, event)
-
-
-def note_end(sender: Sender, event: TransactionConfirmed) -> None:
-    """Others are left."""
-    sender.end_posted = False
-
-
-def _reconsider(sender: Sender) -> None:
-    """Keep the delegate, or change to the one that is to be chosen now; then delegate what is ready."""
-    if sender.awaited_range is not None and sender.context.block_range < sender.awaited_range:
-        return
-    chosen = sender.choice()
-    if chosen is None:
-        sender.why_waiting = "no member of the committee can be reached"
-        if not sender.context.timers.is_set(sender, "retry"):
-            _retry_after(sender, sender.context.config.delegation_timeout_ms)
-    elif chosen != sender.delegate:
-        _change_delegate(sender, chosen, f"{chosen} is the coordinator now")
-    else:
-        _call_back_strays(sender, f"{chosen} is the coordinator now")
-        _delegate_pending(sender)
-
-
-def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
-    """Every undispatched intent goes to the new one."""
-    _close_command(sender)
-    sender.context.timers.cancel(sender, "retry")
-    sender.delegate = chosen
-    sender.is_full = False
-    sender.behind_since_ms = None
-    _call_back_strays(sender, reason)
-    _delegate_pending(sender)
-
-
-def _call_back_strays(sender: Sender, reason: str) -> None:
-    """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
-    for transaction in tuple(sender.delegated.values()):
-        if transaction.delegate != sender.delegate:
-            transaction.handle(CoordinatorChanged(reason))
-
-
-def _delegate_pending(sender: Sender) -> None:
-    """Delegate what is ready, in one command at a time: what comes meanwhile makes the next one bigger."""
-    if sender.command is not None or sender.is_full or sender.context.timers.is_set(sender, "retry"):
-        return
-    ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
-    _send_command(sender, list(islice(ready, sender.context.config.delegation_batch_max)))
-
-
-def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None:
-    """A new command; it is repeated until it is answered or its time is up."""
-    if not transactions:
-        return
-    for transaction in transactions:
-        _renumber(sender, transaction)
-    intents = tuple(transaction.intent.id for transaction in transactions)
-    sender.command = Command(sender.context.next_id(), intents)
-    due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
-    sender.context.timers.set(sender, "timeout", due_ms, DelegationTimedOut())
-    _send(sender, sender.command)
-
-
-def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
-    """The number grows when the delegate or its incarnation changes (protocol §4.3)."""
-    assert sender.delegate is not None, "delegating needs a delegate"
-    incarnation = sender.observer.peer(sender.delegate).incarnation
-    is_same_life = transaction.delegate_incarnation in (0, incarnation)
-    if transaction.delegate != sender.delegate or not is_same_life:
-        transaction.number = DelegationNumber(sender.context.incarnation, transaction.number.counter + 1)
-        transaction.delegate = sender.delegate
-        transaction.result = None
-        transaction.request_id = None
-    transaction.delegate_incarnation = incarnation
-
-
-def _send(sender: Sender, command: Command) -> None:
-    assert sender.delegate is not None, "delegating needs a delegate"
-    transactions = [sender.transactions[intent] for intent in command.intents if intent in sender.transactions]
-    delegations = tuple(
-        Delegation(transaction.intent, transaction.number, transaction.revert_count)
-        for transaction in transactions
-        if transaction.is_undispatched
-    )
-    message = DelegationCommand(command.command_id, delegations, sender.tried())
-    sender.context.send(sender.delegate, message)
-    due_ms = sender.context.after(sender.context.config.delegation_repeat_ms)
-    sender.context.timers.set(sender, "repeat", due_ms, DelegationRepeatDue())
-
-
-def _close_command(sender: Sender) -> None:
-    sender.command = None
-    sender.context.timers.cancel(sender, "timeout")
-    sender.context.timers.cancel(sender, "repeat")
-
-
-def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:
-    sender.unavailable[node] = sender.context.after(sender.context.config.unavailable_ttl_ms)
-    _close_command(sender)
-    sender.why_waiting = f"{node}: {reason}"
-    _reconsider(sender)
-
-
-def _retry_after(sender: Sender, first_ms: int) -> None:
-    """Grow by half up to 2 s, jittered (protocol §4.3)."""
-    most_ms = sender.context.config.delegation_backoff_max_ms
-    delay_ms = sender.context.backoff_ms(sender.attempt, first_ms, most_ms, growth=1.5)
-    sender.attempt += 1
-    sender.context.timers.set(sender, "retry", sender.context.after(delay_ms), RetryDue())
-
-
-def _held_by_delegate(sender: Sender) -> list[SenderTransaction]:
-    held = (transaction for transaction in sender.delegated.values() if transaction.delegate == sender.delegate)
-    return list(islice(held, sender.context.config.delegation_batch_max))
-
-
-def _last_sign_ms(sender: Sender) -> int:
-    """When the delegate last gave a sign of life: a heartbeat, or any other message."""
-    if sender.delegate is None or sender.delegate == sender.context.node:
-        return sender.context.now_ms
-    return sender.observer.peer(sender.delegate).heard_at_ms
-
-
-def _is_overdue(sender: Sender) -> bool:
-    quiet_ms = sender.context.now_ms - _last_sign_ms(sender)
-    return bool(sender.delegated) and quiet_ms >= sender.context.config.overdue_ms
-
-
-def _watch_delegate(sender: Sender) -> None:
-    """Look when the next heartbeat is overdue, or, once we have asked again, when it counts as silent."""
-    config = sender.context.config
-    patience_ms = config.overdue_ms if sender.command is None else config.silence_ms
-    due_ms = max(_last_sign_ms(sender) + patience_ms, sender.context.after(config.heartbeat_ms // 4))
-    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
-
-
-Sender.table = Table(
-    name="Sender",
-    initial=State.IDLE,
-    events=(
-        IntentDurable,
-        IntentNotWritten,
-        DispatchAnswersDue,
-        HeartbeatInterval,
-        HeartbeatReceived,
-        TransactionCreated,
-        TransactionConfirmed,
-        NewBlock,
-        BaseLedgerTransactionReverted,
-        DelegationAnswered,
-        DelegationRefused,
-        DelegationRepeatDue,
-        DelegationTimedOut,
-        RetryDue,
-        PeerLost,
-        PeerHeard,
-    ),
-    rows=(
-        *in_states(State, IntentDurable, do=begin_intent),
-        *in_states(State, IntentNotWritten, do=report_unwritten),
-        *in_states(State, DispatchAnswersDue, do=answer_permission),
-        Row(State.IDLE, HeartbeatReceived, when=is_live, then=State.OBSERVING, do=start_watching),
-        *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=delegate_ready),
-        Row(State.OBSERVING, HeartbeatReceived, do=keep_watching),
-        Row(State.OBSERVING, HeartbeatInterval, when=nobody_is_live, then=State.IDLE),
-        Row(State.OBSERVING, HeartbeatInterval, do=keep_watching),
-        Row(State.SENDING, TransactionCreated, do=delegate_ready),
-        Row(
-            State.SENDING,
-            TransactionConfirmed,
-            when=nothing_left_and_observing,
-            then=State.OBSERVING,
-            do=rest_and_watch,
-        ),
-        Row(State.SENDING, TransactionConfirmed, when=nothing_left, then=State.IDLE, do=rest),
-        *in_states(State, TransactionConfirmed, do=note_end),
-        Row(State.SENDING, HeartbeatReceived, when=is_from_delegate, do=take_heartbeat),
-        Row(State.SENDING, HeartbeatReceived, do=follow_heartbeat),
-        Row(State.SENDING, HeartbeatInterval, do=check_delegate),
-        Row(State.SENDING, NewBlock, when=range_asks_again, do=reconsider_for_range),
-        Row(State.SENDING, BaseLedgerTransactionReverted, do=delegate_ready),
-        Row(State.SENDING, DelegationAnswered, when=answers_open_command, do=take_answers),
-        Row(State.SENDING, DelegationRefused, when=we_are_behind, do=wait_for_range),
-        Row(State.SENDING, DelegationRefused, when=delegate_is_behind_for_long, do=give_up_on_laggard),
-        Row(State.SENDING, DelegationRefused, when=delegate_is_behind, do=retry_later),
-        Row(State.SENDING, DelegationRefused, when=redirect_may_be_followed, do=follow_redirect),
-        Row(State.SENDING, DelegationRefused, when=delegate_has_no_ledger, do=pass_over),
-        Row(State.SENDING, DelegationRefused, when=is_answer, do=retry_later),
-        Row(State.SENDING, DelegationRepeatDue, do=repeat_commands),
-        Row(State.SENDING, DelegationTimedOut, do=find_unavailable),
-        Row(State.SENDING, RetryDue, do=try_again),
-        Row(State.SENDING, PeerLost, when=is_delegate, do=leave_delegate),
-        Row(State.SENDING, PeerHeard, when=may_be_chosen, do=reconsider_for_peer),
-        *in_states(State, PeerHeard, do=note_heard),
-    ),
-    ignored=(
-        Ignored(HeartbeatInterval, (State.IDLE,), "nobody is watched"),
-        *(
-            Ignored(event, (State.IDLE, State.OBSERVING), "nothing is to be delegated")
-            for event in (
-                NewBlock,
-                BaseLedgerTransactionReverted,
-                DelegationAnswered,
-                DelegationRefused,
-                DelegationRepeatDue,
-                DelegationTimedOut,
-                RetryDue,
-                PeerLost,
-            )
-        ),
-    ),
-)

@@ -46,8 +46,8 @@ from rota.core.events import sender_transaction as sender_transaction_events
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.sender import Sender
-from rota.core.sender_transaction import Restored
 from rota.core.startup import StartupNotices
+from rota.core.states.sender_transaction import Restored
 from rota.messages import (
     AssembleError,
     AssembleRequest,

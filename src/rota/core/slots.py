@@ -13,7 +13,7 @@ from bisect import insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rota.core.coordinator_transaction import UNASSEMBLED, CoordinatorTransaction
+from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.events.coordinator_transaction import (
     AssembleErrorResponse,
     AssembleParkResponse,
@@ -25,6 +25,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
 from rota.core.machine import Event
+from rota.core.states.coordinator_transaction import UNASSEMBLED
 from rota.messages import AssembleError, AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import IntentId, Leaf, NodeName, RequestId, Transition
 

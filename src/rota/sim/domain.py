@@ -2,33 +2,44 @@
 
 A payload is a word. `spend` replaces the one shared state of the contract, so that every intent stands on
 the last one; `mint` makes a state and stands on nothing; `revert` and `park` end or park the intent at its
-assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it.
+assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. What is
+called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. A
+scenario may change its mind about an intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
-from rota.types import Contract, Intent, Leaf, NodeName, State, StateId, Transition
+from rota.types import Contract, Intent, IntentId, Leaf, NodeName, State, StateId, Transition
 
 SHARED = b"shared"
+UNCHANGED: Mapping[IntentId, bytes] = {}
 
 
 def assemble(
-    contract: Contract, separator: bytes, order: AssembleIntents, unspent: dict[StateId, State], attempt: int
+    contract: Contract,
+    separator: bytes,
+    order: AssembleIntents,
+    unspent: dict[StateId, State],
+    attempt: int,
+    payloads: Mapping[IntentId, bytes] = UNCHANGED,
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made.
 
     `unspent` is what the node's own index says; the snapshot tells what is locked and what is new.
+    `payloads` holds what the world has to say of some intents.
     """
     spent = set(order.snapshot.locks)
     candidates = (*unspent.values(), *order.snapshot.states)
     available = {state.id: state for state in candidates if state.id not in spent}
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
-        word = intent.payload.decode().split(":")[0]
+        word = payloads.get(intent.id, intent.payload).decode()
         if word == "fail":
             results.append(AssemblyFailed(order.request_id, intent.id, "the domain failed"))
         elif word in ("revert", "park"):
@@ -36,7 +47,7 @@ def assemble(
             reason = "not enough funds" if word == "revert" else "not before tomorrow"
             results.append(AssemblyFinished(order.request_id, intent.id, outcome, reason=reason))
         else:
-            transition = _transition(contract, separator, intent, order, available, attempt)
+            transition = _transition(contract, separator, intent, word, order, available, attempt)
             for reference in transition.inputs:
                 del available[reference]
             available.update({state.id: state for state in transition.outputs})
@@ -45,25 +56,31 @@ def assemble(
     return results
 
 
-def check(order: CheckRound, payloads: dict[bytes, bytes]) -> tuple[Refusal, ...]:
-    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B` by node B alone."""
+def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:
+    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone."""
     return tuple(
         Refusal(transition.intent, "against the rules")
         for transition in order.transitions
-        if payloads.get(transition.intent, b"").startswith(b"refuse")
+        if _refuses(payloads.get(transition.intent, b"").decode(), node)
     )
+
+
+def _refuses(word: str, node: NodeName | None) -> bool:
+    verb, _, names = word.partition(":")
+    return verb == "refuse" and (not names or node in names.split("+"))
 
 
 def _transition(
     contract: Contract,
     separator: bytes,
     intent: Intent,
+    word: str,
     order: AssembleIntents,
     available: dict[StateId, State],
     attempt: int,
 ) -> Transition:
     members: tuple[NodeName, ...] = tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
-    is_shared = not intent.payload.startswith(b"mint")
+    is_shared = word != "mint"
     shared = [state for state in available.values() if state.content is not None and state.content.startswith(SHARED)]
     inputs = tuple(state.id for state in shared[-1:]) if is_shared else ()
     prefix = SHARED if is_shared else b"minted"

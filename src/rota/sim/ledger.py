@@ -2,11 +2,13 @@
 
 It has the contract's rules and nothing of its own: an intent commits once; an input must be unspent; what
 depends on ledger state skips that transition and nothing else; expiry and missing signatures revert the
-whole round; a state exists only when the transition that makes it has committed.
+whole round; a state exists only when the transition that makes it has committed. A chain may also take
+its latest blocks back: what they did is undone, and their transactions are in the pool again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rota.core.effects import RoundDispatch
@@ -14,6 +16,8 @@ from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
+FAILS_ON_CHAIN = b"revert-on-chain"
+FAILS_FOR_GOOD = b"revert-on-chain-for-good"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,20 @@ class ContractState:
 
 
 class Ledger:
-    """One chain: a pool of transactions in the order of their nonces, and blocks."""
+    """One chain: a pool of transactions in the order of their nonces, and blocks.
 
-    def __init__(self, contracts: tuple[Contract, ...]) -> None:
+    `payloads` says which intents have a call that fails on the ledger.
+    """
+
+    def __init__(self, contracts: tuple[Contract, ...], payloads: Mapping[IntentId, bytes] | None = None) -> None:
         self.contracts = {contract.address: contract for contract in contracts}
         self.states = {contract.address: ContractState() for contract in contracts}
         self.blocks: list[Block] = [Block(0, GENESIS_TIME_S, ())]
         self.pool: dict[tuple[str, int], RoundDispatch] = {}
         self.next_nonce: dict[str, int] = {}
         self.commits: list[tuple[int, IntentId, Leaf]] = []
+        self._payloads = payloads if payloads is not None else {}
+        self._mined: list[list[RoundDispatch]] = [[]]
 
     @property
     def height(self) -> int:
@@ -58,13 +67,52 @@ class Ledger:
     def mine(self, time_s: int) -> Block:
         """A block with everything in the pool whose nonce has come."""
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
+        self._mined.append([])
         while (dispatch := self._next_in_pool()) is not None:
             self.next_nonce[dispatch.signer] = dispatch.nonce + 1
+            self._mined[-1].append(dispatch)
             contract = dispatch.round.contract
             outcomes.extend((contract, outcome) for outcome in self._commit(dispatch, time_s))
         block = Block(self.height + 1, time_s, tuple(outcomes))
         self.blocks.append(block)
         return block
+
+    def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[Block, ...]:
+        """A reorganisation: the latest blocks are gone, latest first; their transactions are to be mined again."""
+        removed: list[Block] = []
+        for _ in range(min(count, self.height)):
+            block = self.blocks.pop()
+            removed.append(block)
+            committed = {outcome.leaf for _, outcome in block.outcomes if outcome.status is LedgerStatus.COMMITTED}
+            for dispatch in reversed(self._mined.pop()):
+                self.next_nonce[dispatch.signer] = dispatch.nonce
+                if keeps_transactions:
+                    self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
+                for transition in reversed(dispatch.round.transitions):
+                    if transition.leaf in committed:
+                        self._undo(dispatch.round.contract, transition)
+        self.commits = [commit for commit in self.commits if commit[0] <= self.height]
+        return tuple(removed)
+
+    def _undo(self, contract: ContractAddress, transition: Transition) -> None:
+        state = self.states[contract]
+        del state.used[transition.intent]
+        for made in transition.outputs:
+            del state.unspent[made.id]
+        for reference in transition.inputs:
+            del state.spent[reference]
+            state.unspent[reference] = self._maker_of(reference)
+
+    def _maker_of(self, reference: StateId) -> State:
+        """The state itself, from the transition that made it."""
+        return next(
+            made
+            for dispatches in self._mined
+            for dispatch in dispatches
+            for transition in dispatch.round.transitions
+            for made in transition.outputs
+            if made.id == reference
+        )
 
     def has_work(self) -> bool:
         """A transaction could be mined."""
@@ -91,6 +139,10 @@ class Ledger:
         for reference in (*transition.reads, *transition.inputs):
             if reference not in state.unspent:
                 return _failed(digest, transition, LedgerStatus.SKIPPED, "state not available", is_contention=True)
+        word = self._payloads.get(transition.intent, b"")
+        if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD):
+            is_retryable = word == FAILS_ON_CHAIN
+            return _failed(digest, transition, LedgerStatus.SKIPPED, "a call failed", is_retryable=is_retryable)
         for reference in transition.inputs:
             del state.unspent[reference]
             state.spent[reference] = transition.leaf
@@ -101,6 +153,11 @@ class Ledger:
 
 
 def _failed(
-    digest: Digest, transition: Transition, status: LedgerStatus, reason: str, is_contention: bool = False
+    digest: Digest,
+    transition: Transition,
+    status: LedgerStatus,
+    reason: str,
+    is_contention: bool = False,
+    is_retryable: bool = True,
 ) -> LedgerOutcome:
-    return LedgerOutcome(transition.intent, transition.leaf, digest, status, reason, is_contention)
+    return LedgerOutcome(transition.intent, transition.leaf, digest, status, reason, is_contention, is_retryable)

@@ -10,6 +10,8 @@ that does not hold, or an invariant that is violated, is an error, whether recor
     expect: A-1 confirmed
     > submit A-1 at A
     > until A-1 confirmed
+
+What cannot be read or done is refused by its line.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple, TypeVar
 
 from rota.config import Config
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
@@ -31,16 +33,20 @@ from rota.messages import (
     DelegationRejected,
     Envelope,
     Handover,
+    HandoverReason,
     HandoverRequest,
     Message,
     StartupAcknowledgement,
     SubmitterHeartbeat,
 )
 from rota.sim.invariants import violations
-from rota.sim.world import HoldRule, Recorder, SimNode, World
+from rota.sim.world import HoldRule, MessageRule, Recorder, SimNode, World
 from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
 
+Choice = TypeVar("Choice", Mode, Rotation)
+
 DEFAULT_LIMIT_MS = 60_000
+NAME_BYTES_MAX = 16
 
 
 class ScriptError(Exception):
@@ -162,6 +168,8 @@ class Script:
     network: str
     expectations: list[str]
     commands: list[str]
+    expectation_lines: list[int] = field(default_factory=list)
+    command_lines: list[int] = field(default_factory=list)
 
     @classmethod
     def parse(cls, text: str) -> Script:
@@ -170,24 +178,29 @@ class Script:
         network = ""
         expectations: list[str] = []
         commands: list[str] = []
+        expectation_lines: list[int] = []
+        command_lines: list[int] = []
         for number, line in enumerate(text.splitlines(), 1):
             if line.startswith("> "):
                 commands.append(line[2:].strip())
+                command_lines.append(number)
             elif line.startswith((" ", "\t")) or not line.strip():
                 continue
             elif commands:
                 raise ScriptError(f"line {number}: the head ends where the first command begins: {line!r}")
             elif line.startswith("network:"):
                 network = line.partition(":")[2].strip()
+                _at_line(number, parse_network, network)
             elif line.startswith("expect:"):
                 expectations.append(line.partition(":")[2].strip())
+                expectation_lines.append(number)
             elif not line.startswith("#"):
                 raise ScriptError(f"line {number}: neither a command, nor part of the head: {line!r}")
             if not line.startswith("> "):
                 head.append(line)
         if not network or not expectations or not commands:
             raise ScriptError("a script has a network, expectations and commands")
-        return cls(head, network, expectations, commands)
+        return cls(head, network, expectations, commands, expectation_lines, command_lines)
 
 
 class Run:
@@ -204,14 +217,14 @@ class Run:
         """Do every command, then hold the expectations and the invariants against what happened."""
         for name in self.world.nodes:
             self.world.start(name)
-        for command in self.script.commands:
+        for line, command in zip(self.script.command_lines, self.script.commands, strict=True):
             start = len(self.transcript.happenings)
-            self.do(command)
+            _at_line(line, self.do, command)
             self.record.append((command, self.transcript.happenings[start:]))
         for violation in violations(self.world):
             raise ScriptError(f"invariant violated: {violation}")
-        for expectation in self.script.expectations:
-            self.hold(expectation)
+        for line, expectation in zip(self.script.expectation_lines, self.script.expectations, strict=True):
+            _at_line(line, self.hold, expectation)
 
     def text(self) -> str:
         """The script with its record."""
@@ -253,7 +266,18 @@ class Run:
 
     def intent(self, name: str) -> IntentId:
         """An intent that was submitted, or will be."""
+        if len(name.encode()) > NAME_BYTES_MAX:
+            raise ScriptError(f"{name}: an intent's name has at most {NAME_BYTES_MAX} bytes")
         return intent_id(name)
+
+    def submitted(self, name: str) -> tuple[NodeName, IntentId]:
+        """An intent that was submitted, and at which node, which must be running."""
+        if name not in self.intents:
+            raise ScriptError(f"{name} was not submitted")
+        node, intent = self.intents[name]
+        if self.world.nodes[node].core is None:
+            raise ScriptError(f"{node}, the node of {name}, is down")
+        return node, intent.id
 
     def is_reported(self, name: str, outcome: str) -> bool:
         """Its sender has reported this outcome."""
@@ -279,6 +303,14 @@ class Run:
         ]
 
 
+def _at_line(number: int, do: Callable[[str], object], text: str) -> None:
+    """An error says at which line of the script it is."""
+    try:
+        do(text)
+    except ScriptError as error:
+        raise ScriptError(f"line {number}: {text}: {error}") from error
+
+
 def intent_id(name: str) -> IntentId:
     """An id that reads as its name."""
     return IntentId(name.encode().ljust(16, b"\x00"))
@@ -294,32 +326,116 @@ def show(happening: Happening) -> str:
     return f"{time}  -- {happening.text}"
 
 
-def build_world(network: str, recorder: Recorder) -> tuple[World, Contract]:
-    """A world from the script's network line: `nodes A B C, leaders B C, rotation strict, range 4 …`."""
+NETWORK_WORDS = (
+    "nodes",
+    "members",
+    "leaders",
+    "rotation",
+    "mode",
+    "range",
+    "endorsers",
+    "threshold",
+    "confirmations",
+    "set",
+)
+
+
+class Network(NamedTuple):
+    """A script's network line, understood."""
+
+    nodes: tuple[NodeName, ...]
+    members: tuple[NodeName, ...]
+    leaders: tuple[NodeName, ...]
+    endorsers: tuple[NodeName, ...]
+    threshold: int
+    mode: Mode
+    rotation: Rotation
+    range_size: int
+    confirmations: int
+    config: Config
+
+
+def parse_network(text: str) -> Network:
+    """`nodes A B C, leaders B C, rotation strict, range 4 …`; what is not said is as in most networks."""
     options: dict[str, list[str]] = {}
-    for part in network.split(","):
-        key, *values = part.split()
+    for part in text.split(","):
+        key, *values = part.split() or [""]
+        if key not in NETWORK_WORDS or not values:
+            known = ", ".join(NETWORK_WORDS)
+            raise ScriptError(f"{part.strip() or 'nothing'!r} is no part of a network; each is one of {known}, and values")
         options[key] = values
-    unknown = set(options) - {"nodes", "leaders", "rotation", "mode", "range", "endorsers", "threshold", "set"}
-    if unknown or "nodes" not in options:
-        raise ScriptError(f"network: needs nodes, and knows no {', '.join(sorted(unknown)) or 'other word'}")
-    names = tuple(NodeName(name) for name in options["nodes"])
-    mode = Mode(options.get("mode", ["ring"])[0])
-    committee = names if mode is not Mode.STATIC else tuple(NodeName(name) for name in options["leaders"])
-    endorsers = tuple(NodeName(name) for name in options.get("endorsers", [*names]))
-    settings = {key: int(value) for key, value in (pair.split("=") for pair in options.get("set", []))}
+    if "nodes" not in options:
+        raise ScriptError("a network has nodes")
+    nodes = tuple(NodeName(name) for name in options["nodes"])
+
+    def names(key: str, default: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
+        found = tuple(NodeName(name) for name in options.get(key, default))
+        unknown = [name for name in found if name not in nodes]
+        if unknown:
+            raise ScriptError(f"{key}: there is no node {unknown[0]}")
+        return found
+
+    members = names("members", nodes)
+    endorsers = names("endorsers", members)
+    mode = _one_of(Mode, "mode", options.get("mode", ["ring"]))
+    leaders = names("leaders", ())
+    if mode is Mode.STATIC and not leaders:
+        raise ScriptError("mode static needs leaders: the node that coordinates")
+    return Network(
+        nodes,
+        members,
+        leaders,
+        endorsers,
+        _number("threshold", options.get("threshold", [str(len(endorsers))])[0]),
+        mode,
+        _one_of(Rotation, "rotation", options.get("rotation", ["sticky"])),
+        _number("range", options.get("range", ["100"])[0]),
+        _number("confirmations", options.get("confirmations", ["0"])[0]),
+        _config(options.get("set", [])),
+    )
+
+
+def build_world(network: str, recorder: Recorder) -> tuple[World, Contract]:
+    """A world from the script's network line, and the contract on it."""
+    said = parse_network(network)
     contract = Contract(
         ContractAddress("0x" + "00" * 20),
-        committee,
-        endorsers,
-        int(options.get("threshold", [str(len(endorsers))])[0]),
-        mode,
-        Rotation(options.get("rotation", ["sticky"])[0]),
-        int(options.get("range", ["100"])[0]),
+        said.leaders if said.mode is Mode.STATIC else said.members,
+        said.endorsers,
+        said.threshold,
+        said.mode,
+        said.rotation,
+        said.range_size,
     )
-    leaders = [NodeName(name) for name in options.get("leaders", [])] if mode is Mode.RING else []
-    contract = _with_leaders(contract, leaders)
-    return World(names, (contract,), Config(**settings), recorder), contract
+    contract = _with_leaders(contract, list(said.leaders) if said.mode is Mode.RING else [])
+    return World(said.nodes, (contract,), said.config, recorder, confirmations=said.confirmations), contract
+
+
+def _one_of(choices: type[Choice], key: str, values: list[str]) -> Choice:
+    for choice in choices:
+        if choice.value == values[0]:
+            return choice
+    raise ScriptError(f"{key} is one of {', '.join(choice.value for choice in choices)}, not {values[0]}")
+
+
+def _number(key: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ScriptError(f"{key}: {text} is no number")
+    return int(text)
+
+
+def _config(pairs: list[str]) -> Config:
+    known = [setting.name for setting in fields(Config)]
+    settings: dict[str, int] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in known:
+            raise ScriptError(f"set: there is no setting {key}; there are {', '.join(known)}")
+        settings[key] = _number(key, value)
+    try:
+        return Config(**settings)
+    except ValueError as error:
+        raise ScriptError(f"set: {error}") from error
 
 
 def _with_leaders(contract: Contract, leaders: list[NodeName]) -> Contract:
@@ -345,11 +461,13 @@ def _with_leaders(contract: Contract, leaders: list[NodeName]) -> Contract:
 
 def _submit(run: Run, name: str, at: str, options: str | None) -> None:
     words = (options or "").split()
+    unknown = [word for word in words[::2] if word not in ("as", "after", "key", "with")]
+    if unknown or len(words) % 2:
+        raise ScriptError(f"submit knows as, after, key, with, and a value for each, not {unknown or words[-1:]}")
     pairs = dict(zip(words[::2], words[1::2], strict=True))
-    unknown = set(pairs) - {"as", "after", "key", "with"}
-    if unknown:
-        raise ScriptError(f"submit knows as, after, key, with, not {', '.join(sorted(unknown))}")
     node = run.node(at)
+    if run.world.nodes[node].core is None:
+        raise ScriptError(f"{node} is down")
     depends_on = tuple(run.intent(other) for other in pairs["after"].split("+")) if "after" in pairs else ()
     parties = tuple(Party(party) for party in pairs["with"].split("+")) if "with" in pairs else ()
     payload = pairs.get("as", "spend").encode()
@@ -366,6 +484,8 @@ def _run(run: Run, amount: str, unit: str) -> None:
 
 def _until(run: Run, condition: str) -> None:
     names = condition.split()
+    if len(names) < 2:
+        raise ScriptError("until what? An intent and its state, or `active` and a node")
     is_done: Callable[[], bool]
     if names[-1] in (Outcome.CONFIRMED.value, Outcome.REVERTED.value):
         outcome = names[-1]
@@ -401,6 +521,23 @@ def _mine(run: Run, count: str | None) -> None:
     run.world.run_until(run.world.now_ms + run.world.latency_ms)
 
 
+def _wait_for_chain(run: Run, seconds: str) -> None:
+    run.world.let_chain_time_pass(int(seconds))
+    run.world.run_until(run.world.now_ms + run.world.latency_ms)
+
+
+def _reorganise(run: Run, count: str, losing: str | None) -> None:
+    if int(count) > run.world.ledger.height:
+        raise ScriptError(f"there are only {run.world.ledger.height} blocks")
+    run.world.reorganise(int(count), keeps_transactions=losing is None)
+
+
+def _start(run: Run, name: str) -> None:
+    if run.world.nodes[run.node(name)].core is not None:
+        raise ScriptError(f"{name} is running")
+    run.world.start(run.node(name))
+
+
 def _crash(run: Run, name: str) -> None:
     run.transcript.forget(run.node(name))
     run.world.crash(run.node(name))
@@ -422,6 +559,21 @@ def _hold(run: Run, kind: str, source: str, target: str) -> None:
     run.world.holds.append(HoldRule(kind, NodeName(source), NodeName(target)))
 
 
+def _duplicate(run: Run, kind: str, source: str, target: str) -> None:
+    run.world.duplicates.append(MessageRule(kind, NodeName(source), NodeName(target)))
+
+
+def _claim(run: Run, name: str, state: str) -> None:
+    known = {choice.value: choice for choice in CoordinatorState}
+    if state not in known:
+        raise ScriptError(f"a coordinator is one of {', '.join(known)}, not {state}")
+    run.world.forge_heartbeat(run.node(name), known[state])
+
+
+def _ask_to_yield(run: Run, name: str, other: str) -> None:
+    run.world.forge_request(run.node(name), run.node(other), HandoverReason.TRIED)
+
+
 def _mining(run: Run, word: str) -> None:
     run.world.is_mining = word == "start"
     if run.world.is_mining and run.world.ledger.has_work():
@@ -432,11 +584,27 @@ def _writes(run: Run, word: str, name: str) -> None:
     run.world.nodes[run.node(name)].disk.is_failing = word == "fail"
 
 
+def _cancel(run: Run, name: str) -> None:
+    node, intent = run.submitted(name)
+    run.world.submit(node, run.contract.address, CancelRequested(f"cancel {name}", intent))
+
+
+def _resume(run: Run, name: str) -> None:
+    node, intent = run.submitted(name)
+    run.world.submit(node, run.contract.address, ResumeRequested(f"resume {name}", intent))
+
+
+def _let(run: Run, name: str, word: str) -> None:
+    if name not in run.intents:
+        raise ScriptError(f"{name} was not submitted")
+    run.world.payloads[run.intent(name)] = word.encode()
+
+
 def _explain(run: Run, name: str) -> None:
-    node, intent = run.intents[name]
+    node, intent = run.submitted(name)
     core = run.world.nodes[node].core
-    assert core is not None, "a node that is down explains nothing"
-    explanation = core.explain(intent.id)
+    assert core is not None, "the node of an intent that was found runs"
+    explanation = core.explain(intent)
     waits = f", waits for {explanation.waits_for}" if explanation.waits_for else ""
     who = f" ({', '.join(explanation.who)})" if explanation.who else ""
     run.transcript.noted(run.world, f"{name} is {explanation.state}{waits}{who}")
@@ -448,9 +616,11 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"until coordinator has (\S+) in (\S+)", _until_coordinates),
     (r"until (.+)", _until),
     (r"mine(?: (\d+))?", _mine),
+    (r"wait (\d+) s of chain time", _wait_for_chain),
+    (r"reorganise (\d+)( and lose what was in them)?", _reorganise),
     (r"(stop|start) mining", _mining),
     (r"crash (\S+)", _crash),
-    (r"start (\S+)", lambda run, name: run.world.start(run.node(name))),
+    (r"start (\S+)", _start),
     (r"hang (\S+)", lambda run, name: run.world.hang(run.node(name), True)),
     (r"go on (\S+)", lambda run, name: run.world.hang(run.node(name), False)),
     (r"stop (\S+)", lambda run, name: run.world.stop(run.node(name))),
@@ -462,24 +632,14 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"take the ledger from (\S+)", lambda run, name: run.world.set_ledger(run.node(name), False)),
     (r"give the ledger back to (\S+)", lambda run, name: run.world.set_ledger(run.node(name), True)),
     (r"hold (\w+) from (\S+) to (\S+)", _hold),
+    (r"duplicate (\w+) from (\S+) to (\S+)", _duplicate),
+    (r"(\S+) claims to be (\w+)", _claim),
+    (r"(\S+) asks (\S+) to yield", _ask_to_yield),
     (r"release", lambda run: run.world.release()),
     (r"(fail|mend) writes of (\S+)", _writes),
-    (
-        r"cancel (\S+)",
-        lambda run, name: run.world.submit(
-            run.intents[name][0], run.contract.address, CancelRequested(f"cancel {name}", run.intent(name))
-        ),
-    ),
-    (
-        r"resume (\S+)",
-        lambda run, name: run.world.submit(
-            run.intents[name][0], run.contract.address, ResumeRequested(f"resume {name}", run.intent(name))
-        ),
-    ),
-    (
-        r"let (\S+) (spend|mint)",
-        lambda run, name, word: run.world.payloads.__setitem__(run.intent(name), word.encode()),
-    ),
+    (r"cancel (\S+)", _cancel),
+    (r"resume (\S+)", _resume),
+    (r"let (\S+) (\S+)", _let),
     (r"explain (\S+)", _explain),
 )
 
@@ -528,6 +688,29 @@ def _expect_was_active(run: Run, name: str, never: str) -> str | None:
     return None if was is (never == "was") else f"{name} {'was' if was else 'was never'} active"
 
 
+def _expect_was(run: Run, name: str, word: str, state: str) -> str | None:
+    """A node's coordinator, or an intent at its sender, was in a state at any time."""
+    subject = "coordinator" if name in run.world.nodes else name
+    was = any(
+        one.source and one.text.startswith(f"{subject}: ") and one.text.endswith(f" → {state}")
+        for one in run.transcript.happenings
+        if subject != "coordinator" or one.source == name
+    )
+    return None if was is (word == "was") else f"it {'was' if was else 'was never'} {state}"
+
+
+def _expect_order(run: Run, name: str, other: str) -> str | None:
+    ended = [run.world.show(intent) for intent in run.world.receipts]
+    if name in ended and other in ended and ended.index(name) < ended.index(other):
+        return None
+    return f"they ended in this order: {', '.join(ended)}"
+
+
+def _expect_explained(run: Run, name: str, text: str) -> str | None:
+    said = [one.text for one in run.transcript.happenings if one.text.startswith(f"{name} is ") and not one.source]
+    return None if any(text in one for one in said) else f"it is explained so: {'; '.join(said) or 'not at all'}"
+
+
 def _expect_sent(run: Run, source: str, word: str, kind: str, target: str | None) -> str | None:
     found = [
         text
@@ -559,6 +742,9 @@ EXPECTATIONS: tuple[tuple[str, Callable[..., str | None]], ...] = (
     (r"(\S+) (assembled|permitted|dispatched) (\d+) times?", _expect_count),
     (r"active at the end: (\S+)", _expect_active),
     (r"(\S+) (was|was never) active", _expect_was_active),
+    (r"(\S+) (was|was never) (\w+)", _expect_was),
+    (r"(\S+) ends before (\S+)", _expect_order),
+    (r"(\S+) is explained by: (.+)", _expect_explained),
     (r"(\S+) (sends|never sends) (.+?)(?: to (\S+))?", _expect_sent),
     (r"user of (.+?) is told (.+)", _expect_answer),
     (r"(\d+) rounds? dispatched", _expect_rounds),

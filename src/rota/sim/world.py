@@ -38,7 +38,10 @@ from rota.core.effects import (
     VerifySignature,
 )
 from rota.core.events import (
+    AssemblyFailed,
+    AssemblyFinished,
     ChainBlockIndexed,
+    ChainBlocksRemoved,
     ChainOutcomesFinal,
     ConnectionLost,
     ConnectionMade,
@@ -60,21 +63,23 @@ from rota.core.events import (
 )
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
-from rota.core.sender_transaction import Permission, Restored
 from rota.core.sequencer import StoredContract
+from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator
-from rota.messages import Envelope
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim import domain
-from rota.sim.ledger import GENESIS_TIME_S, Ledger
+from rota.sim.ledger import GENESIS_TIME_S, Block, Ledger
 from rota.types import (
     Contract,
     ContractAddress,
+    HeartbeatNumber,
     IntentId,
     Leaf,
     NodeName,
     Outcome,
     Party,
     Receipt,
+    RequestId,
     State,
     StateId,
     Transition,
@@ -82,16 +87,29 @@ from rota.types import (
 
 Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
 
+# What a forger says lies above all that was said before.
+FORGED_NUMBER = 1_000_000
+COPY_DELAY_MS = 30
+
 
 @dataclass(slots=True)
 class Disk:
-    """What a node has made durable, in order."""
+    """What a node has made durable, in order; `blocks` are those that it has indexed, on top of genesis."""
 
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
-    height: int = 0
-    chain_time_s: int = GENESIS_TIME_S
+    blocks: list[Block] = field(default_factory=list)
     is_failing: bool = False
+
+    @property
+    def height(self) -> int:
+        """The height that the node's index has reached."""
+        return self.blocks[-1].height if self.blocks else 0
+
+    @property
+    def chain_time_s(self) -> int:
+        """The chain's time there."""
+        return self.blocks[-1].time_s if self.blocks else GENESIS_TIME_S
 
 
 @dataclass(slots=True)
@@ -112,12 +130,23 @@ class SimNode:
 
 
 @dataclass(slots=True)
-class HoldRule:
-    """Messages of a kind on one way that are kept back, and those that wait."""
+class MessageRule:
+    """Messages of a kind on one way; `*` is anybody."""
 
     kind: str
     source: NodeName
     target: NodeName
+
+    def matches(self, source: NodeName, target: NodeName, envelope: Envelope) -> bool:
+        """This message is one of them."""
+        kind = type(envelope.body).__name__
+        return self.kind == kind and self.source in (source, "*") and self.target in (target, "*")
+
+
+@dataclass(slots=True)
+class HoldRule(MessageRule):
+    """Such messages are kept back, and these wait."""
+
     kept: list[tuple[NodeName, NodeName, Envelope]] = field(default_factory=list)
 
 
@@ -133,7 +162,7 @@ class Recorder:
     """Hears of everything that happens; the transcript is one."""
 
     def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """A message left a node; its fate is `delivered`, `lost` or `held`."""
+        """A message left a node; its fate is `delivered`, `lost`, `held` or `twice`."""
 
     def stepped(self, world: World, node: SimNode) -> None:
         """A node was told something."""
@@ -155,6 +184,7 @@ class World:
         block_ms: int = 200,
         disk_ms: int = 1,
         weather: Weather | None = None,
+        confirmations: int = 0,
     ) -> None:
         self.contracts = contracts
         self.config = config
@@ -164,14 +194,17 @@ class World:
         self.disk_ms = disk_ms
         self.weather = weather or Weather()
         self.now_ms = 0
-        self.ledger = Ledger(contracts)
+        self.confirmations = confirmations
+        self.payloads: dict[IntentId, bytes] = {}
+        self.ledger = Ledger(contracts, self.payloads)
         self.nodes = {name: SimNode(name) for name in names}
         self.cut: set[tuple[NodeName, NodeName]] = set()
         self.down: set[tuple[NodeName, NodeName]] = set()
         self.holds: list[HoldRule] = []
+        self.duplicates: list[MessageRule] = []
         self.is_mining = True
         self.mining_due = False
-        self.payloads: dict[IntentId, bytes] = {}
+        self.chain_ahead_s = 0
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
         self.submitted: dict[IntentId, NodeName] = {}
@@ -207,7 +240,7 @@ class World:
     @property
     def chain_time_s(self) -> int:
         """The chain's clock."""
-        return GENESIS_TIME_S + self.now_ms // 1000
+        return GENESIS_TIME_S + self.now_ms // 1000 + self.chain_ahead_s
 
     # Nodes.
 
@@ -219,6 +252,10 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
+        # What is not final yet is indexed again: its receipts have not been reported.
+        final_height = node.disk.height - self.confirmations
+        while node.disk.blocks and node.disk.height > final_height:
+            self._unindex(node)
         node.core = Node(name, self.contracts, self.config, self.now_ms, self._stored(node))
         node.is_hung, node.is_writing = False, False
         node.outbox.clear()
@@ -247,6 +284,7 @@ class World:
             self._tell(node, node.inbox.popleft())
         if not is_hung:
             self._tell(node, Tick())
+            self._index(node)
 
     def stop(self, name: NodeName) -> None:
         """Ask a node to stop: it hands its role over."""
@@ -306,12 +344,16 @@ class World:
 
     def _transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         self.message_count += 1
-        rule = next((rule for rule in self.holds if _matches(rule, source, target, envelope)), None)
+        rule = next((rule for rule in self.holds if rule.matches(source, target, envelope)), None)
         if (source, target) in self.cut or (source, target) in self.down:
             self.recorder.sent(self, source, target, envelope, "lost")
         elif rule is not None:
             rule.kept.append((source, target, envelope))
             self.recorder.sent(self, source, target, envelope, "held")
+        elif any(copied.matches(source, target, envelope) for copied in self.duplicates):
+            self.recorder.sent(self, source, target, envelope, "twice")
+            self._deliver_later(source, target, envelope)
+            self._deliver_later(source, target, envelope, COPY_DELAY_MS)
         else:
             self.recorder.sent(self, source, target, envelope, "delivered")
             self._deliver_later(source, target, envelope)
@@ -323,11 +365,28 @@ class World:
             for source, target, envelope in rule.kept:
                 self._deliver_later(source, target, envelope)
 
-    def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
+    def forge_heartbeat(self, source: NodeName, state: CoordinatorState) -> None:
+        """A node claims a role that its own machine does not have: every other node is told."""
+        for contract in self.contracts:
+            for target in self.nodes:
+                number = HeartbeatNumber(FORGED_NUMBER, 1)
+                self._forge(contract, source, target, CoordinatorHeartbeat(number, state))
+
+    def forge_request(self, source: NodeName, target: NodeName, reason: HandoverReason) -> None:
+        """A node asks another to yield, which its own machine would not."""
+        for contract in self.contracts:
+            self._forge(contract, source, target, HandoverRequest(RequestId(FORGED_NUMBER, 1), reason))
+
+    def _forge(self, contract: Contract, source: NodeName, target: NodeName, body: Message) -> None:
+        if source != target:
+            number = RequestId(FORGED_NUMBER, 1)
+            self._transmit(source, target, Envelope(contract.address, number, 1, self.ledger.height, body))
+
+    def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope, late_ms: int = 0) -> None:
         node = self.nodes[target]
         for delay_ms in self.weather.delays_ms(self.latency_ms):
             lives = (self.nodes[source].life, node.life)
-            self.at(self.now_ms + delay_ms, partial(self._deliver, lives, source, node, envelope))
+            self.at(self.now_ms + delay_ms + late_ms, partial(self._deliver, lives, source, node, envelope))
 
     def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
         """A connection that was lost since delivers nothing more."""
@@ -342,6 +401,23 @@ class World:
         self.mining_due = False
         block = self.ledger.mine(self.chain_time_s)
         self.recorder.noted(self, f"block {block.height}: {_show_outcomes(self, block.outcomes)}")
+        self._index_later()
+
+    def let_chain_time_pass(self, seconds: int) -> None:
+        """The chain's clock goes ahead of ours; the next block says so."""
+        self.chain_ahead_s += seconds
+        self.mine()
+
+    def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
+        """The latest blocks are taken back; whose index follows undoes them."""
+        removed = self.ledger.take_back(count, keeps_transactions)
+        names = ", ".join(str(block.height) for block in removed)
+        self.recorder.noted(self, f"block {names} is gone")
+        self._index_later()
+        if self.ledger.has_work():
+            self._mine_soon()
+
+    def _index_later(self) -> None:
         for node in self.nodes.values():
             self.at(self.now_ms + self.latency_ms, partial(self._index, node))
 
@@ -357,13 +433,36 @@ class World:
     def _index(self, node: SimNode) -> None:
         """Tell a node of the blocks that it has not indexed; each is durable before it is told."""
         while node.core is not None and not node.is_hung and not node.lags and node.has_ledger:
+            self._undo_removed(node)
             if node.disk.height >= self.ledger.height:
                 return
             block = self.ledger.blocks[node.disk.height + 1]
-            node.disk.height, node.disk.chain_time_s = block.height, block.time_s
+            node.disk.blocks.append(block)
             self._note_commits(node.disk, block.outcomes)
             self._tell(node, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
-            self._tell(node, ChainOutcomesFinal(block.outcomes))
+            if block.height > self.confirmations:
+                final = node.disk.blocks[-1 - self.confirmations]
+                self._tell(node, ChainOutcomesFinal(final.outcomes))
+
+    def _undo_removed(self, node: SimNode) -> None:
+        """Go back to the latest block that node and chain have in common."""
+        gone: list[Block] = []
+        while node.disk.blocks and not self._is_on_chain(node.disk.blocks[-1]):
+            gone.append(self._unindex(node))
+        if gone:
+            outcomes = tuple(outcome for block in gone for outcome in reversed(block.outcomes))
+            self._tell(node, ChainBlocksRemoved(node.disk.height, outcomes))
+
+    def _is_on_chain(self, block: Block) -> bool:
+        return block.height <= self.ledger.height and self.ledger.blocks[block.height] is block
+
+    def _unindex(self, node: SimNode) -> Block:
+        """The node's latest block is no longer in its index: the unspent states are worked out anew."""
+        block = node.disk.blocks.pop()
+        node.disk.unspent.clear()
+        for kept in node.disk.blocks:
+            self._note_commits(node.disk, kept.outcomes)
+        return block
 
     def _lose_ledger(self, node: SimNode) -> None:
         if not node.has_ledger:
@@ -481,7 +580,7 @@ class World:
                     self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
                 chosen = next(c for c in self.contracts if c.address == contract)
                 known = node.disk.unspent.get(contract, {})
-                for result in domain.assemble(chosen, self._separators[contract], effect, known, node.life):
+                for result in self._assemble(chosen, effect, known, node.life):
                     self._tell(node, ForContract(contract, result))
             case SignTransition(contract, request_id, intent, party, leaf):
                 self._tell(node, ForContract(contract, TransitionSigned(request_id, intent, sign(party, leaf))))
@@ -489,7 +588,7 @@ class World:
                 verified = SignatureVerified(request_id, intent, signature == sign(party, leaf))
                 self._tell(node, ForContract(contract, verified))
             case CheckRound(contract, peer, request_id, digest):
-                refusals = domain.check(effect, {bytes(k): v for k, v in self.payloads.items()})
+                refusals = domain.check(effect, self.payloads, node.name)
                 signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
                 self._tell(node, ForContract(contract, RoundChecked(peer, request_id, signature, refusals)))
             case LookUpVerifier(contract, peer, request_id, party):
@@ -497,6 +596,12 @@ class World:
                 self._tell(node, ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier)))
             case _:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+    def _assemble(
+        self, contract: Contract, order: AssembleIntents, unspent: dict[StateId, State], life: int
+    ) -> list[AssemblyFinished | AssemblyFailed]:
+        separator = self._separators[contract.address]
+        return domain.assemble(contract, separator, order, unspent, life, self.payloads)
 
     # Disk.
 
@@ -544,7 +649,7 @@ class World:
     def _indexed_outcomes(self, node: SimNode) -> dict[IntentId, bool]:
         """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
         settled: dict[IntentId, bool] = {}
-        for block in self.ledger.blocks[: node.disk.height + 1]:
+        for block in node.disk.blocks:
             for _, outcome in block.outcomes:
                 is_success = outcome.status is LedgerStatus.COMMITTED
                 settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
@@ -560,11 +665,6 @@ class World:
 def sign(party: Party, leaf: Leaf) -> bytes:
     """The world's signature scheme: nobody in it forges."""
     return hashlib.sha256(party.encode() + leaf).digest()
-
-
-def _matches(rule: HoldRule, source: NodeName, target: NodeName, envelope: Envelope) -> bool:
-    kind = type(envelope.body).__name__
-    return rule.kind == kind and rule.source in (source, "*") and rule.target in (target, "*")
 
 
 def _show_outcomes(world: World, outcomes: Outcomes) -> str:

@@ -1,0 +1,1 @@
+"""The rules of the four machines: guards and actions, in the order of their tables."""

@@ -1,0 +1,293 @@
+"""The guards and actions of the coordinator's transaction, in its table's order (protocol §4.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.core.events import LedgerStatus
+from rota.core.events.coordinator_transaction import (
+    AssembleRevertResponse,
+    AssembleSuccess,
+    ConfirmationUndone,
+    Confirmed,
+    DependencyAssembled,
+    DependencyReverted,
+    DispatchConfirmationRejected,
+    EndorsedRejected,
+    Received,
+    Selected,
+    StateTimeout,
+    StateTransition,
+)
+from rota.core.machine import Event
+from rota.messages import ErrorCode, TransactionReverted
+from rota.types import IntentId
+
+if TYPE_CHECKING:
+    from rota.core.coordinator_transaction import CoordinatorTransaction
+
+
+# Guards.
+
+
+def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
+    """an earlier intent of that sender awaits its first assembly"""
+    transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
+    return bool(transaction.waits_for)
+
+
+def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
+    """assembled on what still stands, and spends nothing that is locked"""
+    return transaction.coordinator.slots.is_usable(event.transition)
+
+
+def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """something that it waits for is not assembled yet"""
+    return bool(transaction.waits_for)
+
+
+def nothing_else_awaited(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> bool:
+    """it waited for nothing else"""
+    return all(intent == event.dependency for intent in transaction.waits_for)
+
+
+def its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
+    """what it stands on will be assembled again"""
+    return bool(_makers_coming_back(transaction, event))
+
+
+def is_undispatched_and_its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
+    """its round is not on its way to the disk, and what it stands on will be assembled again"""
+    return is_undispatched(transaction, event) and its_makers_come_back(transaction, event)
+
+
+def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """its round is not on its way to the disk"""
+    return transaction.coordinator.rounds.is_undispatched(transaction)
+
+
+def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """all that it stands on, outside its round, is ready for dispatch"""
+    return transaction.coordinator.rounds.dependencies_ready(transaction)
+
+
+def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
+    """refused `endorse_retry_max` times on fresh snapshots"""
+    return transaction.refused_count + 1 >= transaction.coordinator.context.config.endorse_retry_max
+
+
+def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
+    """the sender lost the states in a restart and asks for them"""
+    return event.code is ErrorCode.STATES_MISSING
+
+
+def sender_is_silent(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """its sender is silent"""
+    return transaction.coordinator.observer.is_silent(transaction.sender)
+
+
+def succeeded(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """committed, in whatever version"""
+    return event.outcome.status is LedgerStatus.COMMITTED
+
+
+def another_version_failed(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """a failure of a version that is not the one under way"""
+    return transaction.transition is None or event.outcome.leaf != transaction.transition.leaf
+
+
+def lost_to_contention(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """skipped because somebody else was first: not counted"""
+    return event.outcome.is_contention
+
+
+def may_be_retried(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """the domain says that it can be retried, at most `revert_retry_max` times"""
+    retries_left = transaction.revert_count < transaction.coordinator.context.config.revert_retry_max
+    return event.outcome.is_retryable and retries_left
+
+
+def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> bool:
+    """the version that we dispatched"""
+    return transaction.transition is not None and event.leaf == transaction.transition.leaf
+
+
+# Actions, in the table's order.
+
+
+def take_over_number(transaction: CoordinatorTransaction, event: Received) -> None:
+    """Delegated again: take over the number and go on where it was; a lower number changes nothing."""
+    if event.delegation.number > transaction.number:
+        transaction.number = event.delegation.number
+        transaction.revert_count = max(transaction.revert_count, event.delegation.revert_count)
+
+
+def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
+    """Only the answer to this request counts."""
+    transaction.request_id = event.request_id
+
+
+def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
+    """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
+    transaction.number = max(transaction.number, event.number)
+    transaction.transition = event.transition
+    transaction.was_assembled = True
+    transaction.waits_for = ()
+    transaction.unusable_count = 0
+    transaction.goes_alone = False
+    transaction.coordinator.graph.place(event.transition)
+    transaction.coordinator.rounds.await_round(transaction)
+    transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))
+
+
+def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
+    """What it was assembled on has gone meanwhile; its states must not be built upon.
+
+    Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
+    """
+    transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
+    if transaction.unusable_count:
+        _back_off(transaction, transaction.unusable_count)
+    transaction.unusable_count += 1
+
+
+def keep_reason(transaction: CoordinatorTransaction, event: AssembleRevertResponse) -> None:
+    """The sender finalises it; we only name the reason until it is forgotten."""
+    transaction.reason = event.reason
+
+
+def stop_waiting_for(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> None:
+    """One reason less to wait."""
+    transaction.waits_for = tuple(intent for intent in transaction.waits_for if intent != event.dependency)
+
+
+def give_up_transition(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Leave the round and the graph; what stands on it has been reset before."""
+    if transaction.transition is not None:
+        transaction.coordinator.rounds.leave(transaction)
+        transaction.coordinator.graph.remove(transaction.leaf)
+        transaction.transition = None
+
+
+def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyReverted) -> None:
+    """Wait until what it stood on is assembled again."""
+    transaction.waits_for = _makers_coming_back(transaction, event)
+    transaction.coordinator.wait(transaction)
+    give_up_transition(transaction, event)
+
+
+def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """A refusal: to be assembled on a fresh snapshot."""
+    transaction.refused_count += 1
+    transaction.reason = event.reason
+    _drop_transition(transaction, comes_back=True)
+
+
+def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
+    """To be assembled again; what stands on it goes first and waits for it."""
+    _drop_transition(transaction, comes_back=True)
+
+
+def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """Back to its sender, who finalises it with the reason."""
+    _tell_reverted(transaction, event.reason)
+    _drop_transition(transaction, comes_back=False)
+
+
+def drop_for_good(transaction: CoordinatorTransaction, event: Event) -> None:
+    """It leaves this coordinator; what stands on it is reset first."""
+    _drop_transition(transaction, comes_back=False)
+
+
+def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> None:
+    """The request is repeated with the states."""
+    transaction.coordinator.rounds.ask_permission_with_states(transaction)
+
+
+def note_request(transaction: CoordinatorTransaction, event: Event) -> None:
+    """For `explain`: how often it was asked."""
+    transaction.request_count += 1
+
+
+def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """On the chain: what it made is no longer speculative. Another version voids ours and what stands on it."""
+    if transaction.transition is None:
+        return
+    if event.outcome.leaf == transaction.leaf:
+        transaction.coordinator.rounds.settle(transaction)
+        transaction.coordinator.graph.remove(transaction.leaf)
+    else:
+        _drop_transition(transaction, comes_back=False)
+
+
+def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """A failure that may be retried, later each time."""
+    _back_off(transaction, transaction.revert_count)
+    transaction.revert_count += 1
+    transaction.reason = event.outcome.reason
+    _drop_transition(transaction, comes_back=True)
+
+
+def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """Contention: assemble anew on what is there now."""
+    transaction.reason = event.outcome.reason
+    _drop_transition(transaction, comes_back=True)
+
+
+def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """No retry is left: its sender finalises it with the ledger's reason."""
+    _tell_reverted(transaction, event.outcome.reason)
+    _drop_transition(transaction, comes_back=False)
+
+
+def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone: it is under way again, and what was assembled on its states is reset."""
+    assert transaction.transition is not None
+    transaction.coordinator.graph.place(transaction.transition)
+    transaction.coordinator.reset_users_of(transaction.leaf, frozenset())
+
+
+def start_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Every waiting state has a timer (protocol §4.2)."""
+    context = transaction.coordinator.context
+    due_ms = context.after(context.config.state_timeout_ms)
+    context.timers.set(transaction, "state", due_ms, StateTimeout())
+
+
+def stop_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Nothing of ours is awaited in this state."""
+    transaction.coordinator.context.timers.cancel(transaction, "state")
+
+
+def forget(transaction: CoordinatorTransaction) -> None:
+    """Final: it leaves the memory; who waited for it may go."""
+    transaction.coordinator.forget(transaction)
+
+
+def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
+    makers = transaction.coordinator.graph.dependencies(transaction.leaf)
+    return tuple(placed.intent for placed in makers if placed.intent in event.coming_back)
+
+
+def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> None:
+    """Reset: first everything that stands on its states, last to first, then its own locks and states."""
+    if transaction.transition is None:
+        return
+    itself = frozenset({transaction.intent.id} if comes_back else ())
+    transaction.coordinator.reset_users_of(transaction.leaf, itself)
+    give_up_transition(transaction, StateTransition())
+
+
+def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
+    context = transaction.coordinator.context
+    config = context.config
+    delay_ms = context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    transaction.not_before_ms = context.after(delay_ms)
+    transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
+
+
+def _tell_reverted(transaction: CoordinatorTransaction, reason: str) -> None:
+    transaction.reason = reason
+    transaction.coordinator.context.send(
+        transaction.sender, TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason)
+    )

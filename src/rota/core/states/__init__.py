@@ -1,0 +1,1 @@
+"""The states of the four machines, and the groups that the rules speak of."""

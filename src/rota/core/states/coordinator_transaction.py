@@ -1,0 +1,36 @@
+"""Where an intent can be at its coordinator (protocol §4.2), and the groups that the rules speak of."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+
+class State(Enum):
+    """Where an intent is at its coordinator (seed 2)."""
+
+    INITIAL = "Initial"
+    POOLED = "Pooled"
+    PREASSEMBLY_BLOCKED = "PreAssembly_Blocked"
+    ASSEMBLING = "Assembling"
+    ENDORSEMENT_GATHERING = "Endorsement_Gathering"
+    BLOCKED = "Blocked"
+    CONFIRMING_DISPATCH = "Confirming_Dispatch"
+    READY_FOR_DISPATCH = "Ready_For_Dispatch"
+    DISPATCHED = "Dispatched"
+    SUBMITTED = "Submitted"
+    CONFIRMED = "Confirmed"
+    REVERTED = "Reverted"
+    FINAL = "Final"
+
+
+UNASSEMBLED = (State.POOLED, State.PREASSEMBLY_BLOCKED)
+ASSEMBLED = (State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
+UNDISPATCHED = (*UNASSEMBLED, State.ASSEMBLING, *ASSEMBLED)
+ON_THE_WAY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)
+UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
+ENDED = (State.CONFIRMED, State.REVERTED)
+GONE = (*ENDED, State.FINAL)

@@ -1,0 +1,32 @@
+"""What a sender can be, and what it has under way (protocol §4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rota.messages import CoordinatorState
+from rota.types import IntentId, RequestId
+
+if TYPE_CHECKING:
+    pass
+
+
+LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
+
+
+class State(Enum):
+    """What a sender is doing (seed 2)."""
+
+    IDLE = "Idle"
+    OBSERVING = "Observing"
+    SENDING = "Sending"
+
+
+@dataclass(slots=True)
+class Command:
+    """A delegation command that has not been answered."""
+
+    command_id: RequestId
+    intents: tuple[IntentId, ...]

@@ -1,0 +1,65 @@
+"""Where an intent can be at its sender, and what it holds there (protocol §4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.messages import DispatchItem
+from rota.types import DelegationNumber, Intent, NodeName, RequestId, Transition
+
+if TYPE_CHECKING:
+    pass
+
+
+class State(Enum):
+    """Where an intent is at its sender (seed 2, and Ending)."""
+
+    INITIAL = "Initial"
+    PENDING = "Pending"
+    DELEGATED = "Delegated"
+    ASSEMBLING = "Assembling"
+    SIGNING = "Signing"
+    ENDORSEMENT_GATHERING = "EndorsementGathering"
+    PREPARED = "Prepared"
+    DISPATCHED = "Dispatched"
+    SEQUENCED = "Sequenced"
+    SUBMITTED = "Submitted"
+    ENDING = "Ending"
+    PARKED = "Parked"
+    CONFIRMED = "Confirmed"
+    REVERTED = "Reverted"
+
+
+DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT_GATHERING)
+PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
+ENDED = (State.CONFIRMED, State.REVERTED)
+UNPERMITTED = (State.PENDING, *DELEGATED)
+OPEN = (*UNPERMITTED, *PERMITTED, State.ENDING, State.PARKED)
+
+
+class Permission(NamedTuple):
+    """What we permitted: one leaf, to one delegate, under one delegation number."""
+
+    number: DelegationNumber
+    delegate: NodeName
+    transition: Transition
+
+
+class HeldRequest(NamedTuple):
+    """A permission request that waits until our delegation is accepted, or its signature is verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    item: DispatchItem
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What the store remembers of an intent across a restart of its sender."""
+
+    intent: Intent
+    parked_reason: str | None = None
+    is_cancelled: bool = False
+    permission: Permission | None = None

@@ -1,0 +1,153 @@
+"""A small kit for tests of one sequencer: a contract, a node's sequencer, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from rota.config import Config
+from rota.core.effects import Effect, Persist, SendMessage
+from rota.core.events import BlockIndexed, IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.core.machine import Event
+from rota.core.sequencer import Sequencer, StoredContract
+from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.messages import Envelope, Message
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Party,
+    RequestId,
+    Rotation,
+    State,
+    StateId,
+    Transition,
+)
+
+A, B, C, D = (NodeName(name) for name in "ABCD")
+ADDRESS = ContractAddress("0x" + "11" * 20)
+GENESIS_S = 1_000
+
+EffectType = TypeVar("EffectType", bound=Effect)
+MessageType = TypeVar("MessageType", bound=Message)
+
+
+def contract(
+    *committee: NodeName,
+    mode: Mode = Mode.RING,
+    rotation: Rotation = Rotation.STICKY,
+    threshold: int | None = None,
+    range_size: int = 100,
+    endorsers: tuple[NodeName, ...] | None = None,
+) -> Contract:
+    """A contract of these nodes; all endorse unless told otherwise."""
+    nodes = committee or (A, B, C)
+    signers = endorsers if endorsers is not None else nodes
+    return Contract(
+        ADDRESS, nodes, signers, len(signers) if threshold is None else threshold, mode, rotation, range_size
+    )
+
+
+def intent(name: str, payload: bytes = b"spend", **options: object) -> Intent:
+    """An intent whose id reads as its name; `A-1` is sent by a@A."""
+    sender = Party(f"a@{name.partition('-')[0]}")
+    return Intent(intent_id(name), ADDRESS, sender, payload, **options)  # type: ignore[arg-type]
+
+
+def intent_id(name: str) -> IntentId:
+    """The id that reads as this name."""
+    return IntentId(name.encode().ljust(16, b"\x00"))
+
+
+def transition(
+    name: str, *inputs: StateId, version: int = 0, valid_until_s: int = GENESIS_S + 600, signature: bytes = b"signed"
+) -> Transition:
+    """A transition of an intent that spends these states and makes one; its leaf is right."""
+    content = f"{name}/{version}".encode()
+    commitment = state_commitment(content)
+    separator = domain_separator(contract().chain_id, ADDRESS)
+    leaf = leaf_of(core_of(separator, intent_id(name), inputs=inputs, outputs=(commitment,)))
+    made = State(StateId(leaf, 0), commitment, (A, B, C, D), content)
+    return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature)
+
+
+def digest_of(*leaves: Leaf, valid_until_s: int = GENESIS_S + 600) -> Digest:
+    """The digest of a round of these leaves."""
+    return round_digest(domain_separator(contract().chain_id, ADDRESS), leaves, valid_until_s)
+
+
+@dataclass
+class Bench:
+    """One node's sequencer on a test bench: tell it things, read what it asks for."""
+
+    node: NodeName = A
+    of: Contract = field(default_factory=contract)
+    config: Config = field(default_factory=Config)
+    stored: StoredContract | None = None
+    incarnation: int = 1
+    now_ms: int = 0
+    height: int = 0
+    effects: list[Effect] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sequencer = Sequencer(
+            self.node, self.incarnation, self.of, self.config, 0, self.height, GENESIS_S, self.stored
+        )
+        self.message_count = 0
+
+    def tell(self, event: Event) -> list[Effect]:
+        """One step; its effects are returned and kept."""
+        found = self.sequencer.step(self.now_ms, event)
+        self.effects.extend(found)
+        return found
+
+    def hear(self, peer: NodeName, body: Message, *, height: int = 0, no_ledger: bool = False, life: int = 1) -> None:
+        """A message of a peer."""
+        self.message_count += 1
+        envelope = Envelope(ADDRESS, RequestId(life, self.message_count), life, height, body, no_ledger)
+        self.tell(MessageReceived(peer, envelope))
+
+    def wait(self, ms: int) -> None:
+        """Let time pass; timers run when they are due."""
+        end_ms = self.now_ms + ms
+        while (due_ms := self.sequencer.next_deadline_ms()) is not None and due_ms <= end_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self.tell(Tick())
+        self.now_ms = end_ms
+
+    def block(self, height: int, *outcomes: object, time_s: int = GENESIS_S) -> None:
+        """Our index reaches a height, with these outcomes."""
+        self.tell(BlockIndexed(height, time_s, outcomes))  # type: ignore[arg-type]
+
+    def submit(self, name: str, payload: bytes = b"spend", **options: object) -> None:
+        """A user's intent, durable at once."""
+        self.tell(IntentSubmitted(name, intent(name, payload, **options)))
+        self.write()
+
+    def write(self) -> None:
+        """Whatever is to be written becomes durable."""
+        for persist in self.take(Persist):
+            self.tell(Persisted(persist.token))
+
+    def take(self, kind: type[EffectType]) -> list[EffectType]:
+        """The effects of a kind so far; they are then forgotten."""
+        found = [effect for effect in self.effects if isinstance(effect, kind)]
+        self.effects = [effect for effect in self.effects if not isinstance(effect, kind)]
+        return found
+
+    def said(self, kind: type[MessageType], to: NodeName | None = None) -> list[MessageType]:
+        """The messages of a kind so far, to anybody or to one node; they stay."""
+        return [
+            effect.envelope.body
+            for effect in self.effects
+            if isinstance(effect, SendMessage) and isinstance(effect.envelope.body, kind) and to in (None, effect.peer)
+        ]
+
+    def forget(self) -> None:
+        """Begin to listen anew."""
+        self.effects.clear()
