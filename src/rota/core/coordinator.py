@@ -53,7 +53,7 @@ from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
 from rota.core.slots import Slots
-from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING
+from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, ListedIntent, Rejection
@@ -170,7 +170,7 @@ TABLE = Table(
         *_as_for_a_request((State.ACTIVE,), EndorserFollowsAnother, rules.accepted_one_is_silent_here, rules.step_down),
         *_as_for_a_request(ACTING, LedgerLost, None, rules.yield_to_leader),
         *_as_for_a_request(ACTING, StopRequested, None, rules.stop_and_yield),
-        *in_states((*FOLLOWING, *LEAVING, YIELDING), StopRequested, do=rules.note_stopping),
+        *in_states((*FOLLOWING, *LEAVING), StopRequested, do=rules.note_stopping),
         Row(State.ACTIVE, TransactionStateTransition, do=rules.advance),
         *in_states((State.ACTIVE, State.FLUSH), TransactionDispatchConfirmed, do=rules.dispatch_ready),
         *in_states(LEAVING, TransactionStateTransition, do=rules.finish_dispatching),
