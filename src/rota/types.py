@@ -6,7 +6,7 @@ milliseconds, chain time integer seconds, and neither is ever compared across no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, NewType
 
@@ -144,7 +144,7 @@ class State:
         """This state, without its bytes where the node may not see them."""
         if self.content is None or node in self.distribution:
             return self
-        return State(self.id, self.commitment, self.distribution)
+        return replace(self, content=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,7 @@ class Transition:
         seen = tuple(state.as_seen_by(node) for state in self.outputs)
         if seen == self.outputs:
             return self
-        return Transition(
-            self.intent, self.leaf, self.inputs, self.reads, seen, self.info, self.valid_until_s, self.signature
-        )
+        return replace(self, outputs=seen)
 
 
 class Outcome(Enum):

@@ -8,7 +8,7 @@ older one changes nothing, and a coordinator that an intent is not with gets an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rota.core.effects import AssembleIntents
@@ -158,7 +158,9 @@ class Assembly:
         if slot is None or len(slot.results) + len(slot.errors) < len(slot.request.intents):
             return
         if slot.results:
-            results = tuple(slot.results[intent] for intent in slot.intents if intent in slot.results)
+            results = tuple(
+                _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results
+            )
             self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results))
         if slot.errors:
             errors = tuple(slot.errors.values())
@@ -170,3 +172,9 @@ class Assembly:
             peer, height, request = self.early
             self.early = None
             self.take_request(peer, height, request)
+
+
+def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
+    """A state's bytes reach the coordinator only if it is on the state's list (S8)."""
+    transition = result.transition
+    return result if transition is None else replace(result, transition=transition.as_seen_by(node))

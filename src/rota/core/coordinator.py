@@ -444,23 +444,29 @@ class Coordinator(Machine):
 
     def send_heartbeats(self, state: State | None = None) -> None:
         """To every member, every node with an intent here, and our own sender and observer."""
+        state = state or State(self.state.value)
+        successor = self.successor if state in LEAVING else None
         self.heartbeat_count += 1
+        listed = self._listed()
         for node in self._listeners():
-            self._send_heartbeat(node, state or State(self.state.value))
+            intents = tuple(listed.get(node, ()))
+            self.context.send(node, CoordinatorHeartbeat(self.number, state, intents, successor))
 
     def refuse(self, node: NodeName) -> None:
         """Answer a hand-over request with a heartbeat that says no."""
         self.heartbeat_count += 1
-        self._send_heartbeat(node, State(self.state.value), refused=node)
+        intents = tuple(self._listed().get(node, ()))
+        heartbeat = CoordinatorHeartbeat(self.number, State(self.state.value), intents, refused=node)
+        self.context.send(node, heartbeat)
 
-    def _send_heartbeat(self, node: NodeName, state: State, refused: NodeName | None = None) -> None:
-        listed = tuple(
-            ListedIntent(transaction.intent.id, transaction.state.value)
-            for transaction in self.transactions.values()
-            if transaction.sender == node and self._may_list(transaction)
-        )
-        successor = self.successor if state in LEAVING else None
-        self.context.send(node, CoordinatorHeartbeat(self.number, state, listed, successor, refused))
+    def _listed(self) -> dict[NodeName, list[ListedIntent]]:
+        """What each sender is told of its intents here."""
+        listed: dict[NodeName, list[ListedIntent]] = {}
+        for transaction in self.transactions.values():
+            if self._may_list(transaction):
+                entry = ListedIntent(transaction.intent.id, transaction.state.value)
+                listed.setdefault(transaction.sender, []).append(entry)
+        return listed
 
     def _may_list(self, transaction: CoordinatorTransaction) -> bool:
         """Without a ledger nothing is listed as dispatched: the senders must go elsewhere (protocol §4.1)."""

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from rota.config import Config
-from rota.core.events import IntentSubmitted
+from rota.core.events import CancelRequested, IntentSubmitted
 from rota.messages import CoordinatorState
 from rota.sim.invariants import violations
 from rota.sim.transcript import intent_id
 from rota.sim.world import Recorder, SimNode, Weather, World
-from rota.types import Contract, ContractAddress, Intent, Mode, NodeName, Party, Rotation
+from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
 
 FAULTS = ("crash", "hang", "cut", "one-way", "lag", "ledger", "disk", "loss", "stall")
+DEPENDENT = 0.1
+CANCELLED = 0.05
 PAYLOADS = ("spend", "spend", "spend", "mint", "mint", "refuse", "revert")
 
 
@@ -63,12 +65,13 @@ class Swarm:
         random = self.random
         names = tuple(NodeName(name) for name in "ABCDE"[: random.randint(3, 5)])
         threshold = random.randint(len(names) // 2 + 1, len(names))
+        mode = random.choice((Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER))
         self.contract = Contract(
             ContractAddress("0x" + hashlib.sha256(str(seed).encode()).hexdigest()[:40]),
-            names,
+            names[:1] if mode is Mode.STATIC else names,
             names,
             threshold,
-            Mode.RING,
+            mode,
             random.choice(list(Rotation)),
             random.choice((4, 20, 100)),
         )
@@ -84,6 +87,7 @@ class Swarm:
         )
         self.faults = random.sample(FAULTS, random.randint(0, len(FAULTS)))
         self.count = 0
+        self.latest: dict[NodeName, IntentId] = {}
 
     def play(self) -> Report:
         """Trouble, calm, judgement."""
@@ -114,9 +118,17 @@ class Swarm:
         self.count += 1
         name = f"{node.name}-{self.count}"
         payload = self.random.choice(PAYLOADS).encode()
-        intent = Intent(intent_id(name), self.contract.address, Party(f"user@{node.name}"), payload)
+        latest = self.latest.get(node.name)
+        depends_on = (latest,) if latest is not None and self.random.random() < DEPENDENT else ()
+        sender = Party(f"user@{node.name}")
+        intent = Intent(intent_id(name), self.contract.address, sender, payload, depends_on)
+        self.latest[node.name] = intent.id
         self.world.payloads[intent.id] = payload
         self.world.submit(node.name, self.contract.address, IntentSubmitted(name, intent))
+        if self.random.random() < CANCELLED:
+            cancel = CancelRequested(f"cancel {name}", intent.id)
+            due_ms = self.world.now_ms + self.random.choice((1, 100, 1000, 5000))
+            self.world.at(due_ms, lambda: self.world.submit(node.name, self.contract.address, cancel))
         self._submit_later()
 
     def _hurt_later(self, fault: str) -> None:
@@ -224,7 +236,10 @@ class Swarm:
             found.append(f"L2: {', '.join(active)} are active")
         for node in self.world.nodes.values():
             acknowledged = {
-                reply.intent for replies in self.world.replies.values() for reply in replies if not reply.error
+                reply.intent
+                for name, replies in self.world.replies.items()
+                for reply in replies
+                if not reply.error and not name.startswith("cancel")
             }
             for intent in acknowledged:
                 if intent not in self.world.receipts and self.world.show(intent).startswith(node.name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.core.effects import (
@@ -238,16 +239,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     """From now on this version may be endorsed, until its validity ends."""
     unsigned = transaction.transition
     assert unsigned is not None, "what is signed was assembled"
-    signed = Transition(
-        unsigned.intent,
-        unsigned.leaf,
-        unsigned.inputs,
-        unsigned.reads,
-        unsigned.outputs,
-        unsigned.info,
-        unsigned.valid_until_s,
-        event.signature,
-    )
+    signed = replace(unsigned, signature=event.signature)
     transaction.transition = signed
     transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
