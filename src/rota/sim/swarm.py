@@ -21,6 +21,9 @@ from rota.sim.world import Recorder, SimNode, Weather, World
 from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
 
 FAULTS = ("crash", "hang", "cut", "one-way", "lag", "ledger", "disk", "loss", "stall")
+MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
+ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
+NODE_NAMES = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 DEPENDENT = 0.1
 CANCELLED = 0.05
 PAYLOADS = ("spend", "spend", "spend", "mint", "mint", "refuse", "revert")
@@ -43,6 +46,17 @@ class BadWeather(Weather):
         return tuple(latency_ms + self.random.randint(0, self.jitter_ms) for _ in range(copies))
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is not left to the seed; `None` lets the seed draw."""
+
+    nodes: int | None = None
+    minutes: float = 1.0
+    rotation: Rotation | None = None
+    mode: Mode | None = None
+    faults: tuple[str, ...] | None = None
+
+
 @dataclass(slots=True)
 class Report:
     """What a seed did and what it found."""
@@ -55,24 +69,28 @@ class Report:
     violations: list[str] = field(default_factory=list)
 
 
+DEFAULT_SETTINGS = Settings()
+
+
 class Swarm:
     """One seed."""
 
-    def __init__(self, seed: int, recorder: Recorder | None = None, trouble_ms: int = 60_000) -> None:
+    def __init__(self, seed: int, settings: Settings = DEFAULT_SETTINGS, recorder: Recorder | None = None) -> None:
         self.random = Random(seed)
         self.report = Report(seed)
-        self.trouble_ms = trouble_ms
+        self.trouble_ms = int(settings.minutes * 60_000)
         random = self.random
-        names = tuple(NodeName(name) for name in "ABCDE"[: random.randint(3, 5)])
+        drawn_nodes, drawn_mode, drawn_rotation = random.randint(3, 5), random.choice(MODES), random.choice(ROTATIONS)
+        names = tuple(NodeName(name) for name in NODE_NAMES[: settings.nodes or drawn_nodes])
         threshold = random.randint(len(names) // 2 + 1, len(names))
-        mode = random.choice((Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER))
+        mode = settings.mode or drawn_mode
         self.contract = Contract(
             ContractAddress("0x" + hashlib.sha256(str(seed).encode()).hexdigest()[:40]),
             names[:1] if mode is Mode.STATIC else names,
             names,
             threshold,
             mode,
-            random.choice(list(Rotation)),
+            settings.rotation or drawn_rotation,
             random.choice((4, 20, 100)),
         )
         self.weather = BadWeather(random)
@@ -85,7 +103,8 @@ class Swarm:
             block_ms=random.choice((100, 1000)),
             weather=self.weather,
         )
-        self.faults = random.sample(FAULTS, random.randint(0, len(FAULTS)))
+        drawn_faults = tuple(random.sample(FAULTS, random.randint(0, len(FAULTS))))
+        self.faults = drawn_faults if settings.faults is None else settings.faults
         self.count = 0
         self.latest: dict[NodeName, IntentId] = {}
 
@@ -232,7 +251,7 @@ class Swarm:
             for sequencer in (node.core.sequencers.values() if node.core is not None else ())
             if sequencer.coordinator.state is CoordinatorState.ACTIVE
         ]
-        if len(active) > 1:
+        if len(active) > 1 and self.contract.mode is not Mode.SENDER:
             found.append(f"L2: {', '.join(active)} are active")
         for node in self.world.nodes.values():
             acknowledged = {
