@@ -38,7 +38,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@touch $@
 
 .PHONY: check
-check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, generated docs, quick tests
+check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, generated code and docs, quick tests
 	$(SAY) 'Format (ruff)'
 	@$(BIN)/ruff format --check .
 	$(SAY) 'Lint (ruff)'
@@ -49,17 +49,19 @@ check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity
 	@$(BIN)/lint-imports --no-logo
 	$(SAY) 'Purity and names (tools/purity.py)'
 	@$(BIN)/python -m tools.purity
+	$(SAY) 'Generated wire code (tools/generate_wire.py --check)'
+	@$(BIN)/python -m tools.generate_wire --check
 	$(SAY) 'Generated docs (rota docs --check)'
 	@$(BIN)/rota docs --check
 	$(SAY) 'Quick tests (pytest)'
 	@$(PYTEST) -m 'not slow'
 
 .PHONY: test
-test: $(STAMP) ## All tests, with branch coverage; rota/core must be covered whole
+test: $(STAMP) ## All tests, with branch coverage; rota/core and rota/wire must be covered whole
 	$(SAY) 'All tests (pytest)'
 	@$(PYTEST) --cov --cov-report=term
-	$(SAY) 'Branch coverage of rota/core is 100 %'
-	@$(BIN)/coverage report --include='*/rota/core/*' --fail-under=100
+	$(SAY) 'Branch coverage of rota/core and rota/wire is 100 %'
+	@$(BIN)/coverage report --include='*/rota/core/*,*/rota/wire/*' --fail-under=100
 
 .PHONY: demo
 demo: $(STAMP) ## Run the demonstration
@@ -75,6 +77,10 @@ transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay 
 
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
+
+.PHONY: wire
+wire: $(STAMP) ## Compile the schema in proto/ to src/rota/wire
+	@$(BIN)/python -m tools.generate_wire
 
 .PHONY: format
 format: $(STAMP) ## Format the code, and mend what the linter can mend by itself

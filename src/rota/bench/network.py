@@ -147,7 +147,7 @@ class Network:
                 self._index(transition)
         for name in self._nodes:
             self._tell(name, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
-            self._tell(name, ChainOutcomesFinal(block.outcomes))
+            self._tell(name, ChainOutcomesFinal(block.time_s, block.outcomes))
 
     def _index(self, transition: Transition) -> None:
         """Only states that a later assembly may spend are kept: the synthetic domain looks at all it is given."""

@@ -95,8 +95,14 @@ TABLE = Table(
         Abandoned,
     ),
     rows=(
-        Row(State.INITIAL, Received, when=rules.awaits_others, then=State.PREASSEMBLY_BLOCKED),
-        Row(State.INITIAL, Received, then=State.POOLED),
+        Row(
+            State.INITIAL,
+            Received,
+            when=rules.awaits_others,
+            then=State.PREASSEMBLY_BLOCKED,
+            do=rules.go_on_backing_off,
+        ),
+        Row(State.INITIAL, Received, then=State.POOLED, do=rules.go_on_backing_off),
         *in_states(UNDER_WAY, Received, do=rules.take_over_number),
         *in_states(UNASSEMBLED, Selected, do=rules.join_slot),
         *in_states(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
@@ -195,11 +201,12 @@ TABLE = Table(
             StateTimeout,
             when=rules.sender_is_silent,
             then=State.POOLED,
-            do=rules.reset_dependents,
+            do=rules.drop_for_good,
         ),
         *in_states((State.BLOCKED, State.CONFIRMING_DISPATCH), StateTimeout, do=rules.start_state_timer),
         *in_states(ASSEMBLED, StateTransition, do=rules.start_state_timer),
         *in_states((*UNASSEMBLED, State.ASSEMBLING, *ON_THE_WAY, *GONE), StateTransition, do=rules.stop_state_timer),
+        Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
         *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
         *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
         Row(
@@ -349,6 +356,7 @@ class CoordinatorTransaction(Machine):
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
+        self.told_count = 0
         self.goes_alone = False
         self.sends_states = False
         self.reason = ""

@@ -42,7 +42,7 @@ class Endorser:
             return
         if self.observer.has_observation:
             self.observer.accept(peer)
-            self.observer.believe_tried(request.tried)
+            self.observer.believe_tried(peer, request.tried)
         key = (peer, request.request_id)
         if key in self.answers:
             self.context.send(peer, self.answers[key])

@@ -65,6 +65,8 @@ from rota.types import (
 
 SUBMITTER = ContractAddress("")
 
+Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
@@ -140,10 +142,9 @@ class Node:
             case ChainBlockIndexed():
                 self._take_block(event)
             case ChainBlocksRemoved(height, outcomes):
-                self.height = height
-                self._tell_by_contract(outcomes, lambda own: BlocksRemoved(height, own))
-            case ChainOutcomesFinal(outcomes):
-                self._tell_by_contract(outcomes, OutcomesFinal)
+                self._take_removed(height, outcomes)
+            case ChainOutcomesFinal(chain_time_s, outcomes):
+                self._take_final(chain_time_s, outcomes)
             case TransactionSent(nonce):
                 submission = self.submitter.sent(now_ms, nonce)
                 if submission is not None:
@@ -214,6 +215,7 @@ class Node:
                 self.unwritten.pop(record.intent.id, None)
         if contract != SUBMITTER:
             self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
+            self._tell_dependencies(records)
         elif inner:
             self._take_dispatch_written(succeeded)
 
@@ -235,13 +237,23 @@ class Node:
         for contract, outcome in event.outcomes:
             self.submitter.settle(contract, outcome)
         for contract in tuple(self.sequencers):
-            own = tuple(outcome for address, outcome in event.outcomes if address == contract)
+            own = _of(contract, event.outcomes)
             self._tell(contract, BlockIndexed(event.height, event.chain_time_s, own))
 
-    def _tell_by_contract(self, outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...], make: object) -> None:
-        assert callable(make)
-        for contract in dict.fromkeys(address for address, _ in outcomes):
-            self._tell(contract, make(tuple(outcome for address, outcome in outcomes if address == contract)))
+    def _take_removed(self, height: int, outcomes: Outcomes) -> None:
+        """A reorganisation: every sequencer hears of the height, and the submitter sends again what is gone."""
+        self.height = height
+        for contract, outcome in outcomes:
+            self.submitter.undo(contract, outcome)
+        for contract in tuple(self.sequencers):
+            self._tell(contract, BlocksRemoved(height, _of(contract, outcomes)))
+
+    def _take_final(self, chain_time_s: int, outcomes: Outcomes) -> None:
+        """A block is as deep as it must be: nothing in it is undone any more."""
+        for contract, outcome in outcomes:
+            self.submitter.finalise(contract, outcome)
+        for contract in tuple(self.sequencers):
+            self._tell(contract, OutcomesFinal(chain_time_s, _of(contract, outcomes)))
 
     def _take_for_all(self, event: Event) -> None:
         """Connections, the ledger, time: they concern every contract."""
@@ -275,10 +287,20 @@ class Node:
     def _note_outcome(self, receipt: Receipt) -> None:
         """Who depends on it, in whatever contract, goes on or ends."""
         self.outcomes[receipt.intent] = receipt.outcome
+        self._tell_dependents(receipt.intent, receipt.outcome)
+
+    def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
         for contract, sequencer in self.sequencers.items():
-            if any(receipt.intent in open_.unmet for open_ in sequencer.sender.transactions.values()):
-                sequencer.sender.dependency_ended(receipt.intent, receipt.outcome)
+            if any(intent in open_.unmet for open_ in sequencer.sender.transactions.values()):
+                sequencer.sender.dependency_ended(intent, outcome)
                 self._tell(contract, Tick())
+
+    def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
+        """What a new intent depends on may have ended while the intent was being written."""
+        for record in records:
+            for other in record.intent.depends_on if isinstance(record, IntentAccepted) else ():
+                if other in self.outcomes:
+                    self._tell_dependents(other, self.outcomes[other])
 
     def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         self.token += 1
@@ -322,6 +344,10 @@ class Node:
     def _take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
         return effects
+
+
+def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
+    return tuple(outcome for address, outcome in outcomes if address == contract)
 
 
 def _with_dispatches(stored: StoredNode, address: ContractAddress) -> StoredContract:

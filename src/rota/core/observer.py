@@ -75,13 +75,16 @@ class Observer:
         return True
 
     def connection_changed(self, node: NodeName, connected: bool) -> None:
-        """The connection was lost or made."""
-        self.peer(node).connected = connected
+        """The connection was lost or made; a new one is a sign of life like a message."""
+        peer = self.peer(node)
+        peer.connected = connected
+        if connected:
+            peer.tried_as, peer.heard_at_ms = None, self.context.now_ms
 
-    def believe_tried(self, tried: tuple[Tried, ...]) -> None:
-        """A delegation or request that we accept says whom its author could not reach."""
+    def believe_tried(self, author: NodeName, tried: tuple[Tried, ...]) -> None:
+        """A delegation or request that we accept says whom its author could not reach; of itself it knows nothing."""
         for node, number in tried:
-            if node != self.context.node and number >= self.peer(node).number:
+            if node not in (self.context.node, author) and number >= self.peer(node).number:
                 self.peer(node).tried_as = number
 
     def may_coordinate(self, node: NodeName) -> bool:

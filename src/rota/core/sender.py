@@ -173,6 +173,8 @@ class Sender(Machine):
         self.transactions: dict[IntentId, SenderTransaction] = {}
         self.pending: dict[IntentId, SenderTransaction] = {}
         self.delegated: dict[IntentId, SenderTransaction] = {}
+        self.ending: dict[IntentId, SenderTransaction] = {}
+        self.final_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
         self.is_full = False
@@ -296,12 +298,15 @@ class Sender(Machine):
             transaction.handle(ConfirmationFinal())
 
     def block_indexed(self) -> None:
-        """Time has passed on the chain: some versions may be void, and an early request may be due."""
-        for transaction in tuple(self.transactions.values()):
-            is_ending = transaction.state is TransactionState.ENDING
-            if is_ending and self.context.chain_time_s > transaction.void_after_s:
-                transaction.handle(VersionsVoid())
+        """Our index has gone on: an early request may be due."""
         self.assembly.take_early_request()
+
+    def time_is_final(self, chain_time_s: int) -> None:
+        """The chain is final up to this time: some versions may be void (ledger)."""
+        self.final_time_s = chain_time_s
+        for transaction in tuple(self.ending.values()):
+            if chain_time_s > transaction.void_after_s:
+                transaction.handle(VersionsVoid())
 
     # What the transactions tell.
 
@@ -332,10 +337,13 @@ class Sender(Machine):
         intent = transaction.intent.id
         self.pending.pop(intent, None)
         self.delegated.pop(intent, None)
+        self.ending.pop(intent, None)
         if transaction.state is TransactionState.PENDING:
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
+        elif transaction.state is TransactionState.ENDING:
+            self.ending[intent] = transaction
 
     def heard(self, node: NodeName) -> None:
         """It has given a sign of life: it is not unavailable."""
@@ -367,12 +375,17 @@ class Sender(Machine):
         if self.context.contract.rotation is Rotation.STICKY and accepted is not None:
             if self.observer.is_live(accepted) and self.is_available(accepted):
                 return accepted
-            if accepted == self.delegate and self.observer.state_of(accepted) in LEAVING:
+            if self.observer.state_of(accepted) in LEAVING:
                 successor = self._successor_of(accepted)
                 if successor is not None:
                     return successor
         ranked = self.context.ranking(self.context.block_range)
         return next((node for node in ranked if self.is_available(node)), None)
+
+    def first_again(self) -> NodeName:
+        """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""
+        ranked = self.context.ranking(self.context.block_range)
+        return min(ranked, key=lambda node: not self.observer.peer(node).connected)
 
     def tried(self) -> tuple[Tried, ...]:
         """Whom we could not reach, with the latest sign of life that we know of."""

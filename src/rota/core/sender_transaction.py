@@ -114,7 +114,7 @@ TABLE = Table(
         RetryDue,
     ),
     rows=(
-        Row(State.INITIAL, Created, when=rules.was_cancelled, then=State.ENDING),
+        Row(State.INITIAL, Created, when=rules.was_cancelled, then=State.ENDING, do=rules.restore_cancelled),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
         *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.note_dependency),
@@ -254,6 +254,9 @@ TABLE = Table(
         *in_states((*UNPERMITTED, *PERMITTED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
         Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
         Row(State.PARKED, ResumeFailed, do=rules.report_unresumed),
+        *in_states(
+            PERMITTED, ConfirmedReverted, when=rules.no_retry_is_left, then=State.ENDING, do=rules.give_up_on_ledger
+        ),
         *in_states(PERMITTED, WriteFailed, then=State.ENDORSEMENT_GATHERING, do=rules.withdraw_permission),
         Row(State.PARKED, WriteFailed, then=State.DELEGATED, do=rules.forget_assembly),
         Row(State.ENDING, WriteFailed, then=State.PENDING, do=rules.withdraw_cancel),

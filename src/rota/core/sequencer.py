@@ -138,9 +138,10 @@ class Sequencer:
                 self._block_indexed(event)
             case BlocksRemoved():
                 self._blocks_removed(event)
-            case OutcomesFinal(outcomes):
+            case OutcomesFinal(chain_time_s, outcomes):
                 for outcome in outcomes:
                     self.sender.outcome_final(outcome)
+                self.sender.time_is_final(chain_time_s)
             case LedgerLost():
                 self.context.has_ledger = False
                 self.coordinator.handle(event)
@@ -203,8 +204,11 @@ class Sequencer:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
-        """The peer is the author, whatever the payload says."""
+        """The peer is the author, whatever the payload says; one that was silent is there again."""
+        was_silent = self.observer.is_silent(peer)
         self.observer.hear(peer, envelope)
+        if was_silent:
+            self.coordinator.something_changed()
         body = envelope.body
         self.startup.notice(body)
         match body:
@@ -219,7 +223,8 @@ class Sequencer:
             case CoordinatorHeartbeat():
                 self._take_heartbeat(peer, body)
             case HandoverRequest():
-                self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
+                if self.observer.may_coordinate(peer):
+                    self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
             case Handover():
                 self.coordinator.handle(coordinator_events.HandoverReceived(peer, body))
             case Startup():
@@ -280,6 +285,7 @@ class Sequencer:
     def _connection_made(self, peer: NodeName) -> None:
         """After a reconnection with nothing in flight the next activity is answered with Startup (§4.4)."""
         self.observer.connection_changed(peer, connected=True)
+        self.coordinator.something_changed()
         if not self.sender.transactions and not self.coordinator.transactions:
             self.startup.arm()
         self.startup.repeat_to(peer)

@@ -8,7 +8,7 @@ submitter heartbeats to the senders concerned until every transition of it has i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rota.config import Config
 from rota.core.effects import DispatchRound, RoundDispatch
@@ -23,6 +23,7 @@ class Submission:
 
     dispatch: RoundDispatch
     unsettled: dict[IntentId, None]
+    unfinal: dict[IntentId, None] = field(default_factory=dict)
     submission_count: int = 0
     submitted_at_ms: int = 0
 
@@ -75,17 +76,37 @@ class Submitter:
         return tuple(
             submission.dispatch
             for submission in self.submissions.values()
-            if not submission.submission_count or now_ms - submission.submitted_at_ms >= self.config.resubmit_ms
+            if submission.unsettled
+            and (not submission.submission_count or now_ms - submission.submitted_at_ms >= self.config.resubmit_ms)
         )
 
     def settle(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
-        """A transition has its outcome; a submission without open ones is done."""
-        for nonce, submission in tuple(self.submissions.items()):
-            order = submission.dispatch.round
-            if order.contract == contract and order.digest == outcome.digest:
-                submission.unsettled.pop(outcome.intent, None)
-                if not submission.unsettled:
-                    del self.submissions[nonce]
+        """A transition has its outcome: it is no longer listed, but kept until the outcome is final."""
+        for _, submission in self._of_round(contract, outcome):
+            submission.unsettled.pop(outcome.intent, None)
+            submission.unfinal[outcome.intent] = None
+
+    def undo(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
+        """A reorganisation took the outcome back: the same transaction, with its nonce, is sent again."""
+        for _, submission in self._of_round(contract, outcome):
+            submission.unfinal.pop(outcome.intent, None)
+            submission.unsettled[outcome.intent] = None
+            submission.submission_count = 0
+
+    def finalise(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
+        """The outcome stands; a submission without open ones is done."""
+        for nonce, submission in self._of_round(contract, outcome):
+            submission.unsettled.pop(outcome.intent, None)
+            submission.unfinal.pop(outcome.intent, None)
+            if not submission.unsettled and not submission.unfinal:
+                del self.submissions[nonce]
+
+    def _of_round(self, contract: ContractAddress, outcome: LedgerOutcome) -> list[tuple[int, Submission]]:
+        return [
+            (nonce, submission)
+            for nonce, submission in self.submissions.items()
+            if submission.dispatch.round.contract == contract and submission.dispatch.round.digest == outcome.digest
+        ]
 
     def listed(self, now_ms: int) -> dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]]:
         """What each sender is told of its dispatched intents."""

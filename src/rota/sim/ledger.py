@@ -64,11 +64,11 @@ class Ledger:
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
             self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
 
-    def mine(self, time_s: int) -> Block:
-        """A block with everything in the pool whose nonce has come."""
+    def mine(self, time_s: int, is_empty: bool = False) -> Block:
+        """A block with everything in the pool whose nonce has come, or with nothing."""
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
-        while (dispatch := self._next_in_pool()) is not None:
+        while not is_empty and (dispatch := self._next_in_pool()) is not None:
             self.next_nonce[dispatch.signer] = dispatch.nonce + 1
             self._mined[-1].append(dispatch)
             contract = dispatch.round.contract

@@ -396,10 +396,10 @@ class World:
 
     # The ledger.
 
-    def mine(self) -> None:
-        """One block, and everybody whose index follows hears of it."""
-        self.mining_due = False
-        block = self.ledger.mine(self.chain_time_s)
+    def mine(self, is_empty: bool = False) -> None:
+        """One block, and everybody whose index follows hears of it; an empty one leaves the pool as it is."""
+        self.mining_due = self.mining_due and is_empty
+        block = self.ledger.mine(self.chain_time_s, is_empty)
         self.recorder.noted(self, f"block {block.height}: {_show_outcomes(self, block.outcomes)}")
         self._index_later()
 
@@ -442,7 +442,7 @@ class World:
             self._tell(node, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
             if block.height > self.confirmations:
                 final = node.disk.blocks[-1 - self.confirmations]
-                self._tell(node, ChainOutcomesFinal(final.outcomes))
+                self._tell(node, ChainOutcomesFinal(final.time_s, final.outcomes))
 
     def _undo_removed(self, node: SimNode) -> None:
         """Go back to the latest block that node and chain have in common."""
@@ -641,9 +641,18 @@ class World:
             address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
             for address, intents in contracts.items()
         }
-        unsettled = tuple(d for d in dispatches if any(t.intent not in settled for t in d.round.transitions))
+        unsettled = self._unsettled(node, dispatches)
         return StoredNode(
             incarnation, stored, unsettled, next_nonce, outcomes, keys, node.disk.height, node.disk.chain_time_s
+        )
+
+    def _unsettled(self, node: SimNode, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
+        """The dispatches that are not mined, as far as this node knows, whatever became of their intents elsewhere."""
+        mined = {(outcome.digest, outcome.intent) for block in node.disk.blocks for _, outcome in block.outcomes}
+        return tuple(
+            dispatch
+            for dispatch in dispatches
+            if any((dispatch.round.digest, each.intent) not in mined for each in dispatch.round.transitions)
         )
 
     def _indexed_outcomes(self, node: SimNode) -> dict[IntentId, bool]:

@@ -83,8 +83,9 @@ class BlocksRemoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class OutcomesFinal(Event):
-    """These outcomes are as deep as `confirmations` asks: receipts may be reported."""
+    """The chain is final up to this chain time, with these outcomes: receipts may be reported."""
 
+    chain_time_s: int
     outcomes: tuple[LedgerOutcome, ...]
 
 
@@ -268,8 +269,9 @@ class ChainBlocksRemoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChainOutcomesFinal(Event):
-    """These outcomes are as deep as `confirmations` asks."""
+    """A block of this chain time, with these outcomes, is as deep as `confirmations` asks."""
 
+    chain_time_s: int
     outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
 
 

@@ -280,7 +280,7 @@ def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
     """Hold the intents, and answer for each of them; believe whom the sender could not reach."""
     if event.peer != coordinator.context.node:
         coordinator.paused_until_ms = 0
-    coordinator.observer.believe_tried(event.command.tried)
+    coordinator.observer.believe_tried(event.peer, event.command.tried)
     answers = tuple(_answer(coordinator, event, delegation) for delegation in event.command.delegations)
     accepted = DelegationAccepted(event.command.command_id, answers, coordinator.number)
     coordinator.context.send(event.peer, accepted, event.message_id)

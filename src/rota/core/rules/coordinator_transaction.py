@@ -14,6 +14,7 @@ from rota.core.events.coordinator_transaction import (
     DependencyReverted,
     DispatchConfirmationRejected,
     EndorsedRejected,
+    HeartbeatInterval,
     Received,
     Selected,
     StateTimeout,
@@ -107,12 +108,24 @@ def may_be_retried(transaction: CoordinatorTransaction, event: Confirmed) -> boo
     return event.outcome.is_retryable and retries_left
 
 
+def its_sender_may_ask(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> bool:
+    """we gave it up, and its sender may have missed it and delegate it again"""
+    was_told = transaction.told_count > 0
+    return was_told and transaction.told_count <= transaction.coordinator.context.config.closing_heartbeats
+
+
 def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> bool:
     """the version that we dispatched"""
     return transaction.transition is not None and event.leaf == transaction.transition.leaf
 
 
 # Actions, in the table's order.
+
+
+def go_on_backing_off(transaction: CoordinatorTransaction, event: Received) -> None:
+    """It comes with failures of another coordinator: they space its retries here too."""
+    if transaction.revert_count:
+        _back_off(transaction, transaction.revert_count - 1)
 
 
 def take_over_number(transaction: CoordinatorTransaction, event: Received) -> None:
@@ -240,6 +253,11 @@ def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> 
     _drop_transition(transaction, comes_back=False)
 
 
+def count_heartbeat(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> None:
+    """Kept a little longer: a delegation is then answered with the reason."""
+    transaction.told_count += 1
+
+
 def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone: it is under way again, and what was assembled on its states is reset."""
     assert transaction.transition is not None
@@ -288,6 +306,7 @@ def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
 
 def _tell_reverted(transaction: CoordinatorTransaction, reason: str) -> None:
     transaction.reason = reason
+    transaction.told_count = 1
     transaction.coordinator.context.send(
         transaction.sender, TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason)
     )

@@ -285,7 +285,10 @@ def try_again(sender: Sender, event: RetryDue) -> None:
     """The walk starts again from the first, or the rejected delegation is tried again."""
     if sender.choice() is None:
         sender.unavailable.clear()
-    _reconsider(sender)
+    if sender.choice() is None:
+        _change_delegate(sender, sender.first_again(), "nobody answers; the walk starts again")
+    else:
+        _reconsider(sender)
 
 
 def leave_delegate(sender: Sender, event: PeerLost) -> None:

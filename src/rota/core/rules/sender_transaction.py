@@ -89,7 +89,7 @@ def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceive
 
 def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
     """a version could have been endorsed and is not void yet"""
-    return transaction.void_after_s > 0 and transaction.context.chain_time_s <= transaction.void_after_s
+    return transaction.void_after_s > 0 and transaction.sender.final_time_s <= transaction.void_after_s
 
 
 def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -139,6 +139,14 @@ def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceA
 def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) -> bool:
     """our index has caught up"""
     return transaction.context.has_ledger
+
+
+def no_retry_is_left(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
+    """the permitted leaf failed, and by the domain's word or the count it is not retried (protocol §4.2)"""
+    outcome = event.outcome
+    is_counted = is_permitted_version(transaction, event) and not outcome.is_contention
+    used_up = transaction.revert_count >= transaction.context.config.revert_retry_max
+    return is_counted and (used_up or not outcome.is_retryable)
 
 
 def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
@@ -395,6 +403,16 @@ def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> N
     transaction.accepted_at = transaction.sender.latest_number_of(transaction.delegate)
     transaction.revert_count += not event.outcome.is_contention
     transaction.sender.ledger_reverted()
+
+
+def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Its coordinator gives up too, but its message may be lost."""
+    transaction.reason = event.outcome.reason
+
+
+def restore_cancelled(transaction: SenderTransaction, event: Event) -> None:
+    """A cancel survives restarts."""
+    transaction.reason = "cancelled"
 
 
 def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:

@@ -1,0 +1,114 @@
+"""Frames and bytes, one to the other (protocol §6).
+
+Writing is deterministic: the same envelopes are the same bytes. Reading never raises, whatever it is given: what
+cannot be read is a value, `Malformed`, and says why. A frame is read whole or not at all, because a peer that says
+one thing that no honest peer says is not believed in the next; only what a newer minor version may have added is
+left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from rota.messages import PROTOCOL_VERSION, Envelope
+from rota.wire import peer_pb2 as pb
+from rota.wire.limits import DEFAULT_LIMITS, Limits
+from rota.wire.reading import READERS, Reader, Refused, UnknownValue, contract_address, number, request_id
+from rota.wire.structure import FIELD_BYTES_MIN, structural_flaw
+from rota.wire.writing import write_envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a peer said in one turn; `skipped` counts the envelopes that only a newer version understands."""
+
+    protocol_version: tuple[int, int]
+    envelopes: tuple[Envelope, ...]
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Bytes that are no frame of this version and these limits. The reason has nothing of their content in it."""
+
+    reason: str
+
+
+def encode_frame(envelopes: Iterable[Envelope]) -> bytes:
+    """The bytes of all that one peer is told in one turn."""
+    major, minor = PROTOCOL_VERSION
+    frame = pb.Frame(version_major=major, version_minor=minor)
+    for envelope in envelopes:
+        assert envelope.protocol_version == PROTOCOL_VERSION, "we speak our own version"
+        write_envelope(frame.envelopes.add(), envelope)
+    return frame.SerializeToString(deterministic=True)
+
+
+def decode_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame | Malformed:
+    """What a peer said, or why it cannot be read."""
+    if len(data) > limits.frame_bytes_max:
+        return Malformed(f"a frame has at most {limits.frame_bytes_max} bytes, not {len(data)}")
+    if len(data) > FIELD_BYTES_MIN * limits.frame_fields_max and (
+        flaw := structural_flaw(data, limits.frame_fields_max)
+    ):
+        return _version_flaw(data) or Malformed(f"the frame cannot be parsed: {flaw}")
+    try:
+        wire = pb.Frame.FromString(data)
+    except DecodeError:
+        return _version_flaw(data) or Malformed("the frame cannot be parsed")
+    version = wire.version_major, wire.version_minor
+    if version[0] != PROTOCOL_VERSION[0]:
+        return _other_version(version)
+    if len(wire.envelopes) > limits.frame_envelopes_max:
+        return Malformed(f"a frame has at most {limits.frame_envelopes_max} envelopes, not {len(wire.envelopes)}")
+    return _read_envelopes(wire, version, limits)
+
+
+def _read_envelopes(wire: pb.Frame, version: tuple[int, int], limits: Limits) -> Frame | Malformed:
+    envelopes: list[Envelope] = []
+    for position, part in enumerate(wire.envelopes):
+        kind = part.WhichOneof("body")
+        if kind is None:
+            continue
+        try:
+            envelopes.append(_read_envelope(part, kind, version, limits))
+        except UnknownValue as unknown:
+            # A message that is known may be given a new value of an enumeration: what it means is not known here.
+            if version <= PROTOCOL_VERSION:
+                return Malformed(f"envelope {position}, {kind}: {unknown}")
+        except Refused as refused:
+            return Malformed(f"envelope {position}, {kind}: {refused}")
+    return Frame(version, tuple(envelopes), len(wire.envelopes) - len(envelopes))
+
+
+def _read_envelope(wire: pb.Envelope, kind: str, version: tuple[int, int], limits: Limits) -> Envelope:
+    contract = contract_address(wire.contract)
+    return Envelope(
+        contract,
+        request_id(wire.message_id),
+        number(wire.incarnation),
+        number(wire.height),
+        READERS[kind](Reader(limits, contract), getattr(wire, kind)),
+        wire.no_ledger,
+        request_id(wire.correlation_id) if wire.HasField("correlation_id") else None,
+        version,
+    )
+
+
+def _version_flaw(data: bytes) -> Malformed | None:
+    """Whether a frame that does not parse is one of another major version, whose envelopes need not."""
+    try:
+        wire = pb.FrameVersion.FromString(data)
+    except DecodeError:
+        return None
+    if wire.version_major == PROTOCOL_VERSION[0]:
+        return None
+    return _other_version((wire.version_major, wire.version_minor))
+
+
+def _other_version(version: tuple[int, int]) -> Malformed:
+    theirs, ours = (".".join(map(str, numbers)) for numbers in (version, PROTOCOL_VERSION))
+    return Malformed(f"the peer speaks protocol version {theirs}, which a node of version {ours} cannot read")

@@ -1,0 +1,36 @@
+"""How much a peer may say at once. What is beyond a limit is refused before memory is given to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of one frame and of all that is in it; sizes of ids and hashes are not a matter of configuration.
+
+    Texts and names are measured in bytes of UTF-8. A field (each value of a repeated one counts) may take two bytes
+    on the wire and two hundred in memory, which is why a frame has a limit for all of them besides that for its
+    bytes.
+    """
+
+    frame_bytes_max: int = 4 * MEBIBYTE
+    frame_envelopes_max: int = 4_096
+    frame_fields_max: int = 262_144
+    field_items_max: int = 8_192
+    payload_bytes_max: int = MEBIBYTE
+    content_bytes_max: int = MEBIBYTE
+    text_bytes_max: int = 4_096
+    name_bytes_max: int = 255
+    signature_bytes_max: int = 256
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise ValueError(f"{field.name}: must be at least 1")
+
+
+DEFAULT_LIMITS: Final = Limits()

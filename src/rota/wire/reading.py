@@ -1,0 +1,426 @@
+"""Protobuf messages back to ours. Every value is checked, for its author may be hostile.
+
+What the ledger's hashes assert of a value (`digests.py`) is made sure of here: sizes of ids and hashes, numbers of
+states in a transition. Whether a message makes sense is for the core to judge.
+
+A submessage that is absent reads as an empty one: numbers in it are zero, and an id in it is refused for its size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from rota import messages, types
+from rota.digests import INTENT_BYTES, STATES_MAX, WORD_BYTES
+from rota.wire import enumerations
+from rota.wire import peer_pb2 as pb
+from rota.wire.limits import Limits
+
+ADDRESS_BYTES: Final = 20
+NUMBER_MAX: Final = 2**63 - 1
+OUTPUT_MAX: Final = 255
+
+# Control characters, and those that are not seen but change how a line looks. The list stands here, and not in
+# `str.isprintable`, so that nodes on different versions of Python do not differ about a name.
+_NOT_IN_A_NAME: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+Item = TypeVar("Item")
+
+
+class Refused(Exception):
+    """A value that no honest peer sends."""
+
+
+class UnknownValue(Refused):
+    """A value that a peer of a newer minor version may send."""
+
+
+class Reader:
+    """Reads the body of one envelope."""
+
+    __slots__ = ("contract", "limits", "names")
+
+    def __init__(self, limits: Limits, contract: types.ContractAddress) -> None:
+        self.limits = limits
+        self.contract = contract
+        # A message names the same few nodes over and over: each name is looked at once.
+        self.names: set[str] = set()
+
+    # Messages, in the order of messages.py.
+
+    def delegation_command(self, wire: pb.DelegationCommand) -> messages.DelegationCommand:
+        return messages.DelegationCommand(
+            request_id(wire.command_id),
+            tuple(
+                messages.Delegation(self.intent(part.intent), delegation_number(part.number), number(part.revert_count))
+                for part in self.items(wire.delegations)
+            ),
+            self.tried(wire.tried),
+        )
+
+    def delegation_accepted(self, wire: pb.DelegationAccepted) -> messages.DelegationAccepted:
+        return messages.DelegationAccepted(
+            request_id(wire.command_id),
+            tuple(
+                messages.IntentAnswer(
+                    intent_id(part.intent), member(enumerations.ANSWERS, part.answer), self.text(part.reason)
+                )
+                for part in self.items(wire.answers)
+            ),
+            heartbeat_number(wire.heartbeat),
+        )
+
+    def delegation_rejected(self, wire: pb.DelegationRejected) -> messages.DelegationRejected:
+        return messages.DelegationRejected(
+            request_id(wire.command_id),
+            member(enumerations.REJECTIONS, wire.rejection),
+            number(wire.provided_height),
+            number(wire.observed_height),
+            self.node(wire.active) if wire.HasField("active") else None,
+            number(wire.active_age_ms),
+            heartbeat_number(wire.active_number),
+        )
+
+    def assemble_request(self, wire: pb.AssembleRequest) -> messages.AssembleRequest:
+        return messages.AssembleRequest(
+            request_id(wire.request_id),
+            self.intent_ids(wire.intents),
+            messages.Snapshot(self.state_ids(wire.snapshot.locks), self.states(wire.snapshot.states)),
+        )
+
+    def assemble_response(self, wire: pb.AssembleResponse) -> messages.AssembleResponse:
+        return messages.AssembleResponse(
+            request_id(wire.request_id),
+            tuple(
+                messages.AssemblyResult(
+                    intent_id(part.intent),
+                    member(enumerations.ASSEMBLY_OUTCOMES, part.outcome),
+                    delegation_number(part.number),
+                    self.transition(part.transition) if part.HasField("transition") else None,
+                    self.text(part.reason),
+                )
+                for part in self.items(wire.results)
+            ),
+        )
+
+    def assemble_error(self, wire: pb.AssembleError) -> messages.AssembleError:
+        return messages.AssembleError(request_id(wire.request_id), self.intent_errors(wire.errors))
+
+    def endorsement_request(self, wire: pb.EndorsementRequest) -> messages.EndorsementRequest:
+        members = self.items(wire.members)
+        return messages.EndorsementRequest(
+            request_id(wire.request_id),
+            digest(wire.digest),
+            tuple(self.transition(part.transition) for part in members),
+            tuple(self.party(part.sender) for part in members),
+            number(wire.valid_until_s),
+            self.tried(wire.tried),
+        )
+
+    def endorsement_response(self, wire: pb.EndorsementResponse) -> messages.EndorsementResponse:
+        return messages.EndorsementResponse(
+            request_id(wire.request_id),
+            digest(wire.digest),
+            self.signature(wire.signature),
+            tuple(
+                messages.Refusal(intent_id(part.intent), self.text(part.reason)) for part in self.items(wire.refusals)
+            ),
+        )
+
+    def endorsement_error(self, wire: pb.EndorsementError) -> messages.EndorsementError:
+        return messages.EndorsementError(
+            request_id(wire.request_id),
+            member(enumerations.REJECTIONS, wire.rejection),
+            self.node(wire.accepted) if wire.HasField("accepted") else None,
+            heartbeat_number(wire.accepted_number),
+        )
+
+    def dispatch_request(self, wire: pb.DispatchConfirmationRequest) -> messages.DispatchConfirmationRequest:
+        return messages.DispatchConfirmationRequest(
+            request_id(wire.request_id),
+            digest(wire.digest),
+            tuple(
+                messages.DispatchItem(
+                    intent_id(part.intent),
+                    delegation_number(part.number),
+                    leaf(part.leaf),
+                    self.signature(part.signature),
+                    number(part.valid_until_s),
+                    self.transition(part.transition) if part.HasField("transition") else None,
+                )
+                for part in self.items(wire.items)
+            ),
+        )
+
+    def dispatch_response(self, wire: pb.DispatchConfirmationResponse) -> messages.DispatchConfirmationResponse:
+        return messages.DispatchConfirmationResponse(request_id(wire.request_id), self.intent_ids(wire.intents))
+
+    def dispatch_error(self, wire: pb.DispatchConfirmationError) -> messages.DispatchConfirmationError:
+        return messages.DispatchConfirmationError(request_id(wire.request_id), self.intent_errors(wire.errors))
+
+    def coordinator_heartbeat(self, wire: pb.CoordinatorHeartbeat) -> messages.CoordinatorHeartbeat:
+        return messages.CoordinatorHeartbeat(
+            heartbeat_number(wire.number),
+            member(enumerations.COORDINATOR_STATES, wire.state),
+            tuple(
+                messages.ListedIntent(intent_id(part.intent), self.name(part.state))
+                for part in self.items(wire.intents)
+            ),
+            self.node(wire.successor) if wire.HasField("successor") else None,
+            self.node(wire.refused) if wire.HasField("refused") else None,
+        )
+
+    def submitter_heartbeat(self, wire: pb.SubmitterHeartbeat) -> messages.SubmitterHeartbeat:
+        return messages.SubmitterHeartbeat(heartbeat_number(wire.number), self.submitted_intents(wire.intents))
+
+    def startup(self, wire: pb.Startup) -> messages.Startup:
+        return messages.Startup(request_id(wire.startup_id))
+
+    def startup_acknowledgement(self, wire: pb.StartupAcknowledgement) -> messages.StartupAcknowledgement:
+        return messages.StartupAcknowledgement(request_id(wire.startup_id))
+
+    def handover_request(self, wire: pb.HandoverRequest) -> messages.HandoverRequest:
+        return messages.HandoverRequest(request_id(wire.request_id), member(enumerations.HANDOVER_REASONS, wire.reason))
+
+    def handover(self, wire: pb.Handover) -> messages.Handover:
+        return messages.Handover(
+            request_id(wire.request_id),
+            tuple(
+                messages.HandedOver(
+                    types.FlushPoint(digest(part.point.digest), intent_id(part.point.intent)),
+                    leaf(part.leaf),
+                    self.state_ids(part.locks),
+                    self.states(part.states),
+                )
+                for part in self.items(wire.points)
+            ),
+        )
+
+    def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
+        return messages.TransactionDispatched(digest(wire.digest), self.submitted_intents(wire.intents))
+
+    def transaction_reverted(self, wire: pb.TransactionReverted) -> messages.TransactionReverted:
+        return messages.TransactionReverted(
+            intent_id(wire.intent), delegation_number(wire.number), leaf(wire.leaf), self.text(wire.reason)
+        )
+
+    def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
+        return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
+
+    def verifier_response(self, wire: pb.VerifierResponse) -> messages.VerifierResponse:
+        return messages.VerifierResponse(request_id(wire.request_id), self.party(wire.party), self.text(wire.verifier))
+
+    # Parts that several messages share.
+
+    def intent(self, wire: pb.Intent) -> types.Intent:
+        """An intent; its contract is the envelope's, so that the two cannot differ."""
+        return types.Intent(
+            intent_id(wire.id),
+            self.contract,
+            self.party(wire.sender),
+            opaque(wire.payload, self.limits.payload_bytes_max, "a payload"),
+            self.intent_ids(wire.depends_on),
+            tuple(self.party(party) for party in self.items(wire.parties)),
+            self.text(wire.idempotency_key),
+        )
+
+    def transition(self, wire: pb.Transition) -> types.Transition:
+        """A transition, small enough for its leaf to be computed."""
+        return types.Transition(
+            intent_id(wire.intent),
+            leaf(wire.leaf),
+            self.state_ids(wire.inputs, STATES_MAX),
+            self.state_ids(wire.reads, STATES_MAX),
+            self.states(wire.outputs, STATES_MAX),
+            tuple([word(info, "an info") for info in self.items(wire.info, STATES_MAX)]),
+            number(wire.valid_until_s),
+            self.signature(wire.signature),
+        )
+
+    def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
+        return tuple([self.state(part) for part in self.items(wire, items_max)])
+
+    def state(self, wire: pb.State) -> types.State:
+        content_bytes_max = self.limits.content_bytes_max
+        return types.State(
+            state_id(wire.id),
+            word(wire.commitment, "a commitment"),
+            tuple([self.node(node) for node in self.items(wire.distribution)]),
+            opaque(wire.content, content_bytes_max, "a state's content") if wire.HasField("content") else None,
+        )
+
+    def state_ids(self, wire: Sequence[pb.StateId], items_max: int | None = None) -> tuple[types.StateId, ...]:
+        return tuple([state_id(part) for part in self.items(wire, items_max)])
+
+    def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
+        return tuple(intent_id(part) for part in self.items(wire))
+
+    def intent_errors(self, wire: Sequence[pb.IntentError]) -> tuple[messages.IntentError, ...]:
+        return tuple(
+            messages.IntentError(
+                intent_id(part.intent), member(enumerations.ERROR_CODES, part.code), self.text(part.text)
+            )
+            for part in self.items(wire)
+        )
+
+    def submitted_intents(self, wire: Sequence[pb.SubmittedIntent]) -> tuple[messages.SubmittedIntent, ...]:
+        return tuple(
+            messages.SubmittedIntent(
+                intent_id(part.intent),
+                leaf(part.leaf),
+                self.name(part.signer),
+                number(part.nonce),
+                number(part.submission_count),
+                number(part.submitted_age_ms),
+                self.text(part.activity),
+            )
+            for part in self.items(wire)
+        )
+
+    def tried(self, wire: Sequence[pb.Tried]) -> tuple[types.Tried, ...]:
+        return tuple(types.Tried(self.node(part.node), heartbeat_number(part.number)) for part in self.items(wire))
+
+    def node(self, name: str) -> types.NodeName:
+        return types.NodeName(self.name(name))
+
+    def party(self, name: str) -> types.Party:
+        return types.Party(self.name(name))
+
+    # Values whose bounds are the limits'.
+
+    def items(self, wire: Sequence[Item], items_max: int | None = None) -> Sequence[Item]:
+        """A repeated field; its length is looked at before any of it becomes an object of ours.
+
+        It is copied because to iterate over protobuf's own container takes more than twice as long.
+        """
+        items_max = self.limits.field_items_max if items_max is None else items_max
+        if len(wire) > items_max:
+            refuse(f"a field has at most {items_max} items, not {len(wire)}")
+        return wire[:]
+
+    def name(self, name: str) -> str:
+        """What people and nodes are called: something, on one line, that looks like what it is."""
+        if name not in self.names:
+            self.names.add(self.new_name(name))
+        return name
+
+    def new_name(self, name: str) -> str:
+        if not name:
+            refuse("a name is empty")
+        if _NOT_IN_A_NAME.search(name):
+            refuse("a name has a control character in it")
+        return bounded(name, self.limits.name_bytes_max, "a name")
+
+    def text(self, text: str) -> str:
+        """What people are told. It may be anything: whoever shows it sees to it that it does no harm."""
+        return bounded(text, self.limits.text_bytes_max, "a text")
+
+    def signature(self, signature: bytes) -> bytes:
+        return opaque(signature, self.limits.signature_bytes_max, "a signature")
+
+
+def contract_address(address: bytes) -> types.ContractAddress:
+    return types.ContractAddress("0x" + sized(address, ADDRESS_BYTES, "a contract's address").hex())
+
+
+def request_id(wire: pb.RequestId) -> types.RequestId:
+    return types.RequestId(number(wire.incarnation), number(wire.counter))
+
+
+def heartbeat_number(wire: pb.HeartbeatNumber) -> types.HeartbeatNumber:
+    return types.HeartbeatNumber(number(wire.incarnation), number(wire.sequence))
+
+
+def delegation_number(wire: pb.DelegationNumber) -> types.DelegationNumber:
+    return types.DelegationNumber(number(wire.incarnation), number(wire.counter))
+
+
+def state_id(wire: pb.StateId) -> types.StateId:
+    output = wire.output
+    if output > OUTPUT_MAX:
+        refuse(f"an output's number is at most {OUTPUT_MAX}, not {output}")
+    return types.StateId(leaf(wire.leaf), output)
+
+
+def intent_id(content: bytes) -> types.IntentId:
+    return types.IntentId(sized(content, INTENT_BYTES, "an intent's id"))
+
+
+def leaf(content: bytes) -> types.Leaf:
+    return types.Leaf(word(content, "a leaf"))
+
+
+def digest(content: bytes) -> types.Digest:
+    return types.Digest(word(content, "a digest"))
+
+
+def word(content: bytes, what: str) -> bytes:
+    return sized(content, WORD_BYTES, what)
+
+
+def sized(content: bytes, size_bytes: int, what: str) -> bytes:
+    if len(content) != size_bytes:
+        refuse(f"{what} has {size_bytes} bytes, not {len(content)}")
+    return content
+
+
+def opaque(content: bytes, bytes_max: int, what: str) -> bytes:
+    if len(content) > bytes_max:
+        refuse(f"{what} has at most {bytes_max} bytes, not {len(content)}")
+    return content
+
+
+def bounded(text: str, bytes_max: int, what: str) -> str:
+    if len(text) > bytes_max or not (text.isascii() or len(text.encode()) <= bytes_max):
+        refuse(f"{what} has more than {bytes_max} bytes")
+    return text
+
+
+def number(value: int) -> int:
+    """A number that every database and every language can hold."""
+    if value > NUMBER_MAX:
+        refuse(f"a number is at most {NUMBER_MAX}, not {value}")
+    return value
+
+
+def member(
+    enumeration: enumerations.Enumeration[enumerations.Member, enumerations.Number], value: int
+) -> enumerations.Member:
+    found = enumeration.members.get(value)
+    if found is None:
+        raise UnknownValue(f"no {enumeration.name} has the number {value}")
+    return found
+
+
+def refuse(reason: str) -> NoReturn:
+    raise Refused(reason)
+
+
+READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
+    "delegation_command": Reader.delegation_command,
+    "delegation_accepted": Reader.delegation_accepted,
+    "delegation_rejected": Reader.delegation_rejected,
+    "assemble_request": Reader.assemble_request,
+    "assemble_response": Reader.assemble_response,
+    "assemble_error": Reader.assemble_error,
+    "endorsement_request": Reader.endorsement_request,
+    "endorsement_response": Reader.endorsement_response,
+    "endorsement_error": Reader.endorsement_error,
+    "dispatch_confirmation_request": Reader.dispatch_request,
+    "dispatch_confirmation_response": Reader.dispatch_response,
+    "dispatch_confirmation_error": Reader.dispatch_error,
+    "coordinator_heartbeat": Reader.coordinator_heartbeat,
+    "submitter_heartbeat": Reader.submitter_heartbeat,
+    "startup": Reader.startup,
+    "startup_acknowledgement": Reader.startup_acknowledgement,
+    "handover_request": Reader.handover_request,
+    "handover": Reader.handover,
+    "transaction_dispatched": Reader.transaction_dispatched,
+    "transaction_reverted": Reader.transaction_reverted,
+    "verifier_request": Reader.verifier_request,
+    "verifier_response": Reader.verifier_response,
+}

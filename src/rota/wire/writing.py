@@ -1,0 +1,341 @@
+"""Messages to their protobuf twins.
+
+Each function fills a message that its parent has already made: to build the parts first and hand them over would
+have protobuf copy every part once per level. What is written here was made here, so that a value that does not fit
+is our own error and loud. Texts are the exception: they may come from a domain or from the chain, mean nothing to
+the protocol, and are cut to what every peer accepts rather than have their message refused for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+from rota import messages, types
+from rota.wire import enumerations, limits
+from rota.wire import peer_pb2 as pb
+
+ADDRESS_PREFIX: Final = "0x"
+TEXT_BYTES_MAX: Final = limits.DEFAULT_LIMITS.text_bytes_max
+
+
+def write_envelope(wire: pb.Envelope, envelope: messages.Envelope) -> None:
+    """The message with what it carries of its author."""
+    wire.contract = _address(envelope.contract)
+    _write_request_id(wire.message_id, envelope.message_id)
+    if envelope.correlation_id is not None:
+        _write_request_id(wire.correlation_id, envelope.correlation_id)
+    wire.incarnation = envelope.incarnation
+    wire.height = envelope.height
+    wire.no_ledger = envelope.no_ledger
+    kind, write = WRITERS[type(envelope.body)]
+    body = getattr(wire, kind)
+    body.SetInParent()
+    if isinstance(envelope.body, messages.DelegationCommand):
+        _assert_own_contract(envelope.contract, envelope.body)
+    write(body, envelope.body)
+
+
+def _assert_own_contract(contract: types.ContractAddress, command: messages.DelegationCommand) -> None:
+    """An intent's contract does not travel: the envelope's stands for it."""
+    for delegation in command.delegations:
+        assert delegation.intent.contract == contract, "an intent travels in an envelope of its own contract"
+
+
+# Messages, in the order of messages.py.
+
+
+def _write_delegation_command(wire: pb.DelegationCommand, command: messages.DelegationCommand) -> None:
+    _write_request_id(wire.command_id, command.command_id)
+    for delegation in command.delegations:
+        part = wire.delegations.add()
+        _write_intent(part.intent, delegation.intent)
+        _write_delegation_number(part.number, delegation.number)
+        part.revert_count = delegation.revert_count
+    _write_tried(wire.tried, command.tried)
+
+
+def _write_delegation_accepted(wire: pb.DelegationAccepted, accepted: messages.DelegationAccepted) -> None:
+    _write_request_id(wire.command_id, accepted.command_id)
+    for answer in accepted.answers:
+        part = wire.answers.add()
+        part.intent = answer.intent
+        part.answer = enumerations.ANSWERS.numbers[answer.answer]
+        part.reason = _text(answer.reason)
+    _write_heartbeat_number(wire.heartbeat, accepted.heartbeat)
+
+
+def _write_delegation_rejected(wire: pb.DelegationRejected, rejected: messages.DelegationRejected) -> None:
+    _write_request_id(wire.command_id, rejected.command_id)
+    wire.rejection = enumerations.REJECTIONS.numbers[rejected.rejection]
+    wire.provided_height = rejected.provided_height
+    wire.observed_height = rejected.observed_height
+    if rejected.active is not None:
+        wire.active = rejected.active
+    wire.active_age_ms = rejected.active_age_ms
+    _write_heartbeat_number(wire.active_number, rejected.active_number)
+
+
+def _write_assemble_request(wire: pb.AssembleRequest, request: messages.AssembleRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.intents.extend(request.intents)
+    _write_state_ids(wire.snapshot.locks, request.snapshot.locks)
+    _write_states(wire.snapshot.states, request.snapshot.states)
+
+
+def _write_assemble_response(wire: pb.AssembleResponse, response: messages.AssembleResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    for result in response.results:
+        part = wire.results.add()
+        part.intent = result.intent
+        part.outcome = enumerations.ASSEMBLY_OUTCOMES.numbers[result.outcome]
+        _write_delegation_number(part.number, result.number)
+        if result.transition is not None:
+            _write_transition(part.transition, result.transition)
+        part.reason = _text(result.reason)
+
+
+def _write_assemble_error(wire: pb.AssembleError, error: messages.AssembleError) -> None:
+    _write_request_id(wire.request_id, error.request_id)
+    _write_intent_errors(wire.errors, error.errors)
+
+
+def _write_endorsement_request(wire: pb.EndorsementRequest, request: messages.EndorsementRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.digest = request.digest
+    for transition, sender in zip(request.transitions, request.senders, strict=True):
+        member = wire.members.add()
+        _write_transition(member.transition, transition)
+        member.sender = sender
+    wire.valid_until_s = request.valid_until_s
+    _write_tried(wire.tried, request.tried)
+
+
+def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages.EndorsementResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.digest = response.digest
+    wire.signature = response.signature
+    for refusal in response.refusals:
+        wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+
+
+def _write_endorsement_error(wire: pb.EndorsementError, error: messages.EndorsementError) -> None:
+    _write_request_id(wire.request_id, error.request_id)
+    wire.rejection = enumerations.REJECTIONS.numbers[error.rejection]
+    if error.accepted is not None:
+        wire.accepted = error.accepted
+    _write_heartbeat_number(wire.accepted_number, error.accepted_number)
+
+
+def _write_dispatch_request(
+    wire: pb.DispatchConfirmationRequest, request: messages.DispatchConfirmationRequest
+) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.digest = request.digest
+    for item in request.items:
+        part = wire.items.add()
+        part.intent = item.intent
+        _write_delegation_number(part.number, item.number)
+        part.leaf = item.leaf
+        part.signature = item.signature
+        part.valid_until_s = item.valid_until_s
+        if item.transition is not None:
+            _write_transition(part.transition, item.transition)
+
+
+def _write_dispatch_response(
+    wire: pb.DispatchConfirmationResponse, response: messages.DispatchConfirmationResponse
+) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.intents.extend(response.intents)
+
+
+def _write_dispatch_error(wire: pb.DispatchConfirmationError, error: messages.DispatchConfirmationError) -> None:
+    _write_request_id(wire.request_id, error.request_id)
+    _write_intent_errors(wire.errors, error.errors)
+
+
+def _write_coordinator_heartbeat(wire: pb.CoordinatorHeartbeat, heartbeat: messages.CoordinatorHeartbeat) -> None:
+    _write_heartbeat_number(wire.number, heartbeat.number)
+    wire.state = enumerations.COORDINATOR_STATES.numbers[heartbeat.state]
+    for listed in heartbeat.intents:
+        wire.intents.add(intent=listed.intent, state=listed.state)
+    if heartbeat.successor is not None:
+        wire.successor = heartbeat.successor
+    if heartbeat.refused is not None:
+        wire.refused = heartbeat.refused
+
+
+def _write_submitter_heartbeat(wire: pb.SubmitterHeartbeat, heartbeat: messages.SubmitterHeartbeat) -> None:
+    _write_heartbeat_number(wire.number, heartbeat.number)
+    _write_submitted_intents(wire.intents, heartbeat.intents)
+
+
+def _write_startup(wire: pb.Startup, startup: messages.Startup) -> None:
+    _write_request_id(wire.startup_id, startup.startup_id)
+
+
+def _write_startup_acknowledgement(
+    wire: pb.StartupAcknowledgement, acknowledgement: messages.StartupAcknowledgement
+) -> None:
+    _write_request_id(wire.startup_id, acknowledgement.startup_id)
+
+
+def _write_handover_request(wire: pb.HandoverRequest, request: messages.HandoverRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.reason = enumerations.HANDOVER_REASONS.numbers[request.reason]
+
+
+def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
+    _write_request_id(wire.request_id, handover.request_id)
+    for handed in handover.points:
+        part = wire.points.add()
+        part.point.digest = handed.point.digest
+        part.point.intent = handed.point.intent
+        part.leaf = handed.leaf
+        _write_state_ids(part.locks, handed.locks)
+        _write_states(part.states, handed.states)
+
+
+def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
+    wire.digest = dispatched.digest
+    _write_submitted_intents(wire.intents, dispatched.intents)
+
+
+def _write_transaction_reverted(wire: pb.TransactionReverted, reverted: messages.TransactionReverted) -> None:
+    wire.intent = reverted.intent
+    _write_delegation_number(wire.number, reverted.number)
+    wire.leaf = reverted.leaf
+    wire.reason = _text(reverted.reason)
+
+
+def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.party = request.party
+
+
+def _write_verifier_response(wire: pb.VerifierResponse, response: messages.VerifierResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.party = response.party
+    wire.verifier = response.verifier
+
+
+# Parts that several messages share.
+
+
+def _write_intent(wire: pb.Intent, intent: types.Intent) -> None:
+    wire.id = intent.id
+    wire.sender = intent.sender
+    wire.payload = intent.payload
+    wire.depends_on.extend(intent.depends_on)
+    wire.parties.extend(intent.parties)
+    wire.idempotency_key = intent.idempotency_key
+
+
+def _write_transition(wire: pb.Transition, transition: types.Transition) -> None:
+    wire.intent = transition.intent
+    wire.leaf = transition.leaf
+    _write_state_ids(wire.inputs, transition.inputs)
+    _write_state_ids(wire.reads, transition.reads)
+    _write_states(wire.outputs, transition.outputs)
+    wire.info.extend(transition.info)
+    wire.valid_until_s = transition.valid_until_s
+    wire.signature = transition.signature
+
+
+def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
+    for state in states:
+        part = wire.add()
+        part.id.leaf, part.id.output = state.id
+        part.commitment = state.commitment
+        part.distribution.extend(state.distribution)
+        if state.content is not None:
+            part.content = state.content
+
+
+def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Iterable[types.StateId]) -> None:
+    for leaf, output in ids:
+        wire.add(leaf=leaf, output=output)
+
+
+def _write_intent_errors(
+    wire: RepeatedCompositeFieldContainer[pb.IntentError], errors: Iterable[messages.IntentError]
+) -> None:
+    for error in errors:
+        wire.add(intent=error.intent, code=enumerations.ERROR_CODES.numbers[error.code], text=_text(error.text))
+
+
+def _write_submitted_intents(
+    wire: RepeatedCompositeFieldContainer[pb.SubmittedIntent], intents: Iterable[messages.SubmittedIntent]
+) -> None:
+    for submitted in intents:
+        wire.add(
+            intent=submitted.intent,
+            leaf=submitted.leaf,
+            signer=submitted.signer,
+            nonce=submitted.nonce,
+            submission_count=submitted.submission_count,
+            submitted_age_ms=submitted.submitted_age_ms,
+            activity=_text(submitted.activity),
+        )
+
+
+def _write_tried(wire: RepeatedCompositeFieldContainer[pb.Tried], tried: Iterable[types.Tried]) -> None:
+    for entry in tried:
+        part = wire.add()
+        part.node = entry.node
+        _write_heartbeat_number(part.number, entry.number)
+
+
+def _write_request_id(wire: pb.RequestId, request_id: types.RequestId) -> None:
+    wire.incarnation, wire.counter = request_id
+
+
+def _write_heartbeat_number(wire: pb.HeartbeatNumber, number: types.HeartbeatNumber) -> None:
+    wire.incarnation, wire.sequence = number
+
+
+def _write_delegation_number(wire: pb.DelegationNumber, number: types.DelegationNumber) -> None:
+    wire.incarnation, wire.counter = number
+
+
+def _address(address: types.ContractAddress) -> bytes:
+    """The bytes of an address; only its lower-case form reads back as what it was."""
+    content = bytes.fromhex(address.removeprefix(ADDRESS_PREFIX))
+    assert address == ADDRESS_PREFIX + content.hex(), f"an address is 0x and lower-case hex digits, not {address!r}"
+    return content
+
+
+def _text(text: str) -> str:
+    """The text, cut between two characters where it is too long; half a surrogate pair becomes a question mark."""
+    if len(text) <= TEXT_BYTES_MAX and text.isascii():
+        return text
+    return text.encode("utf-8", "replace")[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
+
+
+WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], None]]]] = {
+    messages.DelegationCommand: ("delegation_command", _write_delegation_command),
+    messages.DelegationAccepted: ("delegation_accepted", _write_delegation_accepted),
+    messages.DelegationRejected: ("delegation_rejected", _write_delegation_rejected),
+    messages.AssembleRequest: ("assemble_request", _write_assemble_request),
+    messages.AssembleResponse: ("assemble_response", _write_assemble_response),
+    messages.AssembleError: ("assemble_error", _write_assemble_error),
+    messages.EndorsementRequest: ("endorsement_request", _write_endorsement_request),
+    messages.EndorsementResponse: ("endorsement_response", _write_endorsement_response),
+    messages.EndorsementError: ("endorsement_error", _write_endorsement_error),
+    messages.DispatchConfirmationRequest: ("dispatch_confirmation_request", _write_dispatch_request),
+    messages.DispatchConfirmationResponse: ("dispatch_confirmation_response", _write_dispatch_response),
+    messages.DispatchConfirmationError: ("dispatch_confirmation_error", _write_dispatch_error),
+    messages.CoordinatorHeartbeat: ("coordinator_heartbeat", _write_coordinator_heartbeat),
+    messages.SubmitterHeartbeat: ("submitter_heartbeat", _write_submitter_heartbeat),
+    messages.Startup: ("startup", _write_startup),
+    messages.StartupAcknowledgement: ("startup_acknowledgement", _write_startup_acknowledgement),
+    messages.HandoverRequest: ("handover_request", _write_handover_request),
+    messages.Handover: ("handover", _write_handover),
+    messages.TransactionDispatched: ("transaction_dispatched", _write_transaction_dispatched),
+    messages.TransactionReverted: ("transaction_reverted", _write_transaction_reverted),
+    messages.VerifierRequest: ("verifier_request", _write_verifier_request),
+    messages.VerifierResponse: ("verifier_response", _write_verifier_response),
+}

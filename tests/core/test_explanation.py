@@ -1,0 +1,388 @@
+"""Where is my transaction: in every state, what it waits for and who is in the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.config import Config
+from rota.core.events import (
+    AssemblyFailed,
+    AssemblyFinished,
+    CancelRequested,
+    ConnectionLost,
+    LedgerOutcome,
+    LedgerStatus,
+    OutcomesFinal,
+    RoundDispatched,
+    RoundSubmitted,
+    Tick,
+    TransitionSigned,
+)
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.sequencer import StoredContract
+from rota.core.states.coordinator_transaction import State as CoordinatorSide
+from rota.core.states.sender_transaction import Permission, Restored
+from rota.core.states.sender_transaction import State as SenderSide
+from rota.messages import (
+    Answer,
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    Delegation,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    DispatchItem,
+    EndorsementRequest,
+    EndorsementResponse,
+    IntentAnswer,
+    Rejection,
+    Snapshot,
+    SubmittedIntent,
+    TransactionDispatched,
+    VerifierResponse,
+)
+from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, Party, RequestId, StateId
+from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent, intent_id, transition
+
+B1, B2, C1 = intent_id("B-1"), intent_id("B-2"), intent_id("C-1")
+ASKED = RequestId(1, 50)
+LEAF = transition("B-1").leaf
+
+
+# The sender's word: B sends, A leads range 0.
+
+
+def at_sender(bench: Bench, of: IntentId = B1) -> Explanation:
+    found = explain_at_sender(bench.sequencer, of)
+    assert found is not None
+    return found
+
+
+def expect_sender(bench: Bench, state: SenderSide, waits_for: str, *who: NodeName) -> None:
+    found = at_sender(bench)
+    assert (found.state, found.waits_for, found.who) == (state.value, waits_for, who)
+
+
+def pending(depends_on: tuple[IntentId, ...] = (), parties: tuple[Party, ...] = ()) -> Bench:
+    bench = Bench(node=B)
+    bench.submit("B-1", depends_on=depends_on, parties=parties)
+    return bench
+
+
+def delegated() -> Bench:
+    bench = pending()
+    answer_delegation(bench, Answer.ACCEPTED)
+    return bench
+
+
+def answer_delegation(bench: Bench, answer: Answer) -> None:
+    (command,) = bench.said(DelegationCommand, A)
+    accepted = DelegationAccepted(command.command_id, (IntentAnswer(B1, answer),), HeartbeatNumber(1, 1))
+    bench.hear(A, accepted)
+
+
+def assembling() -> Bench:
+    bench = delegated()
+    bench.hear(A, AssembleRequest(ASKED, (B1,), Snapshot()))
+    return bench
+
+
+def signing() -> Bench:
+    bench = assembling()
+    bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.ASSEMBLED, transition("B-1", signature=b"")))
+    return bench
+
+
+def gathering() -> Bench:
+    bench = signing()
+    bench.tell(TransitionSigned(ASKED, B1, b"signed"))
+    return bench
+
+
+def prepared() -> Bench:
+    bench = gathering()
+    number = bench.sequencer.sender.transactions[B1].number
+    item = DispatchItem(B1, number, LEAF, b"signed", GENESIS_S + 600)
+    bench.hear(A, DispatchConfirmationRequest(ASKED, digest_of(LEAF), (item,)))
+    bench.write()
+    return bench
+
+
+def dispatched() -> Bench:
+    """A restarted sender that is told that its permitted leaf was dispatched, but not yet by whom and how."""
+    permission = Permission(DelegationNumber(1, 1), A, transition("B-1"))
+    stored = StoredContract((Restored(intent("B-1"), permission=permission),))
+    bench = Bench(node=B, stored=stored, incarnation=2)
+    bench.tell(Tick())
+    answer_delegation(bench, Answer.DISPATCHED)
+    return bench
+
+
+def listed(submission_count: int) -> Bench:
+    bench = prepared()
+    told = (SubmittedIntent(B1, LEAF, "A", 0, submission_count),)
+    bench.hear(A, TransactionDispatched(digest_of(LEAF), told))
+    return bench
+
+
+def committed() -> LedgerOutcome:
+    return LedgerOutcome(B1, LEAF, digest_of(LEAF), LedgerStatus.COMMITTED)
+
+
+def test_intent_that_is_not_under_way_is_not_explained() -> None:
+    assert explain_at_sender(Bench().sequencer, B1) is None
+    assert explain_at_coordinator(Bench().sequencer, B1) is None
+
+
+def test_pending_names_what_it_depends_on() -> None:
+    others = (intent_id("B-8"), intent_id("B-9"))
+    names = ", ".join(other.hex() for other in others)
+    expect_sender(pending(depends_on=others), SenderSide.PENDING, f"what it depends on to be confirmed: {names}")
+
+
+def test_pending_names_parties_without_verifiers_and_their_nodes_once() -> None:
+    parties = (Party("carol@C"), Party("alice@A"), Party("chris@C"))
+    bench = pending(parties=parties)
+    expect_sender(bench, SenderSide.PENDING, "verifiers of carol@C, alice@A, chris@C", C, A)
+    request_id = bench.sequencer.sender.parties.resolving[Party("carol@C")]
+    bench.hear(C, VerifierResponse(request_id, Party("carol@C"), "0xkey"))
+    expect_sender(bench, SenderSide.PENDING, "verifiers of alice@A, chris@C", A, C)
+
+
+def test_pending_names_the_pause_and_the_failure_before_it() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFailed(ASKED, B1, "no memory"))
+    expect_sender(bench, SenderSide.PENDING, "a pause after a failure to end (no memory)")
+    bench.wait(bench.config.retry_backoff_ms)
+    assert at_sender(bench).waits_for == "its delegation to be accepted"
+
+
+def test_pending_names_whom_it_is_being_delegated_to() -> None:
+    expect_sender(pending(), SenderSide.PENDING, "its delegation to be accepted", A)
+
+
+def test_pending_names_why_its_delegation_was_not_accepted() -> None:
+    bench = pending()
+    (command,) = bench.said(DelegationCommand, A)
+    bench.hear(A, DelegationRejected(command.command_id, Rejection.MISMATCHED_BLOCK_HEIGHT, 0, 0))
+    expect_sender(bench, SenderSide.PENDING, "A answered MismatchedBlockHeight", A)
+
+
+def test_pending_says_when_nobody_can_be_reached() -> None:
+    bench = Bench(node=B, of=contract(A))
+    bench.tell(ConnectionLost(A))
+    bench.submit("B-1")
+    expect_sender(bench, SenderSide.PENDING, "no member of the committee can be reached")
+
+
+def test_delegated_waits_for_its_coordinator_to_ask() -> None:
+    expect_sender(delegated(), SenderSide.DELEGATED, "its coordinator to ask for its assembly", A)
+
+
+def test_assembling_waits_for_our_own_domain() -> None:
+    expect_sender(assembling(), SenderSide.ASSEMBLING, "the domain to assemble it", B)
+
+
+def test_signing_waits_for_its_party() -> None:
+    expect_sender(signing(), SenderSide.SIGNING, "a@B to sign it", B)
+
+
+def test_endorsement_gathering_waits_for_its_coordinator() -> None:
+    waits_for = "its coordinator to gather endorsements and ask for permission"
+    expect_sender(gathering(), SenderSide.ENDORSEMENT_GATHERING, waits_for, A)
+
+
+def test_prepared_waits_for_its_coordinator_to_dispatch() -> None:
+    expect_sender(prepared(), SenderSide.PREPARED, "its coordinator to dispatch it", A)
+
+
+def test_dispatched_waits_for_the_ledger() -> None:
+    expect_sender(dispatched(), SenderSide.DISPATCHED, "the ledger", A)
+
+
+@pytest.mark.parametrize(("count", "state"), [(0, SenderSide.SEQUENCED), (1, SenderSide.SUBMITTED)])
+def test_sequenced_and_submitted_wait_for_the_ledger(count: int, state: SenderSide) -> None:
+    expect_sender(listed(count), state, "the ledger", A)
+
+
+def test_ending_names_when_no_version_is_valid_and_why_it_ends() -> None:
+    bench = gathering()
+    bench.tell(CancelRequested("user", B1))
+    waits_for = f"chain time {GENESIS_S + 600}, when no version of it is valid (cancelled)"
+    expect_sender(bench, SenderSide.ENDING, waits_for)
+
+
+def test_parked_waits_for_its_user_and_names_the_reason() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.PARKED, reason="needs a signature"))
+    expect_sender(bench, SenderSide.PARKED, "its user to resume it (needs a signature)")
+
+
+def test_confirmed_waits_for_its_block_to_become_final() -> None:
+    bench = delegated()
+    bench.block(1, committed())
+    expect_sender(bench, SenderSide.CONFIRMED, "its block to become final")
+    bench.tell(OutcomesFinal((committed(),)))
+    assert explain_at_sender(bench.sequencer, B1) is None
+
+
+def test_reverted_waits_for_its_receipt_to_be_written() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.REVERTED, reason="no money"))
+    expect_sender(bench, SenderSide.REVERTED, "its receipt to be written (no money)", B)
+
+
+def test_sender_tells_since_when_and_by_which_way_it_came() -> None:
+    bench = Bench(node=B)
+    bench.now_ms = 100
+    bench.submit("B-1")
+    bench.now_ms = 250
+    answer_delegation(bench, Answer.ACCEPTED)
+    found = at_sender(bench)
+    assert found.since_ms == 250
+    assert found.history == ((100, "Pending"), (250, "Delegated"))
+
+
+def test_history_is_bounded_and_keeps_the_latest() -> None:
+    bench = Bench(node=B, config=Config(history_max=1))
+    bench.submit("B-1")
+    answer_delegation(bench, Answer.ACCEPTED)
+    assert at_sender(bench).history == ((0, "Delegated"),)
+
+
+# The coordinator's word: A coordinates, B and C endorse.
+
+
+def coordinator(**options: object) -> Bench:
+    of = contract(A, mode=Mode.STATIC, endorsers=(B, C))
+    return Bench(of=of, config=Config(**options))  # type: ignore[arg-type]
+
+
+def delegate(bench: Bench, name: str) -> None:
+    node = NodeName(name[0])
+    bench.hear(node, DelegationCommand(ASKED, (Delegation(intent(name), DelegationNumber(1, 1)),)))
+
+
+def assemble(bench: Bench, name: str, *inputs: StateId) -> None:
+    node = NodeName(name[0])
+    request = bench.said(AssembleRequest, node)[-1]
+    made = transition(name, *inputs)
+    result = AssemblyResult(intent_id(name), AssemblyOutcome.ASSEMBLED, DelegationNumber(1, 1), made)
+    bench.hear(node, AssembleResponse(request.request_id, (result,)))
+
+
+def endorse(bench: Bench, *nodes: NodeName) -> None:
+    """These endorsers sign the round that was opened last."""
+    for node in nodes:
+        request = bench.said(EndorsementRequest, node)[-1]
+        bench.hear(node, EndorsementResponse(request.request_id, request.digest, b"signature"))
+
+
+def permit(bench: Bench, node: NodeName, *intents: IntentId) -> None:
+    request = bench.said(DispatchConfirmationRequest, node)[-1]
+    bench.hear(node, DispatchConfirmationResponse(request.request_id, intents))
+
+
+def expect_coordinator(bench: Bench, of: IntentId, state: CoordinatorSide, waits_for: str, *who: NodeName) -> None:
+    found = explain_at_coordinator(bench.sequencer, of)
+    assert found is not None
+    assert (found.state, found.waits_for, found.who) == (state.value, waits_for, who)
+
+
+def gathered() -> Bench:
+    bench = coordinator()
+    delegate(bench, "B-1")
+    assemble(bench, "B-1")
+    return bench
+
+
+def ready() -> Bench:
+    bench = gathered()
+    endorse(bench, B, C)
+    permit(bench, B, B1)
+    return bench
+
+
+def test_pooled_waits_for_its_sender_turn_and_names_the_coordinator_state() -> None:
+    bench = coordinator()
+    delegate(bench, "B-1")
+    delegate(bench, "C-1")
+    expect_coordinator(bench, C1, CoordinatorSide.POOLED, "the turn of C in assembly, as Active")
+
+
+def test_preassembly_blocked_names_whose_assembly_it_waits_for() -> None:
+    bench = coordinator()
+    delegate(bench, "B-1")
+    delegate(bench, "B-2")
+    expect_coordinator(bench, B2, CoordinatorSide.PREASSEMBLY_BLOCKED, f"the assembly of {B1.hex()}")
+
+
+def test_assembling_names_its_sender() -> None:
+    bench = coordinator()
+    delegate(bench, "B-1")
+    expect_coordinator(bench, B1, CoordinatorSide.ASSEMBLING, "its sender to assemble it", B)
+
+
+def test_endorsement_gathering_names_the_endorsers_that_are_missing() -> None:
+    bench = gathered()
+    expect_coordinator(bench, B1, CoordinatorSide.ENDORSEMENT_GATHERING, "endorsements, 0 so far", B, C)
+    endorse(bench, B)
+    expect_coordinator(bench, B1, CoordinatorSide.ENDORSEMENT_GATHERING, "endorsements, 1 so far", C)
+
+
+def test_endorsement_gathering_without_a_round_waits_for_one() -> None:
+    bench = coordinator(rounds_open_max=1)
+    delegate(bench, "B-1")
+    assemble(bench, "B-1")
+    delegate(bench, "C-1")
+    assemble(bench, "C-1")
+    expect_coordinator(bench, C1, CoordinatorSide.ENDORSEMENT_GATHERING, "a round to open")
+
+
+def test_blocked_waits_for_what_it_stands_on() -> None:
+    bench = gathered()
+    delegate(bench, "C-1")
+    assemble(bench, "C-1", StateId(Leaf(LEAF), 0))
+    endorse(bench, B, C)
+    expect_coordinator(bench, C1, CoordinatorSide.BLOCKED, "what it stands on to be ready for dispatch")
+
+
+def test_confirming_dispatch_names_its_sender() -> None:
+    bench = gathered()
+    endorse(bench, B, C)
+    expect_coordinator(bench, B1, CoordinatorSide.CONFIRMING_DISPATCH, "its sender's permission", B)
+
+
+def test_ready_for_dispatch_waits_for_us() -> None:
+    expect_coordinator(ready(), B1, CoordinatorSide.READY_FOR_DISPATCH, "its round to be dispatched", A)
+
+
+def test_dispatched_and_submitted_wait_for_the_ledger_at_the_coordinator_too() -> None:
+    bench = ready()
+    digest = digest_of(LEAF)
+    bench.tell(RoundDispatched(digest, "A", 0))
+    expect_coordinator(bench, B1, CoordinatorSide.DISPATCHED, "the ledger")
+    bench.tell(RoundSubmitted(digest, 1))
+    expect_coordinator(bench, B1, CoordinatorSide.SUBMITTED, "the ledger")
+
+
+def test_what_has_ended_waits_for_nothing_until_it_is_forgotten() -> None:
+    bench = ready()
+    bench.block(1, committed())
+    expect_coordinator(bench, B1, CoordinatorSide.CONFIRMED, "")
+    bench.wait(bench.config.heartbeat_ms)
+    assert explain_at_coordinator(bench.sequencer, B1) is None
+
+
+def test_coordinator_tells_since_when() -> None:
+    bench = coordinator()
+    delegate(bench, "B-1")
+    bench.now_ms = 400
+    assemble(bench, "B-1")
+    found = explain_at_coordinator(bench.sequencer, B1)
+    assert found is not None
+    assert found.since_ms == 400

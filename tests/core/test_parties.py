@@ -1,0 +1,196 @@
+"""Who is who: a party's own node is asked until it answers, and nobody else waits for that (protocol §4.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt
+from rota.core.events import Tick, VerifierLookedUp
+from rota.core.explanation import explain_at_sender
+from rota.core.sequencer import StoredContract
+from rota.core.states.sender_transaction import Restored, State
+from rota.messages import DelegationCommand, VerifierRequest, VerifierResponse
+from rota.types import NodeName, Outcome, Party, Receipt, RequestId
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id
+
+BOB = Party("bob@B")
+CAROL = Party("carol@C")
+ALICE = Party("alice@A")
+
+
+def bench_with(*parties: Party) -> Bench:
+    """A sender with one intent, in which these take part."""
+    bench = Bench(height=400)
+    bench.submit("A-1", parties=parties)
+    return bench
+
+
+def delegated(bench: Bench) -> list[bytes]:
+    """Every intent that was delegated so far, repeats left out."""
+    commands = bench.said(DelegationCommand, B)
+    return list(dict.fromkeys(delegation.intent.id for command in commands for delegation in command.delegations))
+
+
+def answer(bench: Bench, peer: NodeName, party: Party, verifier: str) -> None:
+    """A node answers the latest request for that party."""
+    request_id = bench.sequencer.sender.parties.resolving[party]
+    bench.hear(peer, VerifierResponse(request_id, party, verifier), height=400)
+
+
+def test_node_of_each_party_is_asked_before_the_intent_is_delegated() -> None:
+    bench = bench_with(BOB, CAROL)
+    assert [request.party for request in bench.said(VerifierRequest, B)] == [BOB]
+    assert [request.party for request in bench.said(VerifierRequest, C)] == [CAROL]
+    assert delegated(bench) == []
+    answer(bench, B, BOB, "0xb0b")
+    assert delegated(bench) == []
+    answer(bench, C, CAROL, "0xca401")
+    assert delegated(bench) == [intent_id("A-1")]
+
+
+def test_explanation_names_the_parties_and_whom_it_waits_for() -> None:
+    bench = bench_with(BOB, CAROL)
+    answer(bench, B, BOB, "0xb0b")
+    explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
+    assert explanation is not None
+    assert explanation.waits_for == "verifiers of carol@C"
+    assert explanation.who == (C,)
+
+
+def test_other_intents_do_not_wait_for_a_party() -> None:
+    bench = bench_with(BOB)
+    bench.submit("A-2")
+    assert delegated(bench) == [intent_id("A-2")]
+
+
+def test_request_is_repeated_with_the_same_id_until_it_is_answered() -> None:
+    bench = bench_with(BOB)
+    bench.wait(999)
+    assert len(bench.said(VerifierRequest, B)) == 1
+    bench.wait(1)
+    bench.wait(1_000)
+    first, second, third = bench.said(VerifierRequest, B)
+    assert first == second == third
+    answer(bench, B, BOB, "0xb0b")
+    bench.wait(5_000)
+    assert len(bench.said(VerifierRequest, B)) == 3
+
+
+def test_unreachable_node_lets_the_intent_wait_however_long() -> None:
+    bench = bench_with(BOB)
+    bench.wait(600_000)
+    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is State.PENDING
+    answer(bench, B, BOB, "0xb0b")
+    assert delegated(bench) == [intent_id("A-1")]
+
+
+def test_known_party_is_not_asked_for_again() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "0xb0b")
+    bench.forget()
+    bench.submit("A-2", parties=(BOB,))
+    assert bench.said(VerifierRequest) == []
+    assert bench.sequencer.sender.transactions[intent_id("A-2")].unresolved == {}
+
+
+def test_party_of_two_intents_is_asked_for_once_and_answers_for_both() -> None:
+    bench = bench_with(BOB)
+    bench.submit("A-2", parties=(BOB,))
+    bench.submit("A-3", parties=(CAROL,))
+    assert len(bench.said(VerifierRequest, B)) == 1
+    answer(bench, B, BOB, "0xb0b")
+    unresolved = [machine.unresolved for machine in bench.sequencer.sender.transactions.values()]
+    assert unresolved == [{}, {}, {CAROL: None}]
+
+
+@pytest.mark.parametrize("peer", [C, D])
+def test_word_of_another_node_does_not_count(peer: NodeName) -> None:
+    bench = bench_with(BOB)
+    answer(bench, peer, BOB, "0xe71")
+    answer(bench, peer, BOB, "")
+    assert bench.sequencer.sender.parties.verifiers == {}
+    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is State.PENDING
+    answer(bench, B, BOB, "0xb0b")
+    assert bench.sequencer.sender.parties.verifiers == {BOB: "0xb0b"}
+
+
+def test_answer_to_another_request_does_not_count() -> None:
+    bench = bench_with(BOB)
+    bench.hear(B, VerifierResponse(RequestId(1, 999), BOB, "0xe71"))
+    bench.hear(B, VerifierResponse(RequestId(1, 999), Party("nobody@B"), "0xe71"))
+    assert bench.sequencer.sender.parties.verifiers == {}
+    assert delegated(bench) == []
+
+
+def test_second_answer_changes_nothing() -> None:
+    bench = bench_with(BOB)
+    request_id = bench.sequencer.sender.parties.resolving[BOB]
+    answer(bench, B, BOB, "0xb0b")
+    bench.hear(B, VerifierResponse(request_id, BOB, "0xe71"))
+    assert bench.sequencer.sender.parties.verifiers == {BOB: "0xb0b"}
+
+
+def test_unknown_party_reverts_the_intent_with_that_reason() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "")
+    receipt = Receipt(intent_id("A-1"), Outcome.REVERTED, "unknown party bob@B")
+    (persist,) = [effect for effect in bench.effects if isinstance(effect, Persist)]
+    assert persist.records == (IntentFinalised(receipt),)
+    bench.write()
+    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
+    assert delegated(bench) == []
+
+
+def test_party_that_was_unknown_is_asked_for_again_by_the_next_intent() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "")
+    bench.write()
+    bench.forget()
+    bench.submit("A-2", parties=(BOB,))
+    assert len(bench.said(VerifierRequest, B)) == 1
+    answer(bench, B, BOB, "0xb0b")
+    assert delegated(bench) == [intent_id("A-2")]
+
+
+def test_unknown_party_of_a_restarted_sender_reverts_only_when_no_version_can_be_valid() -> None:
+    stored = StoredContract((Restored(intent("A-1", parties=(BOB,))),))
+    bench = Bench(height=400, stored=stored, incarnation=2)
+    bench.tell(Tick())
+    assert delegated(bench) == []
+    answer(bench, B, BOB, "")
+    machine = bench.sequencer.sender.transactions[intent_id("A-1")]
+    assert machine.state is State.ENDING
+    assert bench.take(Persist) == []
+    bench.block(401, time_s=GENESIS_S + 600)
+    assert bench.take(Persist) == []
+    bench.block(402, time_s=GENESIS_S + 601)
+    (persist,) = bench.take(Persist)
+    assert persist.records == (IntentFinalised(Receipt(intent_id("A-1"), Outcome.REVERTED, "unknown party bob@B")),)
+
+
+def test_parked_intent_learns_of_its_parties_too() -> None:
+    stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), parked_reason="not yet"),))
+    bench = Bench(height=400, stored=stored, incarnation=2)
+    bench.tell(Tick())
+    answer(bench, B, BOB, "0xb0b")
+    machine = bench.sequencer.sender.transactions[intent_id("A-1")]
+    assert machine.state is State.PARKED
+    assert machine.unresolved == {}
+
+
+def test_who_asks_for_a_party_of_ours_gets_what_the_key_store_says() -> None:
+    bench = Bench(height=400)
+    bench.hear(B, VerifierRequest(RequestId(1, 7), ALICE))
+    assert bench.take(LookUpVerifier) == [LookUpVerifier(ADDRESS, B, RequestId(1, 7), ALICE)]
+    assert bench.said(VerifierResponse) == []
+    bench.tell(VerifierLookedUp(B, RequestId(1, 7), ALICE, "0xa11ce"))
+    assert bench.said(VerifierResponse, B) == [VerifierResponse(RequestId(1, 7), ALICE, "0xa11ce")]
+
+
+def test_party_of_our_own_node_is_looked_up_here() -> None:
+    bench = bench_with(ALICE)
+    (look_up,) = bench.take(LookUpVerifier)
+    assert (look_up.peer, look_up.party) == (A, ALICE)
+    assert bench.said(VerifierRequest) == []
+    bench.tell(VerifierLookedUp(A, look_up.request_id, ALICE, "0xa11ce"))
+    assert delegated(bench) == [intent_id("A-1")]

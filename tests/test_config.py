@@ -1,0 +1,51 @@
+"""Timers and limits: the defaults of protocol §9, what follows from them, and what is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, replace
+
+import pytest
+
+from rota.config import Config
+
+NAMES = [field.name for field in fields(Config)]
+
+
+def test_defaults_are_those_of_the_protocol() -> None:
+    config = Config()
+    assert (config.heartbeat_ms, config.heartbeat_grace, config.closing_heartbeats, config.idle_grace) == (500, 2, 6, 6)
+    assert (config.request_timeout_ms, config.assemble_timeout_ms, config.state_timeout_ms) == (1_000, 2_000, 10_000)
+    assert (config.delegation_repeat_ms, config.delegation_timeout_ms) == (250, 1_000)
+    assert (config.handover_timeout_ms, config.flush_timeout_ms, config.submitter_grace_ms) == (3_000, 30_000, 4_000)
+    assert (config.ledger_grace_ms, config.step_down_pause_ms, config.unavailable_ttl_ms) == (5_000, 10_000, 60_000)
+    assert (config.validity_s, config.in_flight_max, config.dispatch_ahead_max) == (600, 5_000, 16)
+    assert (config.assembly_slot_max, config.round_max, config.rounds_open_max) == (64, 64, 2)
+    assert (config.revert_retry_max, config.endorse_retry_max) == (3, 5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "500", None, True])
+def test_wrong_value_is_refused_by_name(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: must be a whole number of at least 1, not ") as refused:
+        Config(**{name: wrong})  # type: ignore[arg-type]
+    assert str(refused.value).endswith(repr(wrong))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_least_value_is_taken(name: str) -> None:
+    assert getattr(replace(Config(), **{name: 1}), name) == 1
+
+
+def test_silence_begins_when_more_than_the_grace_are_missing() -> None:
+    assert Config(heartbeat_ms=500, heartbeat_grace=2).silence_ms == 1_500
+    assert Config(heartbeat_ms=200, heartbeat_grace=4).silence_ms == 1_000
+
+
+def test_heartbeat_is_overdue_after_one_and_a_half_intervals() -> None:
+    assert Config(heartbeat_ms=500).overdue_ms == 750
+    assert Config(heartbeat_ms=100, heartbeat_grace=9).overdue_ms == 150
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Config().heartbeat_ms = 1  # type: ignore[misc]

@@ -1,0 +1,167 @@
+"""Messages made from their types: random ones, and full ones in which no field has its default.
+
+Both are built from the annotations in messages.py and types.py, so that a message or a field that is added there
+and not to the codec fails the round trip.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from itertools import count
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from rota import messages, types
+from rota.messages import PROTOCOL_VERSION, Envelope, Message
+
+# What stands behind a colon in a class, and what is made from it: no narrower type fits all of them.
+Annotation: TypeAlias = Any
+Value: TypeAlias = Any
+
+UNIONS: Final = (Union, UnionType)
+CONTRACT: Final = types.ContractAddress("0x" + "c0" * 20)
+NUMBER_MAX: Final = 2**63 - 1
+
+# The module is asked, and not `Message.__subclasses__()`: a slotted dataclass is a second class of the same name.
+MESSAGE_TYPES: Final[tuple[type[Message], ...]] = tuple(
+    value
+    for _, value in inspect.getmembers(messages, inspect.isclass)
+    if issubclass(value, Message) and value is not Message
+)
+
+# Fields whose annotation says less than the protocol does.
+WORD_FIELDS: Final = {(types.State, "commitment"), (types.Transition, "info")}
+NAME_FIELDS: Final = {(messages.ListedIntent, "state"), (messages.SubmittedIntent, "signer")}
+
+
+class Word(bytes):
+    """Stands for 32 bytes in place of an annotation."""
+
+
+class Name(str):
+    """Stands for a name in place of an annotation."""
+
+
+def fields_of(kind: type) -> dict[str, Any]:
+    """The fields of a dataclass or named tuple, with the annotations that they would have if types said it all."""
+    hints = get_type_hints(kind)
+    for owner, name in WORD_FIELDS:
+        if owner is kind:
+            hints[name] = tuple[Word, ...] if origin_of(hints[name]) is tuple else Word
+    for owner, name in NAME_FIELDS:
+        if owner is kind:
+            hints[name] = Name
+    return hints
+
+
+def origin_of(kind: Annotation) -> object:
+    return get_origin(kind)
+
+
+def is_record(kind: object) -> bool:
+    return is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+# Random ones.
+
+# Letters of one to four bytes: to draw from all of Unicode costs seconds, and finds nothing more.
+NAMES: Final = st.text("aZ09@.-_ éß漢😀", min_size=1, max_size=12)
+NUMBERS: Final = st.integers(0, NUMBER_MAX)
+STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
+    int: NUMBERS,
+    bool: st.booleans(),
+    str: st.text("aZ09 \n\0éß漢😀", max_size=12),
+    bytes: st.binary(max_size=40),
+    Word: st.binary(min_size=32, max_size=32),
+    Name: NAMES,
+    types.NodeName: NAMES,
+    types.Party: NAMES,
+    types.ContractAddress: st.just(CONTRACT),
+    types.IntentId: st.binary(min_size=16, max_size=16),
+    types.Leaf: st.binary(min_size=32, max_size=32),
+    types.Digest: st.binary(min_size=32, max_size=32),
+    types.StateId: st.builds(types.StateId, st.binary(min_size=32, max_size=32), st.integers(0, 255)),
+}
+
+
+def random_values(kind: Annotation) -> st.SearchStrategy[Any]:
+    """Any value that an honest node may send of this type."""
+    if kind in STRATEGIES:
+        return STRATEGIES[kind]
+    if origin_of(kind) in UNIONS:
+        return st.one_of(*(st.none() if part is NoneType else random_values(part) for part in get_args(kind)))
+    if origin_of(kind) is tuple:
+        return st.lists(random_values(get_args(kind)[0]), max_size=2).map(tuple)
+    if issubclass(kind, Enum):
+        return st.sampled_from(list(kind))
+    if kind is messages.EndorsementRequest:
+        return st.lists(random_values(types.Party), max_size=2).flatmap(_random_round)
+    return st.builds(kind, **{name: random_values(part) for name, part in fields_of(kind).items()})
+
+
+def _random_round(senders: list[types.Party]) -> st.SearchStrategy[Any]:
+    fields = {name: random_values(part) for name, part in fields_of(messages.EndorsementRequest).items()}
+    size = len(senders)
+    fields["transitions"] = st.lists(random_values(types.Transition), min_size=size, max_size=size).map(tuple)
+    return st.builds(messages.EndorsementRequest, **fields | {"senders": st.just(tuple(senders))})
+
+
+def random_envelopes(bodies: st.SearchStrategy[Message]) -> st.SearchStrategy[Envelope]:
+    """Envelopes of our own version for one contract."""
+    ids = random_values(types.RequestId)
+    return st.builds(
+        Envelope,
+        contract=st.just(CONTRACT),
+        message_id=ids,
+        incarnation=NUMBERS,
+        height=NUMBERS,
+        body=bodies,
+        no_ledger=st.booleans(),
+        correlation_id=st.none() | ids,
+        protocol_version=st.just(PROTOCOL_VERSION),
+    )
+
+
+# Full ones.
+
+
+def full_value(kind: Annotation, numbers: Iterator[int] | None = None) -> Value:
+    """A value of this type in which every field is there, is not its default, and is unlike the others."""
+    numbers = count(1) if numbers is None else numbers
+    if kind in _FULL:
+        return _FULL[kind](next(numbers))
+    if origin_of(kind) in UNIONS:
+        return full_value(next(part for part in get_args(kind) if part is not NoneType), numbers)
+    if origin_of(kind) is tuple:
+        return tuple(full_value(get_args(kind)[0], numbers) for _ in range(2))
+    if issubclass(kind, Enum):
+        return list(kind)[-1]
+    assert is_record(kind), f"tests/wire/samples.py does not know how to make a {kind}"
+    return kind(**{name: full_value(part, numbers) for name, part in fields_of(kind).items()})
+
+
+def full_envelope(kind: type[Message]) -> Envelope:
+    """A full message in a full envelope."""
+    first, second = types.RequestId(7, 8), types.RequestId(9, 10)
+    return Envelope(CONTRACT, first, 11, 12, full_value(kind), True, second)
+
+
+_FULL: Final[Mapping[object, Callable[[int], Any]]] = {
+    int: lambda number: number,
+    bool: lambda _: True,
+    str: lambda number: f"text {number}",
+    bytes: lambda number: b"bytes %d" % number,
+    Word: lambda number: number.to_bytes(32, "big"),
+    Name: lambda number: f"name{number}",
+    types.NodeName: lambda number: f"node{number}",
+    types.Party: lambda number: f"party@node{number}",
+    types.ContractAddress: lambda _: CONTRACT,
+    types.IntentId: lambda number: number.to_bytes(16, "big"),
+    types.Leaf: lambda number: number.to_bytes(32, "big"),
+    types.Digest: lambda number: number.to_bytes(32, "big"),
+}

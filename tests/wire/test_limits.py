@@ -1,0 +1,284 @@
+"""Each limit at its bound and one past it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message as ProtobufMessage
+
+from rota import messages
+from rota.messages import Message
+from rota.wire import DEFAULT_LIMITS, Frame, Limits, Malformed, decode_frame, encode_frame
+from rota.wire import peer_pb2 as pb
+from tests.wire.samples import full_envelope
+
+
+def wire_of(kind: type[Message]) -> tuple[pb.Frame, Any]:
+    """A frame with one full message, and that message, to be spoilt."""
+    frame = pb.Frame.FromString(encode_frame([full_envelope(kind)]))
+    envelope = frame.envelopes[0]
+    name = envelope.WhichOneof("body")
+    assert name is not None
+    return frame, getattr(envelope, name)
+
+
+def is_read(frame: pb.Frame, limits: Limits = DEFAULT_LIMITS) -> bool:
+    return isinstance(decode_frame(frame.SerializeToString(), limits), Frame)
+
+
+# The frame as a whole.
+
+
+def test_a_frame_has_its_number_of_bytes() -> None:
+    data = encode_frame([full_envelope(messages.Startup)])
+    assert isinstance(decode_frame(data, Limits(frame_bytes_max=len(data))), Frame)
+    assert decode_frame(data, Limits(frame_bytes_max=len(data) - 1)) == Malformed(
+        f"a frame has at most {len(data) - 1} bytes, not {len(data)}"
+    )
+
+
+def test_a_frame_has_its_number_of_envelopes() -> None:
+    data = encode_frame([full_envelope(messages.Startup)] * 3)
+    assert isinstance(decode_frame(data, Limits(frame_envelopes_max=3)), Frame)
+    assert decode_frame(data, Limits(frame_envelopes_max=2)) == Malformed("a frame has at most 2 envelopes, not 3")
+
+
+def test_a_frame_has_its_number_of_fields() -> None:
+    # The major version (a zero is not written); the envelope, its contract, its two ids with two numbers each, its
+    # incarnation, height and lack of a ledger; the body, its id with two numbers.
+    data = encode_frame([full_envelope(messages.Startup)])
+    assert isinstance(decode_frame(data, Limits(frame_fields_max=16)), Frame)
+    assert decode_frame(data, Limits(frame_fields_max=15)) == Malformed(
+        "the frame cannot be parsed: more than 15 fields"
+    )
+
+
+def test_a_limit_is_at_least_one() -> None:
+    for field in fields(Limits):
+        with pytest.raises(ValueError, match=field.name):
+            Limits(**{field.name: 0})
+
+
+# Values whose bounds are configured: the field, set to a size.
+
+SIZED_FIELDS: dict[str, tuple[str, type[Message], Callable[[Any, int], object]]] = {
+    "payload": (
+        "payload_bytes_max",
+        messages.DelegationCommand,
+        lambda body, size: setattr(body.delegations[1].intent, "payload", b"p" * size),
+    ),
+    "content": (
+        "content_bytes_max",
+        messages.AssembleRequest,
+        lambda body, size: setattr(body.snapshot.states[1], "content", b"c" * size),
+    ),
+    "ascii text": (
+        "text_bytes_max",
+        messages.TransactionReverted,
+        lambda body, size: setattr(body, "reason", "t" * size),
+    ),
+    "other text": (
+        "text_bytes_max",
+        messages.TransactionReverted,
+        lambda body, size: setattr(body, "reason", "é" + "t" * (size - 2)),
+    ),
+    "idempotency key": (
+        "text_bytes_max",
+        messages.DelegationCommand,
+        lambda body, size: setattr(body.delegations[0].intent, "idempotency_key", "k" * size),
+    ),
+    "ascii name": ("name_bytes_max", messages.VerifierRequest, lambda body, size: setattr(body, "party", "n" * size)),
+    "other name": (
+        "name_bytes_max",
+        messages.VerifierRequest,
+        lambda body, size: setattr(body, "party", "é" + "n" * (size - 2)),
+    ),
+    "signature": (
+        "signature_bytes_max",
+        messages.EndorsementResponse,
+        lambda body, size: setattr(body, "signature", b"s" * size),
+    ),
+    "items": (
+        "field_items_max",
+        messages.DispatchConfirmationResponse,
+        lambda body, size: body.intents.extend([b"i" * 16] * (size - len(body.intents))),
+    ),
+}
+
+
+@pytest.mark.parametrize(("limit", "kind", "spoil"), SIZED_FIELDS.values(), ids=list(SIZED_FIELDS))
+def test_a_size_is_read_at_its_limit_and_refused_past_it(
+    limit: str, kind: type[Message], spoil: Callable[[Any, int], object]
+) -> None:
+    limits = replace(DEFAULT_LIMITS, **{limit: 40})
+    for size, is_fine in ((40, True), (41, False)):
+        frame, body = wire_of(kind)
+        spoil(body, size)
+        assert is_read(frame, limits) is is_fine
+
+
+REPEATED_FIELDS = [
+    (kind, field.name)
+    for kind in (
+        messages.DelegationCommand,
+        messages.DelegationAccepted,
+        messages.AssembleRequest,
+        messages.AssembleResponse,
+        messages.AssembleError,
+        messages.EndorsementRequest,
+        messages.EndorsementResponse,
+        messages.DispatchConfirmationRequest,
+        messages.DispatchConfirmationResponse,
+        messages.DispatchConfirmationError,
+        messages.CoordinatorHeartbeat,
+        messages.SubmitterHeartbeat,
+        messages.Handover,
+        messages.TransactionDispatched,
+    )
+    for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
+    if field.is_repeated
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), REPEATED_FIELDS, ids=[f"{k.__name__}.{n}" for k, n in REPEATED_FIELDS])
+def test_every_repeated_field_has_its_number_of_items(kind: type[Message], name: str) -> None:
+    frame, body = wire_of(kind)
+    values = getattr(body, name)
+    while len(values) < 4:
+        values.append(values[0])
+    assert is_read(frame, Limits(field_items_max=4))
+    values.append(values[0])
+    assert decode_frame(frame.SerializeToString(), Limits(field_items_max=4)) == Malformed(
+        f"envelope 0, {frame.envelopes[0].WhichOneof('body')}: a field has at most 4 items, not 5"
+    )
+
+
+# Values whose bounds are the protocol's.
+
+
+def _transition(body: pb.AssembleResponse) -> pb.Transition:
+    return body.results[1].transition
+
+
+BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]]] = {
+    "intent": (messages.TransactionReverted, 16, lambda body, value: setattr(body, "intent", value)),
+    "intent of a list": (messages.AssembleRequest, 16, lambda body, value: body.intents.append(value)),
+    "leaf": (messages.TransactionReverted, 32, lambda body, value: setattr(body, "leaf", value)),
+    "digest": (messages.EndorsementResponse, 32, lambda body, value: setattr(body, "digest", value)),
+    "leaf of a state": (
+        messages.AssembleRequest,
+        32,
+        lambda body, value: setattr(body.snapshot.locks[1], "leaf", value),
+    ),
+    "commitment": (
+        messages.AssembleRequest,
+        32,
+        lambda body, value: setattr(body.snapshot.states[1], "commitment", value),
+    ),
+    "info": (messages.AssembleResponse, 32, lambda body, value: _transition(body).info.append(value)),
+}
+
+
+@pytest.mark.parametrize(("kind", "size", "spoil"), BYTES_FIELDS.values(), ids=list(BYTES_FIELDS))
+def test_an_id_has_its_own_size_and_no_other(
+    kind: type[Message], size: int, spoil: Callable[[Any, bytes], object]
+) -> None:
+    for given, is_fine in ((0, False), (size - 1, False), (size, True), (size + 1, False)):
+        frame, body = wire_of(kind)
+        spoil(body, b"x" * given)
+        assert is_read(frame) is is_fine
+
+
+def test_a_contract_has_twenty_bytes() -> None:
+    for size, is_fine in ((0, False), (19, False), (20, True), (21, False)):
+        frame, _ = wire_of(messages.Startup)
+        frame.envelopes[0].contract = b"\xab" * size
+        assert is_read(frame) is is_fine
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("kind", [messages.DelegationCommand, messages.SubmitterHeartbeat, messages.AssembleResponse])
+def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) -> None:
+    frame, _ = wire_of(kind)
+    spoilt = 0
+    for part, name in numbers_in(frame.envelopes[0]):
+        before = getattr(part, name)
+        setattr(part, name, 2**63 - 1)
+        assert is_read(frame), name
+        setattr(part, name, value)
+        assert not is_read(frame), name
+        setattr(part, name, before)
+        spoilt += 1
+    assert spoilt > 8
+
+
+def numbers_in(message: ProtobufMessage) -> list[tuple[Any, str]]:
+    """Every u64 in a message and in what is in it, with the message that has it."""
+    found: list[tuple[Any, str]] = []
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_UINT64:
+            found.append((message, field.name))
+        elif field.type == field.TYPE_MESSAGE:
+            for part in value if field.is_repeated else [value]:
+                found.extend(numbers_in(part))
+    return found
+
+
+def test_an_outputs_number_is_one_byte() -> None:
+    for output, is_fine in ((255, True), (256, False), (2**32 - 1, False)):
+        frame, body = wire_of(messages.AssembleRequest)
+        body.snapshot.locks[0].output = output
+        assert is_read(frame) is is_fine
+
+
+@pytest.mark.parametrize("name", ["inputs", "reads", "outputs", "info"])
+def test_a_transition_has_at_most_fifteen_states_of_a_sort(name: str) -> None:
+    frame, body = wire_of(messages.AssembleResponse)
+    values = getattr(_transition(body), name)
+    while len(values) < 15:
+        values.append(values[0])
+    assert is_read(frame)
+    values.append(values[0])
+    assert not is_read(frame)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "\x00", "\x7f", "a\x9b1m", "a\u202eb", "a\u200bb", "\ufeffnode1", "a\u2028b"]
+)
+def test_a_name_is_something_to_be_seen_on_one_line(name: str) -> None:
+    for kind, field in (
+        (messages.VerifierRequest, "party"),
+        (messages.DelegationRejected, "active"),
+        (messages.EndorsementError, "accepted"),
+        (messages.CoordinatorHeartbeat, "successor"),
+        (messages.CoordinatorHeartbeat, "refused"),
+    ):
+        frame, body = wire_of(kind)
+        setattr(body, field, "Zoë von Müller@node 1")
+        assert is_read(frame)
+        setattr(body, field, name)
+        assert not is_read(frame)
+
+
+ENUMERATION_FIELDS: list[tuple[type[Message], str, Callable[[Any], Any]]] = [
+    (messages.DelegationAccepted, "answer", lambda body: body.answers[0]),
+    (messages.DelegationRejected, "rejection", lambda body: body),
+    (messages.AssembleResponse, "outcome", lambda body: body.results[0]),
+    (messages.AssembleError, "code", lambda body: body.errors[0]),
+    (messages.EndorsementError, "rejection", lambda body: body),
+    (messages.CoordinatorHeartbeat, "state", lambda body: body),
+    (messages.HandoverRequest, "reason", lambda body: body),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "part"), ENUMERATION_FIELDS)
+@pytest.mark.parametrize("value", [0, 99, -1, 2**31 - 1])
+def test_a_value_of_an_enumeration_is_one_that_is_known(
+    kind: type[Message], name: str, part: Callable[[Any], Any], value: int
+) -> None:
+    frame, body = wire_of(kind)
+    setattr(part(body), name, value)
+    assert not is_read(frame)

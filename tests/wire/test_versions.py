@@ -1,0 +1,138 @@
+"""Newer peers are understood as far as can be; others are told why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.messages import CoordinatorHeartbeat, DelegationCommand, Startup
+from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame
+from rota.wire import peer_pb2 as pb
+from tests.wire.samples import MESSAGE_TYPES, full_envelope
+
+STARTUP = full_envelope(Startup)
+DELEGATION = full_envelope(DelegationCommand)
+
+# Fields that no version has, one of each wire type: number 1000 and a group of number 1001.
+UNKNOWN_FIELDS = (
+    b"\xc0\x3e\x2a",
+    b"\xc1\x3e" + b"12345678",
+    b"\xc2\x3e\x05hello",
+    b"\xc5\x3e" + b"1234",
+    b"\xcb\x3e\x08\x01\xcc\x3e",
+)
+
+
+def message(number: int, content: bytes) -> bytes:
+    """A field that holds a message, as it stands on the wire."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def varint(value: int) -> bytes:
+    content = bytearray()
+    while value > 0x7F:
+        content.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*content, value))
+
+
+def frame(*envelopes: bytes, version: tuple[int, int] = (1, 0)) -> bytes:
+    head = pb.Frame(version_major=version[0], version_minor=version[1]).SerializeToString()
+    return head + b"".join(message(3, envelope) for envelope in envelopes)
+
+
+def envelope_bytes(body: bytes) -> bytes:
+    return message(1, b"\xc0" * 20) + body
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN_FIELDS, ids=["varint", "eight bytes", "bytes", "four bytes", "group"])
+def test_an_unknown_field_is_ignored_wherever_it_stands(unknown: bytes) -> None:
+    wire = pb.Frame.FromString(encode_frame([DELEGATION]))
+    command = wire.envelopes[0].delegation_command
+    for part in (command.delegations[0].intent, command.delegations[0], command, wire.envelopes[0], wire):
+        part.MergeFromString(unknown)
+    assert wire.SerializeToString().count(unknown) == 5
+    assert decode_frame(wire.SerializeToString()) == Frame((1, 0), (DELEGATION,))
+    # A frame that is big enough to be walked over first is read alike.
+    assert decode_frame(wire.SerializeToString(), Limits(frame_fields_max=120)) == Frame((1, 0), (DELEGATION,))
+
+
+@pytest.mark.parametrize("number", [36, 40, 43, 1000, 2**29 - 1])
+@pytest.mark.parametrize("version", [(1, 0), (1, 1)])
+def test_an_unknown_kind_is_skipped_and_counted(number: int, version: tuple[int, int]) -> None:
+    known = pb.Frame.FromString(encode_frame([STARTUP])).envelopes[0].SerializeToString()
+    unknown = envelope_bytes(message(number, b"\x08\x01"))
+    assert decode_frame(frame(unknown, known, unknown, version=version)) == Frame(
+        version, (replace(STARTUP, protocol_version=version),), skipped=2
+    )
+
+
+def test_an_unknown_kind_may_have_no_contract() -> None:
+    assert decode_frame(frame(message(43, b""), b"")) == Frame((1, 0), (), skipped=2)
+
+
+def with_unknown_state(minor: int) -> bytes:
+    wire = pb.Frame.FromString(encode_frame([STARTUP, full_envelope(CoordinatorHeartbeat)]))
+    wire.version_minor = minor
+    # The types know only what the schema has.
+    setattr(wire.envelopes[1].coordinator_heartbeat, "state", 77)  # noqa: B010
+    return wire.SerializeToString()
+
+
+def test_an_unknown_value_of_a_newer_minor_version_is_skipped_with_its_message() -> None:
+    expected = Frame((1, 1), (replace(STARTUP, protocol_version=(1, 1)),), skipped=1)
+    assert decode_frame(with_unknown_state(minor=1)) == expected
+
+
+def test_an_unknown_value_of_our_own_minor_version_is_malformed() -> None:
+    assert decode_frame(with_unknown_state(minor=0)) == Malformed(
+        "envelope 1, coordinator_heartbeat: no coordinator state has the number 77"
+    )
+
+
+@pytest.mark.parametrize("version", [(0, 0), (0, 9), (2, 0), (2**32 - 1, 2**32 - 1)])
+def test_another_major_version_is_refused_by_name(version: tuple[int, int]) -> None:
+    theirs = f"{version[0]}.{version[1]}"
+    reason = f"the peer speaks protocol version {theirs}, which a node of version 1.0 cannot read"
+    assert decode_frame(frame(version=version)) == Malformed(reason)
+
+
+def test_another_major_version_is_refused_by_name_though_its_envelopes_are_not_ours() -> None:
+    refused = decode_frame(frame(b"\xff", version=(2, 3)))
+    assert isinstance(refused, Malformed)
+    assert "version 2.3" in refused.reason
+    assert decode_frame(frame(b"\xff" * 20, version=(2, 3)), Limits(frame_fields_max=1)) == refused
+
+
+def test_bytes_without_a_version_are_refused() -> None:
+    assert isinstance(decode_frame(b""), Malformed)
+
+
+def test_the_numbers_of_the_kinds_never_change() -> None:
+    kinds = pb.Envelope.DESCRIPTOR.oneofs_by_name["body"].fields
+    assert {field.number: field.name for field in kinds} == {
+        16: "delegation_command",
+        17: "delegation_accepted",
+        18: "delegation_rejected",
+        19: "assemble_request",
+        20: "assemble_response",
+        21: "assemble_error",
+        22: "endorsement_request",
+        23: "endorsement_response",
+        24: "endorsement_error",
+        25: "dispatch_confirmation_request",
+        26: "dispatch_confirmation_response",
+        27: "dispatch_confirmation_error",
+        28: "coordinator_heartbeat",
+        29: "submitter_heartbeat",
+        30: "startup",
+        31: "startup_acknowledgement",
+        32: "handover_request",
+        33: "handover",
+        34: "transaction_dispatched",
+        35: "transaction_reverted",
+        41: "verifier_request",
+        42: "verifier_response",
+    }
+    assert len(kinds) == len(MESSAGE_TYPES)

@@ -1,0 +1,60 @@
+"""Compiles the schema in proto/ to src/rota/wire/peer_pb2.py and its types; `make wire` runs it.
+
+The compiled code is committed, so that nobody needs a compiler to install Rota. With --check nothing is written:
+`make check` asks thus whether what is committed is what the schema says.
+
+Usage: python -m tools.generate_wire [--check]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+SCHEMA_FOLDER: Final = Path("proto")
+SCHEMA: Final = Path("rota/v1/peer.proto")
+TARGET_FOLDER: Final = Path("src/rota/wire")
+
+
+def main(arguments: list[str], root: Path = ROOT) -> int:
+    """Write what is stale, or with --check only tell of it; 1 when something is wrong."""
+    is_check = arguments == ["--check"]
+    if find_spec("grpc_tools") is None:
+        print("wire: grpcio-tools is not installed here, so the generated code is not looked at", file=sys.stderr)
+        return 0 if is_check and os.environ.get("ROTA_FORBID_SKIPS") != "1" else 1
+    compiled = compile_schema(root / SCHEMA_FOLDER)
+    if compiled is None:
+        return 1
+    stale = {path: text for name, text in compiled.items() if _text_of(path := root / TARGET_FOLDER / name) != text}
+    for path, text in stale.items():
+        if is_check:
+            print(f"{path.relative_to(root)} is not what {SCHEMA_FOLDER / SCHEMA} says: run `make wire`")
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(root)}: written")
+    return 1 if is_check and stale else 0
+
+
+def compile_schema(folder: Path) -> dict[str, str] | None:
+    """The compiled modules by file name, or nothing when the compiler has told what is wrong with the schema."""
+    protoc = import_module("grpc_tools.protoc")
+    with tempfile.TemporaryDirectory() as out:
+        options = [f"--proto_path={folder}", f"--python_out={out}", f"--pyi_out={out}"]
+        if protoc.main(["protoc", *options, str(folder / SCHEMA)]) != 0:
+            return None
+        made = sorted((Path(out) / SCHEMA.parent).iterdir())
+        return {path.name: path.read_text(encoding="utf-8") for path in made}
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
