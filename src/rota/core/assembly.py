@@ -43,12 +43,12 @@ class Slot:
 
 
 class Assembly:
-    """The slot that this sender works on."""
+    """The slots that this sender works on, one for each coordinator that it has delegated to."""
 
     def __init__(self, sender: Sender) -> None:
         self.sender = sender
         self.context = sender.context
-        self.slot: Slot | None = None
+        self.slots: dict[NodeName, Slot] = {}
         self.early: tuple[NodeName, int, AssembleRequest] | None = None
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
@@ -56,10 +56,10 @@ class Assembly:
         if height > self.context.height:
             self.early = (peer, height, request)
             return
-        slot = self.slot
-        if slot is not None and slot.peer == peer and request.request_id <= slot.request.request_id:
+        slot = self.slots.get(peer)
+        if slot is not None and request.request_id <= slot.request.request_id:
             if request.request_id == slot.request.request_id:
-                self._answer_if_complete()
+                self._answer_if_complete(slot)
             return
         errors = {}
         for intent in request.intents:
@@ -70,29 +70,30 @@ class Assembly:
         if not accepted:
             self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
             return
-        self.slot = Slot(request, peer, accepted, errors=errors)
+        slot = self.slots[peer] = Slot(request, peer, accepted, errors=errors)
         for intent in accepted:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
-        self._start(self.slot)
-        self._answer_if_complete()
-
-    def begin(self, transaction: SenderTransaction) -> None:
-        """Called by a transaction that begins its assembly: it is with this delegate now."""
-        assert self.slot is not None, "an assembly belongs to a slot"
-        transaction.delegate = self.slot.peer
+        self._start(slot)
+        self._answer_if_complete(slot)
 
     def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
         """One result of the slot."""
-        if self.slot is not None and transaction.intent.id in self.slot.intents:
-            self.slot.results[transaction.intent.id] = result
-            self._answer_if_complete()
+        slot = self._slot_of(transaction)
+        if slot is not None:
+            slot.results[transaction.intent.id] = result
+            self._answer_if_complete(slot)
 
     def fail(self, transaction: SenderTransaction, reason: str) -> None:
         """Domain or signer failed on one intent of the slot."""
-        if self.slot is not None and transaction.intent.id in self.slot.intents:
-            error = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
-            self.slot.errors[transaction.intent.id] = error
-            self._answer_if_complete()
+        slot = self._slot_of(transaction)
+        if slot is not None:
+            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
+            self._answer_if_complete(slot)
+
+    def _slot_of(self, transaction: SenderTransaction) -> Slot | None:
+        """The slot that the transaction is being assembled for, if its coordinator has not asked anew since."""
+        slot = self.slots.get(transaction.delegate) if transaction.delegate is not None else None
+        return slot if slot is not None and slot.request.request_id == transaction.request_id else None
 
     def take_finished(self, event: AssemblyFinished) -> None:
         """The domain's result, for the current request only."""
@@ -153,9 +154,8 @@ class Assembly:
         transaction = self.sender.transactions.get(intent)
         return transaction if transaction is not None and transaction.request_id == request_id else None
 
-    def _answer_if_complete(self) -> None:
-        slot = self.slot
-        if slot is None or len(slot.results) + len(slot.errors) < len(slot.request.intents):
+    def _answer_if_complete(self, slot: Slot) -> None:
+        if len(slot.results) + len(slot.errors) < len(slot.request.intents):
             return
         if slot.results:
             results = tuple(

@@ -330,7 +330,6 @@ class Sender(Machine):
         """Reported: out of memory."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
-        self.transaction_ended()
 
     def transaction_changed(self, transaction: SenderTransaction) -> None:
         """Which are to be delegated, and which are with a coordinator: kept, not searched for."""
@@ -371,16 +370,27 @@ class Sender(Machine):
 
     def choice(self) -> NodeName | None:
         """Sticky follows the accepted coordinator while it is live; else the ranking decides (protocol §3)."""
-        accepted = self.observer.accepted
-        if self.context.contract.rotation is Rotation.STICKY and accepted is not None:
-            if self.observer.is_live(accepted) and self.is_available(accepted):
+        if self.context.contract.rotation is Rotation.STICKY:
+            accepted = self.observer.accepted
+            if accepted is not None and self.observer.is_live(accepted) and self.is_available(accepted):
                 return accepted
-            if self.observer.state_of(accepted) in LEAVING:
-                successor = self._successor_of(accepted)
-                if successor is not None:
-                    return successor
+            kept = self._kept_or_successor()
+            if kept is not None:
+                return kept
         ranked = self.context.ranking(self.context.block_range)
         return next((node for node in ranked if self.is_available(node)), None)
+
+    def _kept_or_successor(self) -> NodeName | None:
+        """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
+        for node in (self.observer.accepted, self.delegate):
+            if node is not None and self.observer.state_of(node) in LEAVING:
+                successor = self._successor_of(node)
+                if successor is not None:
+                    return successor
+        delegate = self.delegate
+        if delegate is None or not self.is_available(delegate) or self.observer.state_of(delegate) in LEAVING:
+            return None
+        return delegate
 
     def first_again(self) -> NodeName:
         """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""

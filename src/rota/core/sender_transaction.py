@@ -23,6 +23,7 @@ from rota.core.events.sender_transaction import (
     AssembleRequestReceived,
     AssembleRevert,
     CancelDurable,
+    CancelNotWritten,
     CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
@@ -38,8 +39,13 @@ from rota.core.events.sender_transaction import (
     GivenUp,
     HoldExpired,
     NonceAssigned,
+    ParkDurable,
+    ParkNotWritten,
     PartyResolved,
     PermissionDurable,
+    PermissionNotWritten,
+    ReceiptDurable,
+    ReceiptNotWritten,
     Resumed,
     ResumeDurable,
     ResumeFailed,
@@ -48,8 +54,6 @@ from rota.core.events.sender_transaction import (
     Submitted,
     SubmitterSilent,
     VersionsVoid,
-    WriteDone,
-    WriteFailed,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import AssemblyResult
@@ -106,11 +110,15 @@ TABLE = Table(
         PermissionDurable,
         CancelRequested,
         CancelDurable,
+        CancelNotWritten,
         Resumed,
         ResumeDurable,
         ResumeFailed,
-        WriteFailed,
-        WriteDone,
+        ParkDurable,
+        ParkNotWritten,
+        PermissionNotWritten,
+        ReceiptDurable,
+        ReceiptNotWritten,
         RetryDue,
     ),
     rows=(
@@ -234,8 +242,17 @@ TABLE = Table(
         *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=rules.note_given_up),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
         *in_states(
+            (*UNPERMITTED, *PERMITTED),
+            ConfirmedReverted,
+            when=rules.no_retry_is_left,
+            then=State.ENDING,
+            do=rules.give_up_on_ledger,
+        ),
+        *in_states(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
+        *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
+        Row(State.CONFIRMED, ConfirmationUndone, when=rules.was_ending, then=State.ENDING),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
         Row(State.ENDING, VersionsVoid, then=State.REVERTED),
@@ -248,20 +265,21 @@ TABLE = Table(
         ),
         *in_states((*UNPERMITTED, State.PARKED), CancelRequested, then=State.REVERTED, do=rules.cancel_at_once),
         *in_states((*PERMITTED, *ENDED), CancelRequested, do=rules.refuse_cancel),
-        Row(State.ENDING, CancelRequested, do=rules.accept_again),
-        Row(State.ENDING, CancelDurable, do=rules.note_cancel_told),
+        Row(State.ENDING, CancelRequested, do=rules.write_cancel),
+        *in_states((State.ENDING, *ENDED), CancelDurable, do=rules.tell_cancelled),
+        Row(
+            State.ENDING, CancelNotWritten, when=rules.ends_by_that_cancel, then=State.PENDING, do=rules.withdraw_cancel
+        ),
+        *in_states((State.ENDING, *ENDED), CancelNotWritten, do=rules.tell_not_cancelled),
         Row(State.PARKED, Resumed, do=rules.write_resume),
         *in_states((*UNPERMITTED, *PERMITTED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
         Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
         Row(State.PARKED, ResumeFailed, do=rules.report_unresumed),
-        *in_states(
-            PERMITTED, ConfirmedReverted, when=rules.no_retry_is_left, then=State.ENDING, do=rules.give_up_on_ledger
-        ),
-        *in_states(PERMITTED, WriteFailed, then=State.ENDORSEMENT_GATHERING, do=rules.withdraw_permission),
-        Row(State.PARKED, WriteFailed, then=State.DELEGATED, do=rules.forget_assembly),
-        Row(State.ENDING, WriteFailed, then=State.PENDING, do=rules.withdraw_cancel),
-        Row(State.REVERTED, WriteFailed, do=rules.write_again),
-        Row(State.REVERTED, WriteDone, do=rules.forget),
+        Row(State.PARKED, ParkDurable, do=rules.answer_parked),
+        Row(State.PARKED, ParkNotWritten, then=State.DELEGATED, do=rules.forget_assembly),
+        *in_states(PERMITTED, PermissionNotWritten, then=State.ENDORSEMENT_GATHERING, do=rules.withdraw_permission),
+        Row(State.REVERTED, ReceiptDurable, do=rules.forget),
+        Row(State.REVERTED, ReceiptNotWritten, do=rules.write_again),
         Row(State.REVERTED, RetryDue, do=rules.finalise_again),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
     ),
@@ -314,7 +332,7 @@ TABLE = Table(
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
         Ignored(
             ConfirmedReverted,
-            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
+            (State.INITIAL, State.ENDING, State.PARKED, *ENDED),
             "a failure of a version that nobody waits for",
         ),
         *(
@@ -332,19 +350,31 @@ TABLE = Table(
             "its coordinator has asked anew meanwhile, or it has ended",
         ),
         Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
-        Ignored(
-            CancelDurable, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it has ended meanwhile"
+        *(
+            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED), "nothing was cancelled")
+            for event in (CancelDurable, CancelNotWritten)
         ),
         Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
         *(
             Ignored(event, tuple(state for state in State if state is not State.PARKED), "it has ended meanwhile")
             for event in (ResumeDurable, ResumeFailed)
         ),
-        Ignored(
-            WriteFailed, (State.INITIAL, *UNPERMITTED, State.CONFIRMED), "what was to be written has been overtaken"
+        *(
+            Ignored(
+                event, tuple(state for state in State if state is not State.PARKED), "it has ended or gone on meanwhile"
+            )
+            for event in (ParkDurable, ParkNotWritten)
         ),
         Ignored(
-            WriteDone, tuple(state for state in State if state is not State.REVERTED), "nothing was to be reported"
+            PermissionNotWritten,
+            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
+            "its coordinator has asked anew meanwhile, or it has ended",
+        ),
+        *(
+            Ignored(
+                event, tuple(state for state in State if state is not State.REVERTED), "no receipt is being written"
+            )
+            for event in (ReceiptDurable, ReceiptNotWritten)
         ),
         Ignored(
             RetryDue,
@@ -355,6 +385,7 @@ TABLE = Table(
     entry={
         State.PENDING: rules.enter_pending,
         State.PREPARED: rules.enter_prepared,
+        State.PARKED: rules.enter_parked,
         State.ENDING: rules.enter_ending,
         State.REVERTED: rules.enter_reverted,
     },
@@ -373,6 +404,7 @@ class SenderTransaction(Machine):
         self.intent = restored.intent
         self.parked_reason = restored.parked_reason
         self.is_cancelled = restored.is_cancelled
+        self.is_ending = False
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.number = DelegationNumber(self.context.incarnation, 0)

@@ -217,6 +217,7 @@ class Sequencer:
                     coordinator_events.TransactionsDelegated(peer, envelope.height, body, envelope.message_id)
                 )
             case DelegationAccepted():
+                self.sender.heard(peer)
                 self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))
             case DelegationRejected():
                 self.sender.handle(sender_events.DelegationRefused(peer, body))

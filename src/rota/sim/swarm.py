@@ -240,7 +240,13 @@ class Swarm:
         ]
 
     def _is_finished(self) -> bool:
-        return self.world.now_ms > self.trouble_ms + 10_000 and not self._open()
+        if self.world.now_ms <= self.trouble_ms + 10_000:
+            return False
+        return not any(
+            sequencer.sender.transactions
+            for node in self.world.nodes.values()
+            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+        )
 
     def _liveness(self) -> list[str]:
         """L1: every intent is final. L2: at most one coordinator is active."""

@@ -19,7 +19,7 @@ class Limits:
 
     frame_bytes_max: int = 4 * MEBIBYTE
     frame_envelopes_max: int = 4_096
-    frame_fields_max: int = 262_144
+    frame_fields_max: int = 131_072
     field_items_max: int = 8_192
     payload_bytes_max: int = MEBIBYTE
     content_bytes_max: int = MEBIBYTE

@@ -201,7 +201,9 @@ class PermissionDurable(Event):
 
 @dataclass(frozen=True, slots=True)
 class CancelDurable(Event):
-    """Raised by the store when the cancellation is durable and the user was told."""
+    """Raised by the store when a cancellation is durable: now the user may be told."""
+
+    reply_to: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +226,35 @@ class HoldExpired(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFailed(Event):
-    """Raised by the store when what this intent wanted durable was not written."""
+class ParkDurable(Event):
+    """Raised by the store when the parking is durable: now the coordinator may be told."""
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDone(Event):
-    """Raised by the store when the final receipt is durable."""
+class ParkNotWritten(Event):
+    """Raised by the store when the parking was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionNotWritten(Event):
+    """Raised by the store when a permission was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelNotWritten(Event):
+    """Raised by the store when a cancellation was not written."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptDurable(Event):
+    """Raised by the store when the final receipt is durable: now it may be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptNotWritten(Event):
+    """Raised by the store when the final receipt was not written."""
 
 
 @dataclass(frozen=True, slots=True)

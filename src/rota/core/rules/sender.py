@@ -205,7 +205,8 @@ def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
 
 def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
     """The ranking is asked again."""
-    sender.awaited_range = None
+    if sender.awaited_range is not None:
+        sender.awaited_range = sender.delegate = None
     _reconsider(sender)
 
 

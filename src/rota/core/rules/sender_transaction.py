@@ -24,6 +24,7 @@ from rota.core.events.sender_transaction import (
     AssembleRequestReceived,
     AssembleRevert,
     CancelDurable,
+    CancelNotWritten,
     CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
@@ -38,8 +39,13 @@ from rota.core.events.sender_transaction import (
     GivenUp,
     HoldExpired,
     NonceAssigned,
+    ParkDurable,
+    ParkNotWritten,
     PartyResolved,
     PermissionDurable,
+    PermissionNotWritten,
+    ReceiptDurable,
+    ReceiptNotWritten,
     Resumed,
     ResumeDurable,
     ResumeFailed,
@@ -47,8 +53,6 @@ from rota.core.events.sender_transaction import (
     SignatureVerified,
     Submitted,
     SubmitterSilent,
-    WriteDone,
-    WriteFailed,
 )
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldRequest, Permission
@@ -123,9 +127,8 @@ def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirm
 
 
 def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
-    """our signature, and the states came with the request"""
-    held = transaction.held
-    return event.is_ours and held is not None and held.item.transition is not None
+    """our signature, and the states came with the request or are on our disk"""
+    return event.is_ours and _states_of_held(transaction) is not None
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
@@ -153,6 +156,26 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
     """the permitted leaf failed"""
     permission = transaction.permission
     return permission is not None and permission.transition.leaf == event.outcome.leaf
+
+
+def _states_of_held(transaction: SenderTransaction) -> Transition | None:
+    """The transition that we are asked to permit: from the request, or from the permission of before our restart."""
+    held, permission = transaction.held, transaction.permission
+    if held is None:
+        return None
+    if permission is not None and permission.transition.leaf == held.item.leaf:
+        return permission.transition
+    return held.item.transition
+
+
+def was_ending(transaction: SenderTransaction, event: Event) -> bool:
+    """it was ending before that version was confirmed"""
+    return transaction.is_ending
+
+
+def ends_by_that_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> bool:
+    """it ends by that cancel alone"""
+    return transaction.reply_to == event.reply_to and not transaction.is_cancelled
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -200,7 +223,6 @@ def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
     transaction.delegate_incarnation = event.incarnation
     transaction.accepted_at = event.heartbeat
     transaction.lease_ms = transaction.context.now_ms
-    transaction.failure_count = 0
     held, transaction.held = transaction.held, None
     if held is not None:
         transaction.context.post(transaction, DispatchConfirmationRequestReceived(*held))
@@ -225,7 +247,6 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
-    transaction.sender.assembly.begin(transaction)
 
 
 def sign(transaction: SenderTransaction, event: Assembled) -> None:
@@ -249,6 +270,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     assert unsigned is not None, "what is signed was assembled"
     signed = replace(unsigned, signature=event.signature)
     transaction.transition = signed
+    transaction.failure_count = 0
     transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
@@ -263,8 +285,7 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
     """Durable first, then the coordinator is told and frees its place."""
     transaction.reason = event.reason
     record = IntentParked(transaction.intent.id, event.reason)
-    transaction.context.persist(record, transaction, None, WriteFailed())
-    _answer_slot(transaction, AssemblyOutcome.PARKED, None, event.reason)
+    transaction.context.persist(record, transaction, ParkDurable(), ParkNotWritten())
 
 
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
@@ -283,10 +304,11 @@ def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestRece
 
 def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """A leaf that we signed before our restart: permitted without assembling again."""
+    states = _states_of_held(transaction)
     held, transaction.held = transaction.held, None
     assert held is not None
-    assert held.item.transition is not None
-    _grant(transaction, held, held.item.transition)
+    assert states is not None
+    _grant(transaction, held, states)
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -405,6 +427,12 @@ def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> N
     transaction.sender.ledger_reverted()
 
 
+def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """A version that we permitted to an earlier delegate failed: it counts, and the intent goes on where it is."""
+    transaction.skipped_leaf = event.outcome.leaf
+    transaction.revert_count += not event.outcome.is_contention
+
+
 def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """Its coordinator gives up too, but its message may be lost."""
     transaction.reason = event.outcome.reason
@@ -419,6 +447,7 @@ def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> No
     """Its block is gone: it is under way again."""
     transaction.confirmed_leaf = None
     _start_hold(transaction)
+    transaction.sender.look_for_work()
 
 
 def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
@@ -431,13 +460,16 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """Durable first, then the user is told; it ends when every version of it is void."""
-    transaction.is_cancelled = True
+    """It ends when every version of it is void; the user is told when that is durable."""
     transaction.reason = "cancelled"
     transaction.reply_to = event.reply_to
-    record = CancelAccepted(transaction.intent.id)
-    transaction.context.persist(record, transaction, CancelDurable(), WriteFailed())
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+    write_cancel(transaction, event)
+
+
+def write_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Durable first, also when it is ending already."""
+    done, failed = CancelDurable(event.reply_to), CancelNotWritten(event.reply_to)
+    transaction.context.persist(CancelAccepted(transaction.intent.id), transaction, done, failed)
 
 
 def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
@@ -446,27 +478,30 @@ def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> No
     transaction.reply_to = event.reply_to
 
 
-def note_cancel_told(transaction: SenderTransaction, event: CancelDurable) -> None:
-    """The user has the answer."""
+def tell_cancelled(transaction: SenderTransaction, event: CancelDurable) -> None:
+    """Then the user is told."""
+    transaction.is_cancelled = True
     transaction.reply_to = ""
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
 
-def withdraw_cancel(transaction: SenderTransaction, event: WriteFailed) -> None:
-    """Not durable, so not cancelled: the user is told."""
-    transaction.is_cancelled = False
+def tell_not_cancelled(transaction: SenderTransaction, event: CancelNotWritten) -> None:
+    """Not durable, so not cancelled, although it ends for another reason: the user is told."""
     error = "the cancellation could not be written; try again"
-    transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id, error))
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def withdraw_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> None:
+    """Not durable, so not cancelled: the user is told, and the intent goes on."""
+    transaction.is_ending = False
+    transaction.reply_to = ""
+    tell_not_cancelled(transaction, event)
 
 
 def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
     """Permission is out, or it has ended: say where it is."""
     error = f"cannot be cancelled: it is {transaction.state.value}"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
-
-
-def accept_again(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It is ending already."""
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
 
 def write_resume(transaction: SenderTransaction, event: Resumed) -> None:
@@ -494,18 +529,22 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
-def withdraw_permission(transaction: SenderTransaction, event: WriteFailed) -> None:
+def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """The permission is not durable, so it was not given; the coordinator asks again."""
     transaction.permission = None
-    _stop_hold(transaction)
 
 
-def forget_assembly(transaction: SenderTransaction, event: WriteFailed) -> None:
+def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
+    """Durable: now the coordinator is told and frees its place."""
+    _answer_slot(transaction, AssemblyOutcome.PARKED, None, transaction.reason)
+
+
+def forget_assembly(transaction: SenderTransaction, event: ParkNotWritten) -> None:
     """Parking is not durable and was not told: assemble when asked again."""
     transaction.request_id = None
 
 
-def write_again(transaction: SenderTransaction, event: WriteFailed) -> None:
+def write_again(transaction: SenderTransaction, event: ReceiptNotWritten) -> None:
     """The receipt must become durable before it is told: again, with backoff."""
     context = transaction.context
     config = context.config
@@ -519,7 +558,7 @@ def finalise_again(transaction: SenderTransaction, event: RetryDue) -> None:
     _finalise(transaction)
 
 
-def forget(transaction: SenderTransaction, event: WriteDone) -> None:
+def forget(transaction: SenderTransaction, event: ReceiptDurable) -> None:
     """Durable: now it is told, and goes out of memory."""
     if transaction.reply_to:
         transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id))
@@ -545,8 +584,14 @@ def enter_prepared(transaction: SenderTransaction) -> None:
     _start_hold(transaction)
 
 
+def enter_parked(transaction: SenderTransaction) -> None:
+    """Nothing is to be sent for it until its user resumes it."""
+    transaction.sender.transaction_ended()
+
+
 def enter_ending(transaction: SenderTransaction) -> None:
     """It ends when no version can happen any more."""
+    transaction.is_ending = True
     _stop_hold(transaction)
     transaction.sender.transaction_ended()
 
@@ -570,7 +615,7 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     transaction.is_permission_durable = False
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(request.peer, request.request_id)
-    transaction.context.persist(record, transaction, done, WriteFailed())
+    transaction.context.persist(record, transaction, done, PermissionNotWritten())
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
@@ -592,7 +637,8 @@ def _back_off(transaction: SenderTransaction) -> None:
 
 
 def _finalise(transaction: SenderTransaction) -> None:
-    transaction.context.persist(IntentFinalised(_receipt(transaction)), transaction, WriteDone(), WriteFailed())
+    record = IntentFinalised(_receipt(transaction))
+    transaction.context.persist(record, transaction, ReceiptDurable(), ReceiptNotWritten())
 
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
