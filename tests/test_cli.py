@@ -66,7 +66,7 @@ def test_version_is_that_of_the_installed_package() -> None:
 
 def test_every_registered_command_stands_in_a_module_of_its_own_name() -> None:
     assert {name: entry.target for name, entry in COMMANDS.items()} == {
-        name: f"rota.cli.{name}:command" for name in ("demo", "bench", "docs")
+        name: f"rota.cli.{name}:command" for name in ("simulate", "demo", "bench", "docs")
     }
 
 
@@ -87,13 +87,7 @@ def test_help_of_a_command_is_its_own(group: LazyGroup) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        (),
-        ("no-such-command",),
-        ("--no-such-option",),
-        ("greet", "--no-such-option"),
-        ("greet", "--times", "many"),
-    ],
+    [(), ("no-such-command",), ("--no-such-option",), ("greet", "--no-such-option"), ("greet", "--times", "many")],
 )
 def test_wrong_use_exits_with_2(group: LazyGroup, arguments: tuple[str, ...]) -> None:
     result = run(group, *arguments)

@@ -67,9 +67,7 @@ Types = Mapping[str, Mapping[str, str]]
 DOMAIN_FIELDS = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
 
 
-def typed_digest(
-    types: Types, primary: str, domain: Mapping[str, object], value: Mapping[str, object]
-) -> bytes:
+def typed_digest(types: Types, primary: str, domain: Mapping[str, object], value: Mapping[str, object]) -> bytes:
     all_types = {"EIP712Domain": DOMAIN_FIELDS, **types}
     separator = hash_struct(all_types, "EIP712Domain", domain)
     return keccak(b"\x19\x01" + separator + hash_struct(all_types, primary, value))
@@ -77,9 +75,7 @@ def typed_digest(
 
 def hash_struct(types: Types, name: str, value: Mapping[str, object]) -> bytes:
     head = keccak(encode_type(types, name).encode())
-    return keccak(
-        head + b"".join(encode_field(types, kind, value[field]) for field, kind in types[name].items())
-    )
+    return keccak(head + b"".join(encode_field(types, kind, value[field]) for field, kind in types[name].items()))
 
 
 def encode_type(types: Types, name: str) -> str:
@@ -443,9 +439,7 @@ def chained_contents(draw: st.DrawFn) -> list[Content]:
         earlier = [StateId(earlier.leaf, output) for earlier in chain for output in range(2)]
         if earlier:
             spent = draw(st.lists(st.sampled_from(earlier), max_size=2))
-            content = replace(
-                content, inputs=content.inputs + tuple(spent), reads=(earlier[0], *content.reads)
-            )
+            content = replace(content, inputs=content.inputs + tuple(spent), reads=(earlier[0], *content.reads))
         chain.append(replace(content, intent=IntentId(draw(pages) + bytes([counter]))))
     return chain
 
@@ -482,8 +476,7 @@ def test_pinned_digests_do_not_change() -> None:
     assert SEPARATOR.hex() == "279a4a566c6b8ca0d870f1ec134a2fbf0e36e2e6ddfea35eb8acd4dac1251cb1"
     assert EMPTY.leaf.hex() == "54a1baf16f2413d1a62c709f19d6bb8a47eff2fb4973a70154cc3ceae095feeb"
     assert (
-        replace(unprepared, calls=()).leaf.hex()
-        == "d8c2054d987e1e9edd01c94f6d46d9df2886ab71bab3a07b744900d28d3ddd9f"
+        replace(unprepared, calls=()).leaf.hex() == "d8c2054d987e1e9edd01c94f6d46d9df2886ab71bab3a07b744900d28d3ddd9f"
     )
     assert unprepared.leaf.hex() == "f9fb895f86ea1f8e21d635c61f28f94aba9a9eea619c6db4a06d2d78f2ec2133"
     assert FULL.leaf.hex() == "c9858260be1ff439dca6e2777cc725fd5e5a4ed4d7461ec8d69ae83a7720370b"
@@ -589,16 +582,7 @@ def test_chain_id_beyond_a_word_is_refused(chain_id: int) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "",
-        "0x",
-        LEDGER[2:],
-        LEDGER[:-1],
-        LEDGER + "0",
-        LEDGER + "\n",
-        LEDGER.upper(),
-        "0x" + LEDGER[2:].upper(),
-    ],
+    ["", "0x", LEDGER[2:], LEDGER[:-1], LEDGER + "0", LEDGER + "\n", LEDGER.upper(), "0x" + LEDGER[2:].upper()],
 )
 def test_address_that_is_not_lower_case_hex_of_20_bytes_is_refused(address: str) -> None:
     wrong = ContractAddress(address)

@@ -30,22 +30,16 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_skipped_tests_fail_when_skips_are_forbidden(
-    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_skipped_tests_fail_when_skips_are_forbidden(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_FORBID_SKIPS", "1")
     suite.makepyfile(SKIPPING_TESTS)
     result = suite.runpytest()
     result.assert_outcomes(passed=1, failed=1, errors=1, xfailed=1)
-    result.stdout.fnmatch_lines(
-        ["*was skipped. Skipped: no database here", "*was skipped. Skipped: no network here"]
-    )
+    result.stdout.fnmatch_lines(["*was skipped. Skipped: no database here", "*was skipped. Skipped: no network here"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_skipped_tests_are_only_counted_otherwise(
-    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_skipped_tests_are_only_counted_otherwise(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROTA_FORBID_SKIPS", raising=False)
     suite.makepyfile(SKIPPING_TESTS)
     result = suite.runpytest()

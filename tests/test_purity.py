@@ -28,9 +28,7 @@ def test_every_pure_package_is_checked_as_module_and_as_folder(tmp_path: Path, p
 
 
 def test_submodule_of_an_impure_module_is_impure(tmp_path: Path) -> None:
-    assert messages_about(tmp_path, "core/node.py", "import os.path\n") == [
-        "pure code does not import `os.path`"
-    ]
+    assert messages_about(tmp_path, "core/node.py", "import os.path\n") == ["pure code does not import `os.path`"]
 
 
 def test_import_hidden_in_a_function_is_found(tmp_path: Path) -> None:
@@ -63,9 +61,7 @@ def test_adapters_may_touch_the_world(tmp_path: Path) -> None:
     assert messages_about(tmp_path, "runtime/node.py", text) == []
 
 
-@pytest.mark.parametrize(
-    "module", ["store/utils.py", "store/row_helpers.py", "common/__init__.py", "manager.py"]
-)
+@pytest.mark.parametrize("module", ["store/utils.py", "store/row_helpers.py", "common/__init__.py", "manager.py"])
 def test_module_name_that_says_nothing_is_refused(tmp_path: Path, module: str) -> None:
     (message,) = messages_about(tmp_path, module, "")
     assert message.endswith("has a name that says nothing")

@@ -26,11 +26,13 @@ from rota.core.events.coordinator_transaction import (
 from rota.core.machine import Event
 from rota.core.states.coordinator_transaction import ASSEMBLED, GONE, State
 from rota.messages import (
+    Answer,
     AssembleRequest,
     AssembleResponse,
     AssemblyOutcome,
     AssemblyResult,
     CoordinatorHeartbeat,
+    DelegationAccepted,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     EndorsementRequest,
@@ -331,10 +333,11 @@ def test_ready_member_leaves_its_round_with_its_maker_whose_permission_is_refuse
 def test_ready_member_waits_for_its_maker_that_comes_back() -> None:
     bench = active()
     first, second = chain("B-1", "B-2")
-    bench.bring(State.CONFIRMING_DISPATCH, first, second)
+    bench.bring(State.CONFIRMING_DISPATCH, replace(first, valid_until_s=GENESIS_S + 10), second)
     bench.permit("B-2")
-    bench.tell(ConnectionLost(B))
-    bench.wait(10_000)
+    assert bench.state_of("B-2") is State.READY_FOR_DISPATCH
+    bench.delegate("C-1")
+    bench.block(1, time_s=GENESIS_S + 11)
     assert bench.state_of("B-1") is State.POOLED
     assert bench.state_of("B-2") is State.PREASSEMBLY_BLOCKED
     assert bench.transaction("B-2").waits_for == (first.intent,)
@@ -390,8 +393,17 @@ def test_unanswered_permission_is_reset_at_the_state_timeout_when_the_sender_is_
     bench.forget()
     bench.wait(1)
     assert bench.state_of("B-1") is State.POOLED
-    assert bench.state_of("C-1") is State.PREASSEMBLY_BLOCKED
     assert bench.coordinator.graph.placed == {}
+
+
+def test_what_stood_on_a_silent_senders_transition_does_not_wait_for_that_sender() -> None:
+    bench = active()
+    first, second = chain("B-1", "C-1")
+    bench.bring(State.CONFIRMING_DISPATCH, first)
+    bench.bring(State.ENDORSEMENT_GATHERING, second)
+    bench.tell(ConnectionLost(B))
+    bench.wait(10_000)
+    assert asked_names(bench) == ["C-1"]
 
 
 def test_state_timeout_begins_anew_in_every_waiting_state() -> None:
@@ -442,6 +454,7 @@ def test_backoff_of_ledger_failures_grows_with_the_count_that_travels() -> None:
     bench = active()
     made = transition("B-1")
     bench.delegate("B-1", revert_count=2)
+    bench.wait(500)
     bench.assemble(made)
     bench.sign()
     bench.permit()
@@ -458,6 +471,7 @@ def test_failure_after_the_last_retry_is_told_to_the_sender_with_the_ledgers_rea
     bench = active()
     made = transition("B-1")
     bench.delegate("B-1", revert_count=3)
+    bench.wait(1_000)
     bench.assemble(made)
     bench.sign()
     bench.permit()
@@ -480,6 +494,7 @@ def test_contention_is_not_counted_and_is_retried_at_once_even_after_the_last_re
     bench = active()
     made = transition("B-1")
     bench.delegate("B-1", revert_count=3)
+    bench.wait(1_000)
     bench.assemble(made)
     bench.sign()
     bench.permit()
@@ -695,13 +710,45 @@ def test_only_an_assembled_transaction_has_a_leaf() -> None:
         _ = bench.transaction("B-1").leaf
 
 
-def test_intent_of_a_sender_that_is_back_is_asked_again_when_something_changes() -> None:
+@pytest.mark.parametrize("is_follower", [False, True])
+def test_intent_that_comes_with_failures_of_another_coordinator_goes_on_backing_off(is_follower: bool) -> None:
+    bench = active()
+    if is_follower:
+        bench.delegate("B-0")
+    bench.delegate("B-1", revert_count=2)
+    if is_follower:
+        bench.assemble()
+    bench.wait(374)
+    assert bench.asked(AssembleRequest) == []
+    bench.wait(500 - 374)
+    assert asked_names(bench) == ["B-1"]
+
+
+def test_intent_that_comes_without_failures_is_asked_at_once() -> None:
+    bench = active()
+    bench.delegate("B-1", revert_count=0)
+    assert asked_names(bench) == ["B-1"]
+
+
+def test_intent_of_a_silent_sender_is_asked_again_as_soon_as_that_is_back() -> None:
     bench = active()
     bench.delegate("B-1")
     bench.tell(ConnectionLost(B))
     bench.wait(3_000)
     assert bench.state_of("B-1") is State.POOLED
-    bench.tell(ConnectionMade(B))
     bench.forget()
-    bench.delegate("B-2")
-    assert asked_names(bench) == ["B-1", "B-2"]
+    bench.tell(ConnectionMade(B))
+    assert asked_names(bench) == ["B-1"]
+
+
+def test_intent_that_was_given_up_is_answered_with_the_reason_for_some_heartbeats() -> None:
+    bench = active(config=Config(endorse_retry_max=1, closing_heartbeats=3))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    bench.refuse(B, "B-1")
+    assert bench.state_of("B-1") is State.REVERTED
+    bench.wait(1_500)
+    bench.delegate("B-1", number=2)
+    answer = bench.said(DelegationAccepted, B)[-1].answers[0]
+    assert (answer.answer, answer.reason) == (Answer.REJECTED, "B refuses B-1")
+    bench.wait(500)
+    assert bench.state_of("B-1") is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.core.effects import CheckRound
-from rota.core.endorser import ANSWERS_KEPT_MAX, VALIDITY_MARGIN_S
+from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.events import BlockIndexed, ConnectionLost, LedgerBack, LedgerLost, RoundChecked
 from rota.core.selection import ranking
 from rota.digests import ROUND_LEAVES_MAX
@@ -248,7 +248,7 @@ def test_round_that_is_valid_longer_than_its_sender_allows_is_refused() -> None:
 
 
 def test_round_that_is_valid_too_far_ahead_of_our_own_block_is_refused() -> None:
-    latest_s = GENESIS_S + Bench().config.validity_s + VALIDITY_MARGIN_S
+    latest_s = GENESIS_S + Bench().config.validity_s + 60
     generous = transition("A-1", valid_until_s=latest_s + 1_000)
     reason = "the round is valid longer than its leaves allow"
     assert refusal_of(endorser(), request(generous, valid_until_s=latest_s)) == ""
@@ -551,3 +551,15 @@ def test_check_that_was_dropped_by_a_switch_is_made_anew_when_the_first_is_accep
     bench.take(CheckRound)
     bench.hear(B, request())
     assert [check.peer for check in bench.take(CheckRound)] == [B]
+
+
+def test_request_that_does_not_name_a_sender_for_each_transition_is_not_allowed() -> None:
+    bench = endorser(of=contract(mode=Mode.SENDER))
+    assert rejection_of(bench, A, request(senders=())) is Rejection.NOT_ALLOWED
+
+
+def test_checks_under_way_are_bounded() -> None:
+    bench = endorser()
+    for number in range(CHECKS_OPEN_MAX + 1):
+        bench.hear(A, request(request_id=RequestId(1, number)))
+    assert len(bench.sequencer.endorser.checking) == CHECKS_OPEN_MAX

@@ -226,7 +226,7 @@ def test_confirmed_waits_for_its_block_to_become_final() -> None:
     bench = delegated()
     bench.block(1, committed())
     expect_sender(bench, SenderSide.CONFIRMED, "its block to become final")
-    bench.tell(OutcomesFinal((committed(),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (committed(),)))
     assert explain_at_sender(bench.sequencer, B1) is None
 
 

@@ -197,7 +197,7 @@ class NodeBench:
         """The next block holds these intents, each in a round of its own, and is final."""
         outcomes = tuple((of, outcome(each, of, status)) for each in intents)
         self.tell(ChainBlockIndexed(self.node.height + 1, GENESIS_S, outcomes))
-        self.tell(ChainOutcomesFinal(outcomes))
+        self.tell(ChainOutcomesFinal(GENESIS_S, outcomes))
 
     def all(self, kind: type[EffectType]) -> list[EffectType]:
         return [effect for effect in self.seen if isinstance(effect, kind)]
@@ -456,6 +456,38 @@ def test_dependency_that_is_reverted_already_reverts() -> None:
     assert bench.receipts() == [(A2, Outcome.REVERTED)]
 
 
+def test_dependency_that_ends_while_its_dependent_is_being_written_holds_nobody_up() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.slow = (IntentAccepted,)
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    bench.settle(A1)
+    assert bench.nonces_sent() == [0]
+    bench.finish_write()
+    assert bench.nonces_sent() == [0, 1]
+
+
+def test_dependency_that_reverts_while_its_dependent_is_being_written_reverts_it() -> None:
+    bench = NodeBench(contracts=(contract(B), THEIRS))
+    bench.submit("A-1")
+    bench.slow = (IntentAccepted,)
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
+    bench.finish_write()
+    assert bench.receipts() == [(A1, Outcome.REVERTED), (A2, Outcome.REVERTED)]
+
+
+def test_dependent_that_was_not_written_hears_of_nothing() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.slow = (IntentAccepted,)
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    bench.settle(A1)
+    bench.finish_write(succeeded=False)
+    assert bench.nonces_sent() == [0]
+    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+
+
 def test_restored_intent_knows_the_outcomes_of_before_the_restart() -> None:
     restored = StoredContract((Restored(intent("A-2", OTHER, depends_on=(A1,))),))
     stored = StoredNode(1, {OTHER: restored}, outcomes={A1: Outcome.CONFIRMED}, chain_time_s=GENESIS_S)
@@ -645,7 +677,7 @@ def test_restored_dispatch_is_known_to_its_own_contract_only() -> None:
 
 
 def test_restored_dispatch_is_handed_over_as_a_flush_point() -> None:
-    bench = restarted(RoundDispatch(order(B1, sender=B), "A", 0), next_nonce=1)
+    bench = restarted(RoundDispatch(order(B1, sender=B), "A", 0), next_nonce=1, contracts=(contract(A, B),))
     bench.hear(B, HandoverRequest(RequestId(1, 1), HandoverReason.OUTRANKS))
     (handover,) = bench.said(Handover, B)
     assert [(handed.point.digest, handed.point.intent, handed.leaf) for handed in handover.points] == [
@@ -688,6 +720,49 @@ def test_reorganisation_reaches_the_contract_whose_outcome_it_took() -> None:
     assert bench.sender_state(A2, OTHER) is SenderSide.CONFIRMED
 
 
+@pytest.mark.parametrize("taken", [(), ((ADDRESS, outcome(A1)),)], ids=["empty blocks", "an outcome of one contract"])
+def test_every_contract_hears_of_the_height_that_a_reorganisation_leaves(
+    taken: tuple[tuple[ContractAddress, LedgerOutcome], ...],
+) -> None:
+    bench = NodeBench()
+    bench.tell(ChainBlockIndexed(9, GENESIS_S))
+    bench.tell(ChainBlocksRemoved(8, taken))
+    assert [sequencer.context.height for sequencer in bench.node.sequencers.values()] == [8, 8]
+
+
+def test_dispatch_whose_outcome_a_reorganisation_took_is_sent_and_listed_again() -> None:
+    bench = NodeBench()
+    dispatch_of_b(bench)
+    bench.tell(TransactionSent(0))
+    bench.tell(ChainBlockIndexed(1, GENESIS_S, ((ADDRESS, outcome(B1)),)))
+    bench.wait(2 * CONFIG.heartbeat_ms)
+    assert bench.said(SubmitterHeartbeat, B) == []
+    bench.tell(ChainBlocksRemoved(0, ((ADDRESS, outcome(B1)),)))
+    bench.wait(CONFIG.heartbeat_ms)
+    assert len(bench.said(SubmitterHeartbeat, B)) == 1
+    assert bench.nonces_sent() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [ChainBlocksRemoved(0, ((NOWHERE, outcome(A1)),)), ChainOutcomesFinal(GENESIS_S, ((NOWHERE, outcome(A1)),))],
+    ids=["removed", "final"],
+)
+def test_chain_event_of_a_contract_that_is_not_ours_touches_nobody(event: Event) -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.tell(ChainBlockIndexed(1, GENESIS_S, ((ADDRESS, outcome(A1)),)))
+    bench.tell(event)
+    assert bench.sender_state(A1) is SenderSide.CONFIRMED
+
+
+def test_time_of_a_final_block_without_outcomes_reaches_every_contract() -> None:
+    bench = NodeBench()
+    bench.tell(ChainOutcomesFinal(GENESIS_S + 9, ()))
+    times = [sequencer.sender.final_time_s for sequencer in bench.node.sequencers.values()]
+    assert times == [GENESIS_S + 9] * 2
+
+
 def test_receipts_are_reported_only_for_the_outcomes_that_are_final() -> None:
     bench = NodeBench()
     bench.submit("A-1")
@@ -695,7 +770,7 @@ def test_receipts_are_reported_only_for_the_outcomes_that_are_final() -> None:
     both = ((ADDRESS, outcome(A1)), (OTHER, outcome(A2, OTHER)))
     bench.tell(ChainBlockIndexed(9, GENESIS_S, both))
     assert bench.receipts() == []
-    bench.tell(ChainOutcomesFinal(both[1:]))
+    bench.tell(ChainOutcomesFinal(GENESIS_S, both[1:]))
     assert bench.receipts() == [(A2, Outcome.CONFIRMED)]
 
 
@@ -715,7 +790,7 @@ def test_message_of_a_contract_that_is_not_known_is_ignored() -> None:
 
 
 def test_message_reaches_its_own_contract_only() -> None:
-    bench = NodeBench()
+    bench = NodeBench(contracts=(contract(A, B), replace(contract(A, B), address=OTHER)))
     bench.hear(B, HandoverRequest(RequestId(1, 1), HandoverReason.TRIED), OTHER)
     assert [sent.envelope.contract for sent in bench.all(SendMessage)] == [OTHER]
 
@@ -787,3 +862,40 @@ def test_receipt_that_was_not_written_is_not_an_outcome_yet() -> None:
     assert bench.sender_state(A2, OTHER) is SenderSide.PENDING
     bench.finish_write()
     assert bench.node.explain(A1).state == "reverted"
+
+
+def test_cancel_of_an_intent_that_is_being_written_does_not_free_its_key() -> None:
+    bench = NodeBench(slow=(IntentAccepted,))
+    bench.submit("A-1", key="once")
+    (reply,) = bench.submit("A-2", key="once")
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", reply.intent)))
+    bench.finish_write()
+    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)]
+
+
+def test_what_has_ended_at_the_coordinator_is_explained_by_its_sender() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.tell(ChainBlockIndexed(1, GENESIS_S, ((ADDRESS, outcome(A1)),)))
+    assert bench.node.explain(A1).waits_for == "its block to become final"
+
+
+def test_reported_outcome_is_explained_even_before_the_coordinator_forgets_it() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.settle(A1)
+    assert bench.node.explain(A1).state == "confirmed"
+
+
+def test_restored_dispatch_of_a_contract_that_is_not_known_does_not_stop_the_node() -> None:
+    bench = restarted(RoundDispatch(order(A1, of=NOWHERE), "A", 0), next_nonce=1)
+    bench.tell(TransactionSent(0))
+    bench.wait(CONFIG.heartbeat_ms)
+    assert bench.node.submitter.submissions[0].submission_count == 1
+
+
+def test_transaction_that_was_never_sent_has_no_age() -> None:
+    bench = NodeBench(now_ms=1_000_000)
+    dispatch_of_b(bench)
+    bench.wait(CONFIG.heartbeat_ms)
+    assert bench.said(SubmitterHeartbeat, B)[0].intents[0].submitted_age_ms == 0

@@ -106,7 +106,7 @@ def test_any_message_counts_as_a_sign_of_life() -> None:
 def test_member_that_was_tried_with_our_latest_number_is_silent_but_not_gone() -> None:
     bench = Bench()
     bench.hear(B, heartbeat(3))
-    observer(bench).believe_tried((Tried(B, HeartbeatNumber(1, 3)),))
+    observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 3)),))
     assert observer(bench).is_silent(B)
     assert not observer(bench).is_gone(B)
 
@@ -114,20 +114,20 @@ def test_member_that_was_tried_with_our_latest_number_is_silent_but_not_gone() -
 def test_member_that_was_tried_with_a_lower_number_than_ours_is_not_silent() -> None:
     bench = Bench()
     bench.hear(B, heartbeat(3))
-    observer(bench).believe_tried((Tried(B, HeartbeatNumber(1, 2)),))
+    observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 2)),))
     assert not observer(bench).is_silent(B)
 
 
 def test_nobody_makes_us_believe_that_we_are_silent_ourselves() -> None:
     bench = Bench()
-    observer(bench).believe_tried((Tried(A, HeartbeatNumber(9, 9)),))
+    observer(bench).believe_tried(D, (Tried(A, HeartbeatNumber(9, 9)),))
     assert not observer(bench).is_silent(A)
     assert observer(bench).peer(A).tried_as is None
 
 
 def test_message_ends_being_tried_unless_it_says_no_ledger() -> None:
     bench = Bench()
-    observer(bench).believe_tried((Tried(B, NEVER_HEARD), Tried(C, NEVER_HEARD)))
+    observer(bench).believe_tried(D, (Tried(B, NEVER_HEARD), Tried(C, NEVER_HEARD)))
     say_something(bench, B)
     say_something(bench, C, no_ledger=True)
     assert not observer(bench).is_silent(B)
@@ -137,9 +137,33 @@ def test_message_ends_being_tried_unless_it_says_no_ledger() -> None:
 def test_tried_with_an_older_number_does_not_end_being_tried() -> None:
     bench = Bench()
     bench.hear(B, heartbeat(3))
-    observer(bench).believe_tried((Tried(B, HeartbeatNumber(1, 5)),))
-    observer(bench).believe_tried((Tried(B, HeartbeatNumber(1, 1)),))
+    observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 5)),))
+    observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 1)),))
     assert observer(bench).peer(B).tried_as == HeartbeatNumber(1, 5)
+
+
+def test_nobody_is_believed_to_have_tried_itself_in_vain() -> None:
+    bench = Bench()
+    observer(bench).believe_tried(B, (Tried(B, NEVER_HEARD), Tried(C, NEVER_HEARD)))
+    assert not observer(bench).is_silent(B)
+    assert observer(bench).is_silent(C)
+
+
+def test_new_connection_is_a_sign_of_life_like_a_message() -> None:
+    bench = Bench()
+    bench.hear(B, heartbeat())
+    observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 1)),))
+    bench.now_ms = bench.config.silence_ms
+    bench.tell(ConnectionMade(B))
+    assert not observer(bench).is_silent(B)
+    assert at(bench, 2 * bench.config.silence_ms).is_silent(B)
+
+
+def test_lost_connection_does_not_end_being_tried() -> None:
+    bench = Bench()
+    observer(bench).believe_tried(D, (Tried(B, NEVER_HEARD),))
+    bench.tell(ConnectionLost(B))
+    assert observer(bench).peer(B).tried_as == NEVER_HEARD
 
 
 # Silence: no ledger.
@@ -304,7 +328,7 @@ def test_silent_one_is_replaced_by_any_live_one(cause: str) -> None:
     elif cause == "no ledger":
         say_something(bench, B, no_ledger=True)
     else:
-        observer(bench).believe_tried((Tried(B, HeartbeatNumber(1, 1)),))
+        observer(bench).believe_tried(D, (Tried(B, HeartbeatNumber(1, 1)),))
     bench.hear(C, heartbeat())
     assert observer(bench).accepted == C
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt
-from rota.core.events import Tick, VerifierLookedUp
+from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp
 from rota.core.explanation import explain_at_sender
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
@@ -161,9 +161,9 @@ def test_unknown_party_of_a_restarted_sender_reverts_only_when_no_version_can_be
     machine = bench.sequencer.sender.transactions[intent_id("A-1")]
     assert machine.state is State.ENDING
     assert bench.take(Persist) == []
-    bench.block(401, time_s=GENESIS_S + 600)
+    bench.tell(OutcomesFinal(GENESIS_S + 600, ()))
     assert bench.take(Persist) == []
-    bench.block(402, time_s=GENESIS_S + 601)
+    bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
     (persist,) = bench.take(Persist)
     assert persist.records == (IntentFinalised(Receipt(intent_id("A-1"), Outcome.REVERTED, "unknown party bob@B")),)
 

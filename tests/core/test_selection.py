@@ -28,9 +28,7 @@ FAIRNESS_TOLERANCE = 0.15
 deterministic = settings(derandomize=True, deadline=None, max_examples=100)
 
 
-def contract_of(
-    *committee: NodeName, mode: Mode = Mode.RING, number: int = 1, virtual_nodes: int = 1024
-) -> Contract:
+def contract_of(*committee: NodeName, mode: Mode = Mode.RING, number: int = 1, virtual_nodes: int = 1024) -> Contract:
     address = ContractAddress(f"0x{number:040x}")
     return Contract(address, committee, (), 0, mode=mode, virtual_nodes=virtual_nodes)
 
@@ -292,9 +290,7 @@ def test_contracts_with_one_committee_pick_different_leaders() -> None:
 
 def test_two_contracts_agree_on_a_leader_no_more_often_than_by_chance() -> None:
     first, second = (contract_of(NODE1, NODE2, NODE3, NODE4, number=number) for number in (1, 2))
-    alike = sum(
-        ranking(first, number, NODE1)[0] == ranking(second, number, NODE1)[0] for number in range(1000)
-    )
+    alike = sum(ranking(first, number, NODE1)[0] == ranking(second, number, NODE1)[0] for number in range(1000))
     assert 200 <= alike <= 300
 
 
@@ -322,9 +318,7 @@ def test_committee_of_one_leads_always_in_ring_mode() -> None:
 
 @deterministic
 @given(st.sampled_from(list(Mode)), st.sampled_from([NODE1, NODE2, NODE3]), st.integers(0, 10**9))
-def test_leader_is_the_first_of_a_ranking_that_is_never_empty(
-    mode: Mode, sender: NodeName, block_range: int
-) -> None:
+def test_leader_is_the_first_of_a_ranking_that_is_never_empty(mode: Mode, sender: NodeName, block_range: int) -> None:
     committee = (NODE1,) if mode is Mode.STATIC else (NODE1, NODE2, NODE3)
     ranked = ranking(contract_of(*committee, mode=mode), block_range, sender)
     expected = {Mode.SENDER: [sender], Mode.STATIC: [NODE1], Mode.RING: [NODE1, NODE2, NODE3]}

@@ -66,7 +66,7 @@ from rota.types import (
     Rotation,
     Tried,
 )
-from tests.core.kit import A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
 
 HEIGHT = 400
 WHERE_A_LEADS = 300
@@ -197,7 +197,7 @@ def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED, **options:
 def confirm(bench: Bench, name: str) -> None:
     """The intent is on the chain for good."""
     bench.block(HEIGHT + 1, outcome(name))
-    bench.tell(OutcomesFinal((outcome(name),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome(name),)))
 
 
 def restored(name: str, *, permitted_to: NodeName | None = None) -> StoredContract:
@@ -454,13 +454,27 @@ def test_pauses_between_walks_grow_by_half_up_to_two_seconds() -> None:
     bench.submit("A-1")
     pauses = []
     for _ in range(5):
-        due_ms = bench.sequencer.next_deadline_ms()
-        assert due_ms is not None
-        pauses.append(due_ms - bench.now_ms)
-        bench.wait(due_ms - bench.now_ms)
+        since_ms = bench.now_ms
+        while not told(bench):
+            assert bench.now_ms < 60_000
+            bench.wait(1)
+        pauses.append(bench.now_ms - since_ms)
+        bench.wait(1_000)
+        assert set(told(bench)) == {B}
+        bench.forget()
     for pause, most in zip(pauses, (1_000, 1_500, 2_000, 2_000, 2_000), strict=True):
         assert most * 3 // 4 <= pause <= most
     assert len(set(pauses[2:])) > 1, "no two senders are to walk in step"
+
+
+def test_walk_begins_with_whom_there_is_a_connection_to() -> None:
+    bench = bench_of_sender(of=WITHOUT_US)
+    bench.tell(ConnectionLost(B))
+    bench.hear(C, StartupAcknowledgement(RequestId(1, 1)), no_ledger=True)
+    bench.submit("A-1")
+    assert told(bench) == []
+    bench.wait(1_000)
+    assert set(told(bench)) == {C}
 
 
 def test_new_intents_do_not_hurry_a_walk_that_pauses() -> None:
@@ -725,6 +739,13 @@ def test_delegate_that_closes_is_left_for_the_successor_that_it_names(state: Coo
     assert bench.sequencer.context.ranking(4)[0] == D, "it is not by its rank that the successor is chosen"
     assert told(bench) == [B, C]
     assert delegated_to(bench, C) == [intent_id("A-1")]
+
+
+def test_successor_keeps_what_the_closing_delegate_had_accepted() -> None:
+    bench = accepted_bench("A-1", "A-2", of=contract(A, B, C, D))
+    beat(bench, B, 2, "A-1", "A-2", state=CoordinatorState.CLOSING, successor=C)
+    assert told(bench) == [C]
+    assert delegated_to(bench, C) == [intent_id("A-1"), intent_id("A-2")]
 
 
 def test_successor_that_cannot_be_reached_is_not_followed() -> None:
@@ -1182,7 +1203,7 @@ def test_outcomes_of_others_change_nothing_here() -> None:
     bench = accepted_bench("A-1")
     foreign = outcome("B-1")
     bench.block(HEIGHT + 1, foreign, outcome("B-2", LedgerStatus.SKIPPED))
-    bench.tell(OutcomesFinal((foreign,)))
+    bench.tell(OutcomesFinal(GENESIS_S, (foreign,)))
     bench.tell(BlocksRemoved(HEIGHT, (foreign,)))
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
     assert bench.take(ReportReceipt) == []
@@ -1192,7 +1213,7 @@ def test_outcomes_of_others_change_nothing_here() -> None:
 def test_only_a_committed_outcome_is_undone_or_becomes_final(status: LedgerStatus) -> None:
     bench = accepted_bench("A-1")
     bench.block(HEIGHT + 1, outcome("A-1"))
-    bench.tell(OutcomesFinal((outcome("A-1", status),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome("A-1", status),)))
     bench.tell(BlocksRemoved(HEIGHT, (outcome("A-1", status),)))
     assert transaction(bench, "A-1").state is TransactionState.CONFIRMED
 

@@ -225,6 +225,12 @@ def outcome(
     return LedgerOutcome(ID, leaf, digest_of(leaf), status, "input spent", is_contention=contention)
 
 
+def final_at(bench: Bench, height: int, time_s: int) -> None:
+    """The chain is final up to this time."""
+    bench.block(height, time_s=time_s)
+    bench.tell(OutcomesFinal(time_s, ()))
+
+
 def fail_write(bench: Bench) -> None:
     """Whatever is to be written is not, and nothing else of those steps is done."""
     written = bench.take(Persist)
@@ -658,7 +664,7 @@ def test_confirmation_counts_in_any_state_and_is_reported_when_it_is_final(way: 
     bench.block(HEIGHT + 1, outcome(version=3))
     assert state(bench) is State.CONFIRMED
     assert bench.take(ReportReceipt) == []
-    bench.tell(OutcomesFinal((outcome(version=3),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome(version=3),)))
     leaf = transition("A-1", version=3).leaf
     assert bench.take(ReportReceipt) == [ReportReceipt(Receipt(ID, Outcome.CONFIRMED, leaf=leaf))]
     assert bench.sequencer.sender.transactions == {}
@@ -681,7 +687,7 @@ def test_reorganisation_makes_a_confirmed_intent_submitted_again_and_holds_it() 
     assert state(bench) is State.PENDING
     assert bench.said(DelegationCommand, B) != []
     bench.block(HEIGHT + 2, outcome(version=1))
-    bench.tell(OutcomesFinal((outcome(version=1),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome(version=1),)))
     (report,) = bench.take(ReportReceipt)
     assert report.receipt.leaf == transition("A-1", version=1).leaf
 
@@ -766,10 +772,11 @@ def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: C
     bench = way()
     give_up(bench)
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 600)
-    assert state(bench) is State.ENDING
-    assert records(bench) == []
+    final_at(bench, HEIGHT + 1, GENESIS_S + 600)
     bench.block(HEIGHT + 2, time_s=GENESIS_S + 601)
+    assert state(bench) is State.ENDING, "what is not final may be taken back"
+    assert records(bench) == []
+    bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
     assert records(bench) == [IntentFinalised(reverted("refused by all"))]
 
 
@@ -779,15 +786,15 @@ def test_latest_version_decides_when_all_are_void() -> None:
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1, valid_until_s=GENESIS_S + 300)
     give_up(bench)
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 900)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 900)
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 2, time_s=GENESIS_S + 901)
+    final_at(bench, HEIGHT + 2, GENESIS_S + 901)
     assert state(bench) is State.REVERTED
 
 
 def test_what_is_void_already_is_reverted_at_once() -> None:
     bench = assembled()
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     give_up(bench)
     assert state(bench) is State.REVERTED
 
@@ -796,7 +803,7 @@ def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     bench = submitted()
     give_up(bench)
     bench.block(HEIGHT + 1, outcome())
-    bench.block(HEIGHT + 2, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert state(bench) is State.CONFIRMED
     assert records(bench) == []
 
@@ -859,7 +866,7 @@ def test_intent_that_is_found_invalid_later_ends_when_its_earlier_version_is_voi
     ask_assembly(bench, 11)
     bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.REVERTED, reason="no funds"))
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("no funds"))]
 
 
@@ -981,7 +988,7 @@ def test_cancel_is_written_with_its_answer_and_ends_when_all_versions_are_void()
     bench.write()
     bench.forget()
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
     assert bench.take(ReplyToUser) == [], "the user has had the answer"
@@ -1007,7 +1014,7 @@ def test_cancel_that_was_not_written_is_withdrawn_and_its_user_told() -> None:
     assert state(bench) is State.PENDING
     assert not machine(bench).is_cancelled
     assert numbers(bench, B) == [FIRST]
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is State.PENDING
 
 
@@ -1047,10 +1054,10 @@ def test_cancel_survives_a_restart_which_assumes_that_a_version_was_endorsed() -
     assert bench.said(DelegationCommand) == []
     ask_permission(bench, 20)
     assert refusals(bench) == [ErrorCode.CANCELLED]
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 600)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 600)
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 2, time_s=GENESIS_S + 601)
-    assert state(bench) is State.REVERTED
+    final_at(bench, HEIGHT + 2, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
 def test_cancel_after_a_restart_waits_for_what_may_have_been_endorsed_before() -> None:
@@ -1112,7 +1119,7 @@ def test_failed_dependency_ends_a_restored_intent_when_no_version_can_be_valid(p
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), outcomes=((one, Outcome.REVERTED),)), incarnation=2)
     bench.tell(Tick())
     assert state(bench) is State.ENDING
-    bench.block(HEIGHT + 1, time_s=GENESIS_S + 601)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     (record,) = records(bench)
     assert record == IntentFinalised(reverted(f"depends on {one.hex()}, which was reverted"))
 

@@ -101,7 +101,7 @@ from rota.types import (
     RequestId,
     Rotation,
 )
-from tests.core.kit import A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
 
 A1, B1 = intent_id("A-1"), intent_id("B-1")
 LEAF = transition("A-1").leaf
@@ -460,9 +460,24 @@ def test_outcome_on_our_own_index_confirms_and_its_final_depth_reports() -> None
     bench.block(1, outcome())
     assert sender_state(bench) is SenderSide.CONFIRMED
     assert bench.take(ReportReceipt) == []
-    bench.tell(OutcomesFinal((outcome(),)))
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome(),)))
     (report,) = bench.take(ReportReceipt)
     assert (report.receipt.outcome, report.receipt.leaf) == (Outcome.CONFIRMED, transition("B-1").leaf)
+
+
+def test_cancelled_intent_ends_when_the_chain_is_final_beyond_its_validity() -> None:
+    bench = sender()
+    assemble(bench)
+    bench.tell(CancelRequested("user", B1))
+    bench.write()
+    valid_until_s = transition("B-1").valid_until_s
+    bench.block(1, time_s=valid_until_s + 1)
+    bench.tell(OutcomesFinal(valid_until_s, ()))
+    bench.write()
+    assert bench.take(ReportReceipt) == []
+    bench.tell(OutcomesFinal(valid_until_s + 1, ()))
+    bench.write()
+    assert [each.receipt.outcome for each in bench.take(ReportReceipt)] == [Outcome.REVERTED]
 
 
 def test_reorganisation_takes_height_and_confirmation_back() -> None:
@@ -599,6 +614,35 @@ def test_handover_request_is_answered() -> None:
     bench = Bench()
     bench.hear(B, HandoverRequest(ASKED, HandoverReason.OUTRANKS))
     assert bench.said(Handover, B) == [Handover(ASKED)]
+
+
+def test_handover_request_of_a_stranger_is_not_answered() -> None:
+    bench = Bench()
+    bench.hear(D, HandoverRequest(ASKED, HandoverReason.OUTRANKS))
+    assert bench.said(Handover) == []
+
+
+def silent_sender() -> Bench:
+    """A coordinator whose only intent waits because its sender is silent."""
+    bench = Bench()
+    bench.hear(B, DelegationCommand(ASKED, (Delegation(intent("B-1"), DelegationNumber(1, 1)),)), no_ledger=True)
+    assert coordinator_state(bench) is CoordinatorSide.POOLED
+    return bench
+
+
+def test_message_of_a_sender_that_was_silent_lets_its_intents_go_on_at_once() -> None:
+    bench = silent_sender()
+    bench.hear(B, StartupAcknowledgement(ASKED))
+    assert coordinator_state(bench) is CoordinatorSide.ASSEMBLING
+
+
+def test_new_connection_to_a_silent_sender_lets_its_intents_go_on_at_once() -> None:
+    bench = coordinator()
+    bench.tell(ConnectionLost(B))
+    bench.wait(bench.config.assemble_timeout_ms + bench.config.retry_backoff_ms)
+    assert coordinator_state(bench) is CoordinatorSide.POOLED
+    bench.tell(ConnectionMade(B))
+    assert coordinator_state(bench) is CoordinatorSide.ASSEMBLING
 
 
 def test_handover_makes_who_asked_for_it_active() -> None:

@@ -20,7 +20,7 @@ from rota.messages import (
     HandoverReason,
     IntentError,
 )
-from rota.types import DelegationNumber, NodeName, RequestId, Transition
+from rota.types import DelegationNumber, HeartbeatNumber, NodeName, RequestId, Transition, Tried
 from tests.core.kit import B, C, intent_id, transition
 from tests.core.test_coordinator import (
     CoordinatorBench,
@@ -264,6 +264,23 @@ def test_silent_sender_is_passed_over_until_it_is_back() -> None:
     assert bench.state_of("C-1") is State.POOLED
     bench.tell(ConnectionMade(C))
     assert [names(bench.assemble())[0] for _ in range(2)] == ["B-3", "C-1"]
+
+
+def test_sender_that_lists_itself_as_tried_is_asked_all_the_same() -> None:
+    bench = active()
+    bench.delegate("B-1", tried=(Tried(B, HeartbeatNumber(9, 9)),))
+    assert open_slot(bench)[0] == B
+
+
+def test_sender_whose_word_ends_its_silence_is_asked_at_once() -> None:
+    bench = active()
+    bench.delegate("B-1")
+    bench.tell(ConnectionLost(B))
+    bench.wait(10_000)
+    assert bench.state_of("B-1") is State.POOLED
+    bench.forget()
+    bench.delegate("B-1", number=2)
+    assert open_slot(bench)[0] == B
 
 
 # Answers that do not count.

@@ -152,12 +152,60 @@ def test_nonce_that_is_not_ours_is_not_noted() -> None:
 
 
 @pytest.mark.parametrize("status", LedgerStatus)
-def test_dispatch_is_done_when_each_of_its_transitions_has_an_outcome(status: LedgerStatus) -> None:
-    made = dispatched(order("A-1", "B-1"))
-    made.settle(ADDRESS, outcome("A-1", order("A-1", "B-1"), status))
+def test_dispatch_is_sent_until_each_of_its_transitions_has_an_outcome(status: LedgerStatus) -> None:
+    both = order("A-1", "B-1")
+    made = dispatched(both)
+    made.settle(ADDRESS, outcome("A-1", both, status))
     assert waiting_to_be_sent(made, 0) == [0]
-    made.settle(ADDRESS, outcome("B-1", order("A-1", "B-1"), status))
+    made.settle(ADDRESS, outcome("B-1", both, status))
     assert waiting_to_be_sent(made, 0) == []
+
+
+def test_dispatch_is_kept_until_each_of_its_outcomes_is_final() -> None:
+    both = order("A-1", "B-1")
+    made = dispatched(both)
+    for name in ("A-1", "B-1"):
+        made.settle(ADDRESS, outcome(name, both))
+    made.finalise(ADDRESS, outcome("A-1", both))
+    assert list(made.submissions) == [0]
+    made.finalise(ADDRESS, outcome("B-1", both))
+    assert made.submissions == {}
+
+
+def test_dispatch_with_an_open_transition_is_kept_whatever_of_it_is_final() -> None:
+    both = order("A-1", "B-1")
+    made = dispatched(both)
+    made.settle(ADDRESS, outcome("A-1", both))
+    made.finalise(ADDRESS, outcome("A-1", both))
+    assert waiting_to_be_sent(made, 0) == [0]
+    assert list(made.listed(0)) == [(ADDRESS, B)]
+
+
+def test_outcome_that_is_final_at_once_is_settled_too() -> None:
+    made = dispatched(order("A-1"))
+    made.finalise(ADDRESS, outcome("A-1", order("A-1")))
+    assert made.submissions == {}
+
+
+def test_dispatch_whose_outcome_a_reorganisation_took_is_sent_and_listed_again_with_its_nonce() -> None:
+    made = dispatched(order("A-1"))
+    made.sent(1_000, 0)
+    made.settle(ADDRESS, outcome("A-1", order("A-1")))
+    made.undo(ADDRESS, outcome("A-1", order("A-1")))
+    assert waiting_to_be_sent(made, 1_000) == [0]
+    assert [(listed.intent, listed.nonce) for listed in made.listed(1_000)[(ADDRESS, A)]] == [(intent_id("A-1"), 0)]
+    made.settle(ADDRESS, outcome("A-1", order("A-1")))
+    made.finalise(ADDRESS, outcome("A-1", order("A-1")))
+    assert made.submissions == {}
+
+
+def test_reorganisation_takes_back_only_what_it_names() -> None:
+    made = dispatched(order("A-1"), order("A-2"))
+    made.settle(ADDRESS, outcome("A-1", order("A-1")))
+    made.settle(ADDRESS, outcome("A-2", order("A-2")))
+    made.undo(OTHER, outcome("A-1", order("A-1")))
+    made.undo(ADDRESS, outcome("A-2", order("A-2")))
+    assert waiting_to_be_sent(made, 0) == [1]
 
 
 def test_outcome_of_another_round_contract_or_intent_settles_nothing() -> None:

@@ -130,25 +130,39 @@ def random_envelopes(bodies: st.SearchStrategy[Message]) -> st.SearchStrategy[En
 # Full ones.
 
 
-def full_value(kind: Annotation, numbers: Iterator[int] | None = None) -> Value:
+def full_value(kind: Annotation) -> Value:
     """A value of this type in which every field is there, is not its default, and is unlike the others."""
-    numbers = count(1) if numbers is None else numbers
+    return _made(kind, count(1), is_full=True)
+
+
+def lean_value(kind: Annotation) -> Value:
+    """The same, without all that may be missing."""
+    return _made(kind, count(1), is_full=False)
+
+
+def _made(kind: Annotation, numbers: Iterator[int], *, is_full: bool) -> Value:
     if kind in _FULL:
         return _FULL[kind](next(numbers))
     if origin_of(kind) in UNIONS:
-        return full_value(next(part for part in get_args(kind) if part is not NoneType), numbers)
+        there = next(part for part in get_args(kind) if part is not NoneType)
+        return _made(there, numbers, is_full=is_full) if is_full else None
     if origin_of(kind) is tuple:
-        return tuple(full_value(get_args(kind)[0], numbers) for _ in range(2))
+        return tuple(_made(get_args(kind)[0], numbers, is_full=is_full) for _ in range(2))
     if issubclass(kind, Enum):
         return list(kind)[-1]
     assert is_record(kind), f"tests/wire/samples.py does not know how to make a {kind}"
-    return kind(**{name: full_value(part, numbers) for name, part in fields_of(kind).items()})
+    return kind(**{name: _made(part, numbers, is_full=is_full) for name, part in fields_of(kind).items()})
 
 
 def full_envelope(kind: type[Message]) -> Envelope:
     """A full message in a full envelope."""
     first, second = types.RequestId(7, 8), types.RequestId(9, 10)
     return Envelope(CONTRACT, first, 11, 12, full_value(kind), True, second)
+
+
+def lean_envelope(kind: type[Message]) -> Envelope:
+    """A message and an envelope without all that may be missing."""
+    return Envelope(CONTRACT, types.RequestId(7, 8), 11, 12, lean_value(kind))
 
 
 _FULL: Final[Mapping[object, Callable[[int], Any]]] = {

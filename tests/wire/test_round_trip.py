@@ -23,6 +23,7 @@ from tests.wire.samples import (
     full_envelope,
     full_value,
     is_record,
+    lean_envelope,
     random_envelopes,
     random_values,
 )
@@ -70,6 +71,12 @@ def test_every_field_is_in_the_schema(record: type) -> None:
 @pytest.mark.parametrize("kind", MESSAGE_TYPES, ids=lambda kind: kind.__name__)
 def test_every_field_of_a_message_travels(kind: type[Message]) -> None:
     envelope = full_envelope(kind)
+    assert round_trip(envelope) == Frame(PROTOCOL_VERSION, (envelope,))
+
+
+@pytest.mark.parametrize("kind", MESSAGE_TYPES, ids=lambda kind: kind.__name__)
+def test_what_is_missing_is_missing_on_the_other_side(kind: type[Message]) -> None:
+    envelope = lean_envelope(kind)
     assert round_trip(envelope) == Frame(PROTOCOL_VERSION, (envelope,))
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from itertools import takewhile
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -309,13 +310,11 @@ class Coordinator(Machine):
         contract = self.context.contract
         if contract.mode is Mode.RING and contract.range_at(event.height) != block_range:
             return Rejection.MISMATCHED_BLOCK_HEIGHT
+        order = ranking(contract, block_range, event.peer)
         tried = {entry.node for entry in event.command.tried}
-        for node in ranking(contract, block_range, event.peer):
-            if node == self.context.node:
-                return None
-            if node not in tried and not self.observer.is_silent(node):
-                break
-        return Rejection.NOT_PREFERRED_COORDINATOR
+        better = takewhile(lambda node: node != self.context.node, order)
+        leads = self.context.node in order and all(n in tried or self.observer.is_silent(n) for n in better)
+        return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
 
     # What the transactions and rounds tell.
 

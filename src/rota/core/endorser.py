@@ -9,16 +9,18 @@ is kept across restarts.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from rota.core.context import Context
 from rota.core.effects import CheckRound
 from rota.core.events import RoundChecked
 from rota.core.observer import Observer
-from rota.core.selection import ranking
 from rota.digests import ROUND_LEAVES_MAX, core_of, leaf_of, round_digest, state_commitment
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
 from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
 ANSWERS_KEPT_MAX = 256
+CHECKS_OPEN_MAX = 1_024
 VALIDITY_MARGIN_S = 60
 
 
@@ -46,7 +48,7 @@ class Endorser:
         key = (peer, request.request_id)
         if key in self.answers:
             self.context.send(peer, self.answers[key])
-        elif key not in self.checking:
+        elif key not in self.checking and len(self.checking) < CHECKS_OPEN_MAX:
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
@@ -62,7 +64,8 @@ class Endorser:
         contract = self.context.contract
         if not self.context.has_ledger:
             return Rejection.NO_LEDGER
-        if not 0 < len(request.transitions) <= ROUND_LEAVES_MAX or not self._may_coordinate(peer, request):
+        is_well_formed = 0 < len(request.transitions) == len(request.senders) <= ROUND_LEAVES_MAX
+        if not is_well_formed or not self._may_coordinate(peer, request):
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
             return None
@@ -83,12 +86,8 @@ class Endorser:
         """Strict: every member that outranks it is silent here or listed as tried."""
         known = self.observer
         tried = {entry.node for entry in request.tried if entry.number >= known.peer(entry.node).number}
-        for node in ranking(self.context.contract, self.context.block_range, self.context.node):
-            if node == peer:
-                return True
-            if node not in tried and not self.observer.is_silent(node):
-                break
-        return False
+        better = takewhile(lambda node: node != peer, self.context.ranking(self.context.block_range))
+        return all(node in tried or self.observer.is_silent(node) for node in better)
 
     def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
         """Sticky: the one that we accept is no obstacle, or the requester outranks it."""

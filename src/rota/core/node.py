@@ -51,17 +51,7 @@ from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import Envelope, HandedOver, SubmitterHeartbeat
-from rota.types import (
-    Contract,
-    ContractAddress,
-    FlushPoint,
-    HeartbeatNumber,
-    IntentId,
-    NodeName,
-    Outcome,
-    Receipt,
-    RequestId,
-)
+from rota.types import Contract, ContractAddress, FlushPoint, HeartbeatNumber, IntentId, NodeName, Outcome, Receipt
 
 SUBMITTER = ContractAddress("")
 
@@ -99,7 +89,6 @@ class Node:
         self.unwritten: dict[IntentId, str] = {}
         self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
         self.heartbeat_count = 0
-        self.message_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
@@ -135,8 +124,7 @@ class Node:
             case ForContract(contract, inner):
                 self._take_for_contract(contract, inner)
             case MessageReceived(_, envelope):
-                if envelope.contract in self.sequencers:
-                    self._tell(envelope.contract, event)
+                self._tell(envelope.contract, event)
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
             case ChainBlockIndexed():
@@ -162,7 +150,10 @@ class Node:
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
         for sequencer in self.sequencers.values():
-            found = explain_at_coordinator(sequencer, intent) or explain_at_sender(sequencer, intent)
+            held = sequencer.coordinator.transactions.get(intent)
+            found = explain_at_sender(sequencer, intent)
+            if held is not None and not held.is_gone:
+                found = explain_at_coordinator(sequencer, intent)
             if found is not None:
                 return found
         outcome = self.outcomes.get(intent)
@@ -173,7 +164,7 @@ class Node:
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
             self._take_intent(contract, event)
-        elif contract in self.sequencers:
+        else:
             self._tell(contract, event)
 
     def _take_intent(self, contract: ContractAddress, event: IntentSubmitted) -> None:
@@ -211,8 +202,9 @@ class Node:
         succeeded = isinstance(event, Persisted)
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         for record in records:
-            if succeeded and isinstance(record, IntentAccepted):
-                self.unwritten.pop(record.intent.id, None)
+            key = self.unwritten.pop(record.intent.id, None) if isinstance(record, IntentAccepted) else None
+            if key is not None and not succeeded:
+                del self.keys[key]
         if contract != SUBMITTER:
             self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
             self._tell_dependencies(records)
@@ -267,8 +259,9 @@ class Node:
     # Effects.
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
-        """One step of a sequencer; what it asks of the submitter stays inside."""
-        for effect in self.sequencers[contract].step(self.now_ms, event):
+        """One step of a sequencer, if we have that contract; what it asks of the submitter stays inside."""
+        sequencer = self.sequencers.get(contract)
+        for effect in sequencer.step(self.now_ms, event) if sequencer is not None else ():
             match effect:
                 case DispatchRound():
                     self.submitter.take(effect)
@@ -278,9 +271,6 @@ class Node:
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)
-                case ReplyToUser(_, intent, error) if error and intent in self.unwritten:
-                    del self.keys[self.unwritten.pop(intent)]
-                    self.effects.append(effect)
                 case _:
                     self.effects.append(effect)
 
@@ -328,18 +318,18 @@ class Node:
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            self.message_count += 1
-            envelope = Envelope(
-                contract,
-                RequestId(self.incarnation, -self.message_count),
-                self.incarnation,
-                self.height,
-                SubmitterHeartbeat(number, tuple(intents)),
-            )
-            if sender == self.name:
-                self._tell(contract, MessageReceived(sender, envelope))
-            else:
-                self.effects.append(SendMessage(sender, envelope))
+            sequencer = self.sequencers.get(contract)
+            if sequencer is not None:
+                heartbeat = SubmitterHeartbeat(number, tuple(intents))
+                envelope = Envelope(contract, sequencer.context.next_id(), self.incarnation, self.height, heartbeat)
+                self._say(sender, envelope)
+
+    def _say(self, peer: NodeName, envelope: Envelope) -> None:
+        """To a peer, or to ourselves without a wire."""
+        if peer == self.name:
+            self._tell(envelope.contract, MessageReceived(peer, envelope))
+        else:
+            self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []

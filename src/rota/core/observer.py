@@ -181,6 +181,6 @@ class Observer:
 
     def _replaces_accepted(self, node: NodeName) -> bool:
         accepted = self.accepted
-        if accepted is None or accepted == node:
+        if accepted is None:
             return True
         return self.is_silent(accepted) or not self.is_live(accepted) or self.outranks(node, accepted)

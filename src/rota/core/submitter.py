@@ -89,7 +89,6 @@ class Submitter:
     def undo(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
         """A reorganisation took the outcome back: the same transaction, with its nonce, is sent again."""
         for _, submission in self._of_round(contract, outcome):
-            submission.unfinal.pop(outcome.intent, None)
             submission.unsettled[outcome.intent] = None
             submission.submission_count = 0
 
@@ -121,7 +120,7 @@ class Submitter:
                         self.signer,
                         nonce,
                         submission.submission_count,
-                        now_ms - submission.submitted_at_ms,
+                        now_ms - submission.submitted_at_ms if submission.submission_count else 0,
                     )
                     told.setdefault((order.contract, sender), []).append(listed)
         return told
