@@ -171,6 +171,7 @@ def test_what_was_not_assembled_is_told_with_its_reason(outcome: AssemblyOutcome
     bench = bench_with("A-1")
     ask(bench, B, 10, "A-1")
     bench.tell(AssemblyFinished(RequestId(1, 10), intent_id("A-1"), outcome, reason="no funds"))
+    bench.write()
     told = AssemblyResult(intent_id("A-1"), outcome, FIRST, None, "no funds")
     assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (told,))]
 
@@ -265,27 +266,66 @@ def test_results_for_an_intent_that_has_gone_change_nothing() -> None:
     assert bench.effects == []
 
 
-def test_results_of_a_slot_that_another_delegate_has_replaced_are_not_told() -> None:
+def test_slots_of_two_delegates_are_answered_to_each_of_them() -> None:
     bench = bench_with_two_delegates()
     ask(bench, B, 10, "A-1")
     ask(bench, C, 5, "A-2")
     assemble(bench, 10, "A-1")
     sign(bench, 10, "A-1")
-    assert bench.said(AssembleResponse) == []
+    number = DelegationNumber(2, 2)
+    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (result("A-1", number),))]
+    assert bench.said(AssembleResponse, C) == []
     assemble(bench, 5, "A-2")
     sign(bench, 5, "A-2")
-    assert bench.said(AssembleResponse, B) == []
-    (response,) = bench.said(AssembleResponse, C)
-    assert [one.intent for one in response.results] == [intent_id("A-2")]
+    number = DelegationNumber(2, 1)
+    assert bench.said(AssembleResponse, C) == [AssembleResponse(RequestId(1, 5), (result("A-2", number),))]
+    assert len(bench.said(AssembleResponse, B)) == 1
 
 
-def test_failure_in_a_slot_that_another_delegate_has_replaced_is_not_told() -> None:
+def test_failure_is_told_to_the_delegate_whose_slot_it_is_in() -> None:
     bench = bench_with_two_delegates()
     ask(bench, B, 10, "A-1")
     ask(bench, C, 5, "A-2")
     bench.tell(AssemblyFailed(RequestId(1, 10), intent_id("A-1"), "domain is down"))
-    assert bench.said(AssembleError) == []
+    error = IntentError(intent_id("A-1"), ErrorCode.FAILED, "domain is down")
+    assert bench.said(AssembleError, B) == [AssembleError(RequestId(1, 10), (error,))]
+    assert bench.said(AssembleError, C) == []
     assert machine(bench, "A-1").state is State.PENDING
+    assert machine(bench, "A-2").state is State.ASSEMBLING
+
+
+def test_copy_of_a_request_leaves_the_slot_of_another_delegate_alone() -> None:
+    bench = bench_with_two_delegates()
+    ask(bench, B, 10, "A-1")
+    ask(bench, C, 5, "A-2")
+    bench.forget()
+    ask(bench, B, 10, "A-1")
+    assert bench.effects == []
+    assemble(bench, 5, "A-2")
+    sign(bench, 5, "A-2")
+    (response,) = bench.said(AssembleResponse, C)
+    assert [one.intent for one in response.results] == [intent_id("A-2")]
+    assemble(bench, 10, "A-1")
+    sign(bench, 10, "A-1")
+    ask(bench, B, 10, "A-1")
+    first, second = bench.said(AssembleResponse, B)
+    assert first == second
+    assert len(bench.said(AssembleResponse, C)) == 1
+
+
+def test_result_in_a_slot_that_its_coordinator_has_replaced_is_not_told() -> None:
+    bench = bench_with("A-1", "A-2", "A-3")
+    ask(bench, B, 10, "A-1", "A-2")
+    ask(bench, B, 11, "A-3")
+    assemble(bench, 10, "A-1")
+    sign(bench, 10, "A-1")
+    bench.tell(AssemblyFailed(RequestId(1, 10), intent_id("A-2"), "domain is down"))
+    assert bench.said(AssembleResponse) == []
+    assert bench.said(AssembleError) == []
+    assert (machine(bench, "A-1").state, machine(bench, "A-2").state) == (State.ENDORSEMENT_GATHERING, State.PENDING)
+    assemble(bench, 11, "A-3")
+    sign(bench, 11, "A-3")
+    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 11), (result("A-3"),))]
 
 
 def test_older_request_has_nothing_assembled_even_after_another_delegate_has_asked() -> None:

@@ -1832,3 +1832,14 @@ def test_heartbeats_list_what_is_confirmed_but_not_what_is_reverted() -> None:
     [said] = bench.said(CoordinatorHeartbeat, B)
     assert [(name_of(listed.intent), listed.state) for listed in said.intents] == [("B-1", "Confirmed")]
     assert not bench.coordinator.transactions
+
+
+def test_one_that_began_alone_is_nobodys_tried_successor_whomever_it_had_asked_before() -> None:
+    bench = tried_elect()
+    bench.beat(A, refused=B)
+    assert bench.state() is State.CLOSING
+    bench.tell(ConnectionLost(A))
+    bench.delegate("C-2")
+    assert bench.state() is State.ACTIVE
+    bench.beat(A)
+    assert bench.state() is State.CLOSING

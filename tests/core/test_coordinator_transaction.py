@@ -752,3 +752,34 @@ def test_intent_that_was_given_up_is_answered_with_the_reason_for_some_heartbeat
     assert (answer.answer, answer.reason) == (Answer.REJECTED, "B refuses B-1")
     bench.wait(500)
     assert bench.state_of("B-1") is None
+
+
+def test_one_that_waits_for_two_makers_waits_for_the_other_when_one_leaves_for_good() -> None:
+    bench = active(config=Config(assembly_slot_max=1, rounds_open_max=1), of=endorsed_by_others(endorsers=(B,)))
+    root = transition("B-1")
+    one, other = (replace(transition(name), reads=(root.outputs[0].id,)) for name in ("B-2", "B-3"))
+    for each in (root, one, other, transition("B-4", one.outputs[0].id, other.outputs[0].id)):
+        bench.bring(State.ENDORSEMENT_GATHERING, each)
+    bench.refuse(B, "B-1")
+    bench.assemble(root)
+    [(peer, request)] = bench.asked(AssembleRequest)
+    parked = AssemblyResult(one.intent, AssemblyOutcome.PARKED, DelegationNumber(1, 1))
+    bench.hear(peer, AssembleResponse(request.request_id, (parked,)))
+    assert bench.transaction("B-4").waits_for == (other.intent,)
+    assert bench.state_of("B-4") is State.PREASSEMBLY_BLOCKED
+
+
+def test_what_stood_on_one_that_left_for_good_waits_in_the_pool_for_nobody() -> None:
+    bench = active()
+    bench.bring(State.CONFIRMING_DISPATCH, *chain("B-1", "B-2"))
+    bench.delegate("C-1")
+    refuse_permission(bench, ErrorCode.CANCELLED, "B-1")
+    assert bench.state_of("B-2") is State.POOLED
+
+
+def test_intent_that_is_forgotten_leaves_no_timer_behind() -> None:
+    bench = active()
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    held = bench.transaction("B-1")
+    held.handle(Abandoned())
+    assert not bench.sequencer.context.timers.is_set(held, "state")

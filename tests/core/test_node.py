@@ -32,6 +32,7 @@ from rota.core.events import (
     ChainBlocksRemoved,
     ChainOutcomesFinal,
     ConnectionLost,
+    ConnectionMade,
     ForContract,
     IntentSubmitted,
     LedgerBack,
@@ -727,6 +728,7 @@ def test_every_contract_hears_of_the_height_that_a_reorganisation_leaves(
     bench = NodeBench()
     bench.tell(ChainBlockIndexed(9, GENESIS_S))
     bench.tell(ChainBlocksRemoved(8, taken))
+    bench.tell(ConnectionMade(B))
     assert [sequencer.context.height for sequencer in bench.node.sequencers.values()] == [8, 8]
 
 
@@ -756,9 +758,29 @@ def test_chain_event_of_a_contract_that_is_not_ours_touches_nobody(event: Event)
     assert bench.sender_state(A1) is SenderSide.CONFIRMED
 
 
+def test_idle_contract_hears_where_the_chain_stands_when_something_concerns_it() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.tell(ChainBlockIndexed(9, GENESIS_S + 5))
+    busy, idle = (bench.node.sequencers[address].context for address in (ADDRESS, OTHER))
+    assert (busy.height, idle.height) == (9, 0)
+    bench.submit("A-2", OTHER)
+    assert (idle.height, idle.chain_time_s) == (9, GENESIS_S + 5)
+
+
+def test_idle_contracts_have_no_deadline_and_busy_ones_their_own() -> None:
+    bench = NodeBench()
+    assert bench.node.next_deadline_ms() is None
+    bench.submit("A-1")
+    own = bench.node.sequencers[ADDRESS].next_deadline_ms()
+    assert own is not None
+    assert bench.node.next_deadline_ms() == own
+
+
 def test_time_of_a_final_block_without_outcomes_reaches_every_contract() -> None:
     bench = NodeBench()
     bench.tell(ChainOutcomesFinal(GENESIS_S + 9, ()))
+    bench.tell(ConnectionMade(B))
     times = [sequencer.sender.final_time_s for sequencer in bench.node.sequencers.values()]
     assert times == [GENESIS_S + 9] * 2
 

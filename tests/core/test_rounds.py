@@ -643,3 +643,12 @@ def test_chain_of_any_length_in_one_round_costs_one_request_for_permission(count
         made.append(transition(f"B-{number}", *(state.id for step in made[-1:] for state in step.outputs)))
     bench.bring(State.READY_FOR_DISPATCH, *made)
     assert [dispatch.transitions for dispatch in bench.take(DispatchRound)] == [tuple(made)]
+
+
+def test_every_open_round_asks_its_missing_endorsers_again() -> None:
+    bench = active()
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("C-1"))
+    bench.asked(EndorsementRequest)
+    bench.wait(1_000)
+    assert [names(request) for _, request in bench.asked(EndorsementRequest, B)] == [["B-1"], ["C-1"]]

@@ -45,12 +45,14 @@ from rota.core.events import (
 from rota.core.events import sender_transaction as events
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import StoredContract
+from rota.core.states.sender import State as SenderState
 from rota.core.states.sender_transaction import PERMITTED, Permission, Restored, State
 from rota.messages import (
     Answer,
     AssembleRequest,
     AssembleResponse,
     AssemblyOutcome,
+    AssemblyResult,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationAccepted,
@@ -158,6 +160,13 @@ def state(bench: Bench, name: str = "A-1") -> State:
     return found
 
 
+def doing(bench: Bench) -> SenderState:
+    """What the sender as a whole is doing."""
+    found = bench.sequencer.sender.state
+    assert isinstance(found, SenderState)
+    return found
+
+
 def accept(bench: Bench, peer: NodeName = B, answer: Answer = Answer.ACCEPTED, reason: str = "") -> None:
     """A node answers our open command."""
     command = bench.sequencer.sender.command
@@ -219,10 +228,10 @@ def give_up(bench: Bench, number: DelegationNumber = FIRST) -> None:
 
 
 def outcome(
-    status: LedgerStatus = LedgerStatus.COMMITTED, *, version: int = 0, contention: bool = False
+    status: LedgerStatus = LedgerStatus.COMMITTED, *, version: int = 0, contention: bool = False, retryable: bool = True
 ) -> LedgerOutcome:
     leaf = transition("A-1", version=version).leaf
-    return LedgerOutcome(ID, leaf, digest_of(leaf), status, "input spent", is_contention=contention)
+    return LedgerOutcome(ID, leaf, digest_of(leaf), status, "input spent", contention, retryable)
 
 
 def final_at(bench: Bench, height: int, time_s: int) -> None:
@@ -381,6 +390,17 @@ def test_permission_that_was_not_written_was_not_given_and_can_be_asked_for_agai
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
+def test_failed_permission_does_not_revive_what_was_given_up() -> None:
+    bench = asked()
+    give_up(bench)
+    assert state(bench) is State.ENDING
+    fail_write(bench)
+    assert state(bench) is State.ENDING
+    bench.wait(10_000)
+    assert state(bench) is State.ENDING
+    assert bench.said(DelegationCommand) == []
+
+
 def test_permission_that_was_not_written_does_not_make_a_dispatch_credible() -> None:
     bench = asked()
     fail_write(bench)
@@ -494,6 +514,26 @@ def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
     verified(bench, 21)
     bench.write()
     assert permitted(bench) == [(RequestId(1, 21), B)]
+
+
+def test_restarted_sender_uses_the_states_that_it_kept() -> None:
+    made = transition("A-1")
+    bench = restarted(Permission(FIRST, B, made))
+    accept(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    assert refusals(bench) == []
+    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+    bench.write()
+    assert permitted(bench) == [(RequestId(1, 20), B)]
+
+
+def test_states_of_another_leaf_that_the_restarted_sender_kept_do_not_count() -> None:
+    bench = restarted(Permission(FIRST, B, transition("A-1", version=1)))
+    accept(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    assert refusals(bench) == [ErrorCode.STATES_MISSING]
 
 
 @pytest.mark.parametrize("with_states", [True, False])
@@ -742,6 +782,86 @@ def test_lease_moves_a_skipped_intent_whose_coordinator_is_gone() -> None:
     assert numbers(bench, C) == [SECOND]
 
 
+def test_lease_moves_what_was_skipped_after_a_reorganisation() -> None:
+    bench = submitted()
+    bench.block(HEIGHT + 1, outcome())
+    assert doing(bench) is SenderState.IDLE
+    bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
+    assert doing(bench) is SenderState.SENDING
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
+    assert state(bench) is State.DELEGATED
+    bench.forget()
+    bench.tell(ConnectionLost(B))
+    assert numbers(bench, C) == [SECOND]
+
+
+@pytest.mark.parametrize("status", [LedgerStatus.SKIPPED, LedgerStatus.REVERTED])
+def test_revert_that_cannot_be_retried_ends_the_intent(status: LedgerStatus) -> None:
+    bench = submitted()
+    bench.block(HEIGHT + 1, outcome(status, retryable=False))
+    assert state(bench) is State.ENDING
+    bench.forget()
+    bench.wait(10_000)
+    assert bench.said(DelegationCommand) == []
+    final_at(bench, HEIGHT + 2, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(reverted("input spent"))]
+
+
+def test_contention_is_retried_whatever_the_domain_says_of_other_failures() -> None:
+    bench = submitted()
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED, contention=True, retryable=False))
+    assert state(bench) is State.DELEGATED
+
+
+def test_intent_ends_when_its_retries_are_used_up() -> None:
+    bench = prepared()
+    for version in range(1, 4):
+        bench.block(HEIGHT + version, outcome(LedgerStatus.REVERTED, version=version - 1))
+        assert state(bench) is State.DELEGATED
+        ask_assembly(bench, 10 + version)
+        finish_assembly(bench, 10 + version, version=version)
+        ask_permission(bench, 20 + version, number=DelegationNumber(1, 1 + version), version=version)
+        bench.write()
+    bench.block(HEIGHT + 4, outcome(LedgerStatus.SKIPPED, version=3, contention=True))
+    assert state(bench) is State.DELEGATED
+    bench.block(HEIGHT + 5, outcome(LedgerStatus.REVERTED, version=3))
+    assert state(bench) is State.ENDING
+
+
+def test_revert_after_the_hold_was_released_is_counted_and_the_intent_goes_on_where_it_is() -> None:
+    bench = submitted()
+    bench.wait(4_000)
+    bench.tell(ConnectionLost(B))
+    accept(bench, C)
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.REVERTED))
+    assert state(bench) is State.DELEGATED
+    assert machine(bench).delegate == C
+    list_dispatched(bench, submission_count=1)
+    assert state(bench) is State.DELEGATED, "what failed is not under way"
+    bench.tell(ConnectionLost(C))
+    (delegation,) = bench.said(DelegationCommand, B)[-1].delegations
+    assert (delegation.number, delegation.revert_count) == (DelegationNumber(1, 3), 1)
+
+
+def test_contention_after_the_hold_was_released_is_not_counted() -> None:
+    bench = submitted()
+    bench.wait(4_000)
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED, contention=True))
+    assert state(bench) is State.PENDING
+    bench.forget()
+    bench.tell(ConnectionLost(B))
+    (command,) = bench.said(DelegationCommand, C)
+    assert command.delegations[0].revert_count == 0
+
+
+def test_revert_that_cannot_be_retried_ends_the_intent_even_after_the_hold_was_released() -> None:
+    bench = submitted()
+    bench.wait(4_000)
+    assert state(bench) is State.PENDING
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.REVERTED, retryable=False))
+    assert state(bench) is State.ENDING
+
+
 def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
     bench = prepared()
     bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED, contention=True))
@@ -883,17 +1003,61 @@ def test_failing_domain_makes_the_intent_delegated_again_after_a_pause() -> None
     assert numbers(bench, B) == [FIRST]
 
 
+def test_pauses_grow_while_the_domain_fails_and_are_short_again_once_it_has_succeeded() -> None:
+    bench = assembling()
+    for counter, most in ((10, 250), (11, 500), (12, 1_000)):
+        assert most * 3 // 4 <= pause_after_failure(bench, counter) <= most
+        accept(bench)
+        ask_assembly(bench, counter + 1)
+    finish_assembly(bench, 13)
+    ask_assembly(bench, 14)
+    assert pause_after_failure(bench, 14) <= 250
+
+
+def pause_after_failure(bench: Bench, counter: int) -> int:
+    """The domain fails; B, which is there, is told of the intent again after so long."""
+    bench.tell(AssemblyFailed(RequestId(1, counter), ID, "domain is down"))
+    assert state(bench) is State.PENDING
+    bench.forget()
+    since_ms = bench.now_ms
+    while not numbers(bench, B):
+        assert bench.now_ms - since_ms < 10_000
+        bench.wait(1)
+    assert numbers(bench, B) == [FIRST]
+    return bench.now_ms - since_ms
+
+
 # Park and resume.
 
 
 def test_parking_is_written_before_the_coordinator_is_told() -> None:
     bench = assembling()
     bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    (persist, *_) = [effect for effect in bench.effects if isinstance(effect, Persist)]
-    assert persist.records == (IntentParked(ID, "not yet"),)
+    assert records(bench) == [IntentParked(ID, "not yet")]
     assert state(bench) is State.PARKED
-    step = bench.effects[bench.effects.index(persist) :]
-    assert len(step) == 2, "the answer is of the same step, which leaves when its record is durable"
+    assert bench.said(AssembleResponse) == []
+    bench.write()
+    told = AssemblyResult(ID, AssemblyOutcome.PARKED, FIRST, None, "not yet")
+    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (told,))]
+
+
+def test_parking_that_was_not_written_is_not_told_to_a_copy_of_the_request() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
+    ask_assembly(bench, 10)
+    assert bench.said(AssembleResponse) == []
+    fail_write(bench)
+    ask_assembly(bench, 10)
+    assert bench.said(AssembleResponse) == []
+    assert state(bench) is State.DELEGATED
+
+
+def test_sender_with_nothing_but_a_parked_intent_rests() -> None:
+    assert doing(parked()) is SenderState.IDLE
+    bench = assembling()
+    beat(bench, B, 2, "A-1")
+    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
+    assert doing(bench) is SenderState.OBSERVING
 
 
 def test_parked_intent_is_delegated_to_nobody_and_permitted_to_nobody() -> None:
@@ -978,20 +1142,78 @@ def test_cancel_is_final_at_once_before_anything_was_signed(way: Callable[[], Be
     assert state(bench) is State.REVERTED
 
 
-def test_cancel_is_written_with_its_answer_and_ends_when_all_versions_are_void() -> None:
+def test_cancel_is_written_before_its_answer_and_ends_when_all_versions_are_void() -> None:
     bench = assembled()
     bench.forget()
-    first, second = bench.tell(CancelRequested("canceller", ID))
-    assert isinstance(first, Persist)
-    assert first.records == (CancelAccepted(ID),)
-    assert second == ReplyToUser("canceller", ID)
+    (persist,) = bench.tell(CancelRequested("canceller", ID))
+    assert isinstance(persist, Persist)
+    assert persist.records == (CancelAccepted(ID),)
+    assert state(bench) is State.ENDING
     bench.write()
-    bench.forget()
+    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
     assert state(bench) is State.ENDING
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
     assert bench.take(ReplyToUser) == [], "the user has had the answer"
+
+
+def test_cancel_of_an_ending_intent_is_durable() -> None:
+    bench = assembled()
+    give_up(bench)
+    bench.forget()
+    bench.tell(CancelRequested("canceller", ID))
+    assert records(bench) == [CancelAccepted(ID)]
+    assert bench.take(ReplyToUser) == []
+    bench.write()
+    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
+    assert machine(bench).is_cancelled
+
+
+def test_cancel_of_an_ending_intent_that_was_not_written_is_told_and_the_intent_ends_nevertheless() -> None:
+    bench = assembled()
+    give_up(bench)
+    bench.tell(CancelRequested("canceller", ID))
+    fail_write(bench)
+    (reply,) = bench.take(ReplyToUser)
+    assert reply.reply_to == "canceller"
+    assert "could not be written" in reply.error
+    assert state(bench) is State.ENDING
+    assert not machine(bench).is_cancelled
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
+
+
+@pytest.mark.parametrize(("way", "end"), [(assembling, State.REVERTED), (assembled, State.ENDING)])
+def test_failed_parking_does_not_undo_a_cancel(way: Callable[[], Bench], end: State) -> None:
+    bench = way()
+    if way is assembled:
+        ask_assembly(bench, 11)
+    request_id = machine(bench).request_id
+    assert request_id is not None
+    bench.tell(AssemblyFinished(request_id, ID, AssemblyOutcome.PARKED, reason="not yet"))
+    (parking,) = bench.take(Persist)
+    bench.tell(CancelRequested("canceller", ID))
+    assert state(bench) is end
+    bench.tell(PersistFailed(parking.token, "disk full"))
+    assert state(bench) is end
+    bench.write()
+    assert ReplyToUser("canceller", ID) in bench.take(ReplyToUser)
+
+
+def test_cancelled_intent_is_not_delegated_after_a_reorganisation() -> None:
+    bench = assembled()
+    bench.tell(CancelRequested("canceller", ID))
+    bench.write()
+    bench.block(HEIGHT + 1, outcome())
+    assert state(bench) is State.CONFIRMED
+    bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
+    assert state(bench) is State.ENDING
+    bench.forget()
+    bench.wait(60_000)
+    assert bench.said(DelegationCommand) == []
+    final_at(bench, HEIGHT + 2, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
 def test_parked_intent_of_which_a_version_was_signed_ends_when_that_is_void() -> None:
@@ -1044,8 +1266,23 @@ def test_second_cancel_is_answered_like_the_first() -> None:
     bench.write()
     bench.forget()
     bench.tell(CancelRequested("again", ID))
+    assert records(bench) == [CancelAccepted(ID)]
+    assert bench.take(ReplyToUser) == []
+    bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
-    assert records(bench) == []
+
+
+def test_second_cancel_that_was_not_written_leaves_the_first_as_it_is() -> None:
+    bench = assembled()
+    bench.tell(CancelRequested("canceller", ID))
+    bench.write()
+    bench.tell(CancelRequested("again", ID))
+    fail_write(bench)
+    (reply,) = bench.take(ReplyToUser)
+    assert reply.reply_to == "again"
+    assert "could not be written" in reply.error
+    assert state(bench) is State.ENDING
+    assert machine(bench).is_cancelled
 
 
 def test_cancel_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> None:

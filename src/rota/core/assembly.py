@@ -38,6 +38,7 @@ class Slot:
     request: AssembleRequest
     peer: NodeName
     intents: tuple[IntentId, ...]
+    size: int
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
 
@@ -62,15 +63,16 @@ class Assembly:
                 self._answer_if_complete(slot)
             return
         errors = {}
-        for intent in request.intents:
+        intents = tuple(dict.fromkeys(request.intents))
+        for intent in intents:
             code = self._refusal(peer, intent)
             if code is not None:
                 errors[intent] = IntentError(intent, code)
-        accepted = tuple(intent for intent in request.intents if intent not in errors)
+        accepted = tuple(intent for intent in intents if intent not in errors)
         if not accepted:
             self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
             return
-        slot = self.slots[peer] = Slot(request, peer, accepted, errors=errors)
+        slot = self.slots[peer] = Slot(request, peer, accepted, len(intents), errors=errors)
         for intent in accepted:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
@@ -133,29 +135,23 @@ class Assembly:
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
     def _start(self, slot: Slot) -> None:
-        intents = tuple(
-            self.sender.transactions[intent].intent
-            for intent in slot.intents
-            if self.sender.transactions[intent].request_id == slot.request.request_id
-        )
-        if intents:
-            self.context.effects.append(
-                AssembleIntents(
-                    self.context.contract.address,
-                    slot.request.request_id,
-                    intents,
-                    slot.request.snapshot,
-                    self.context.height,
-                    self.context.chain_time_s + self.context.config.validity_s,
-                )
+        self.context.effects.append(
+            AssembleIntents(
+                self.context.contract.address,
+                slot.request.request_id,
+                tuple(self.sender.transactions[intent].intent for intent in slot.intents),
+                slot.request.snapshot,
+                self.context.height,
+                self.context.chain_time_s + self.context.config.validity_s,
             )
+        )
 
     def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)
         return transaction if transaction is not None and transaction.request_id == request_id else None
 
     def _answer_if_complete(self, slot: Slot) -> None:
-        if len(slot.results) + len(slot.errors) < len(slot.request.intents):
+        if len(slot.results) + len(slot.errors) < slot.size:
             return
         if slot.results:
             results = tuple(

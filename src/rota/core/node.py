@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import (
@@ -51,7 +52,17 @@ from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import Envelope, HandedOver, SubmitterHeartbeat
-from rota.types import Contract, ContractAddress, FlushPoint, HeartbeatNumber, IntentId, NodeName, Outcome, Receipt
+from rota.types import (
+    Contract,
+    ContractAddress,
+    FlushPoint,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Receipt,
+)
 
 SUBMITTER = ContractAddress("")
 
@@ -93,6 +104,11 @@ class Node:
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
+        self.chain_time_s = self.final_time_s = stored.chain_time_s
+        self.awake: dict[ContractAddress, None] = {}
+        self.deadlines: dict[ContractAddress, int] = {}
+        self.deadline_heap: list[tuple[int, ContractAddress]] = []
+        self.dependents: dict[IntentId, dict[ContractAddress, None]] = {}
         self.sequencers = {
             contract.address: Sequencer(
                 name,
@@ -113,7 +129,9 @@ class Node:
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
-        for contract in tuple(self.sequencers):
+        for contract, sequencer in self.sequencers.items():
+            for open_ in sequencer.sender.transactions.values():
+                self._note_dependencies(contract, open_.intent)
             self._tell(contract, Tick())
         return self._take_effects()
 
@@ -144,8 +162,8 @@ class Node:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        deadlines = [sequencer.next_deadline_ms() for sequencer in self.sequencers.values()]
-        return min((due for due in (*deadlines, self.next_heartbeat_ms) if due is not None), default=None)
+        first = self._first_deadline()
+        return min((due for due in (first and first[0], self.next_heartbeat_ms) if due is not None), default=None)
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
@@ -224,44 +242,94 @@ class Node:
         self._write_next_dispatch()
 
     def _take_block(self, event: ChainBlockIndexed) -> None:
-        """Every sequencer hears of the height; each of its own outcomes."""
-        self.height = event.height
+        """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
+        self.height, self.chain_time_s = event.height, event.chain_time_s
         for contract, outcome in event.outcomes:
             self.submitter.settle(contract, outcome)
-        for contract in tuple(self.sequencers):
+        for contract in self._concerned(event.outcomes):
             own = _of(contract, event.outcomes)
-            self._tell(contract, BlockIndexed(event.height, event.chain_time_s, own))
+            self._step(contract, BlockIndexed(event.height, event.chain_time_s, own))
 
     def _take_removed(self, height: int, outcomes: Outcomes) -> None:
-        """A reorganisation: every sequencer hears of the height, and the submitter sends again what is gone."""
+        """A reorganisation: the height falls, and the submitter sends again what is gone."""
         self.height = height
         for contract, outcome in outcomes:
             self.submitter.undo(contract, outcome)
-        for contract in tuple(self.sequencers):
-            self._tell(contract, BlocksRemoved(height, _of(contract, outcomes)))
+        for contract in self._concerned(outcomes):
+            self._step(contract, BlocksRemoved(height, _of(contract, outcomes)))
 
     def _take_final(self, chain_time_s: int, outcomes: Outcomes) -> None:
         """A block is as deep as it must be: nothing in it is undone any more."""
+        self.final_time_s = chain_time_s
         for contract, outcome in outcomes:
             self.submitter.finalise(contract, outcome)
-        for contract in tuple(self.sequencers):
-            self._tell(contract, OutcomesFinal(chain_time_s, _of(contract, outcomes)))
+        for contract in self._concerned(outcomes):
+            self._step(contract, OutcomesFinal(chain_time_s, _of(contract, outcomes)))
+
+    def _concerned(self, outcomes: Outcomes) -> tuple[ContractAddress, ...]:
+        """Who is awake, and whose outcomes these are."""
+        return tuple(dict.fromkeys((*self.awake, *(address for address, _ in outcomes))))
 
     def _take_for_all(self, event: Event) -> None:
         """Connections, the ledger, time: they concern every contract."""
         if isinstance(event, LedgerLost | LedgerBack):
             self.has_ledger = isinstance(event, LedgerBack)
-        if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
-            self._send_heartbeats()
+        if isinstance(event, Tick):
+            self._run_timers()
+            return
         for contract in tuple(self.sequencers):
             self._tell(contract, event)
+
+    def _run_timers(self) -> None:
+        """Only those whose time has come are told: an idle contract costs nothing."""
+        if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
+            self._send_heartbeats()
+        while (first := self._first_deadline()) is not None and first[0] <= self.now_ms:
+            del self.deadlines[first[1]]
+            self._tell(first[1], Tick())
+
+    def _first_deadline(self) -> tuple[int, ContractAddress] | None:
+        heap = self.deadline_heap
+        while heap and self.deadlines.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0] if heap else None
 
     # Effects.
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
-        """One step of a sequencer, if we have that contract; what it asks of the submitter stays inside."""
+        """Tell a sequencer, if we have that contract; one that slept first hears where the chain stands."""
         sequencer = self.sequencers.get(contract)
-        for effect in sequencer.step(self.now_ms, event) if sequencer is not None else ():
+        if sequencer is not None:
+            standing = (self.height, self.chain_time_s)
+            if (sequencer.context.height, sequencer.context.chain_time_s) != standing:
+                self._step(contract, BlockIndexed(*standing))
+            if sequencer.sender.final_time_s != self.final_time_s:
+                self._step(contract, OutcomesFinal(self.final_time_s, ()))
+            self._step(contract, event)
+
+    def _step(self, contract: ContractAddress, event: Event) -> None:
+        """One step of a sequencer."""
+        sequencer = self.sequencers.get(contract)
+        if sequencer is not None:
+            self._perform(contract, sequencer.step(self.now_ms, event))
+            self._note_wakefulness(contract, sequencer)
+
+    def _note_wakefulness(self, contract: ContractAddress, sequencer: Sequencer) -> None:
+        """Who has something under way is told of every block; everybody when its next timer is due."""
+        if sequencer.is_awake:
+            self.awake[contract] = None
+        else:
+            self.awake.pop(contract, None)
+        due_ms = sequencer.next_deadline_ms()
+        if due_ms is None:
+            self.deadlines.pop(contract, None)
+        elif self.deadlines.get(contract) != due_ms:
+            self.deadlines[contract] = due_ms
+            heappush(self.deadline_heap, (due_ms, contract))
+
+    def _perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
+        """What a sequencer asks of the submitter stays inside; the rest is passed on."""
+        for effect in effects:
             match effect:
                 case DispatchRound():
                     self.submitter.take(effect)
@@ -279,16 +347,20 @@ class Node:
         self.outcomes[receipt.intent] = receipt.outcome
         self._tell_dependents(receipt.intent, receipt.outcome)
 
+    def _note_dependencies(self, contract: ContractAddress, intent: Intent) -> None:
+        for other in intent.depends_on:
+            self.dependents.setdefault(other, {})[contract] = None
+
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
-        for contract, sequencer in self.sequencers.items():
-            if any(intent in open_.unmet for open_ in sequencer.sender.transactions.values()):
-                sequencer.sender.dependency_ended(intent, outcome)
-                self._tell(contract, Tick())
+        for contract in self.dependents.pop(intent, {}):
+            self.sequencers[contract].sender.dependency_ended(intent, outcome)
+            self._tell(contract, Tick())
 
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
-        for record in records:
-            for other in record.intent.depends_on if isinstance(record, IntentAccepted) else ():
+        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
+            self._note_dependencies(intent.contract, intent)
+            for other in intent.depends_on:
                 if other in self.outcomes:
                     self._tell_dependents(other, self.outcomes[other])
 

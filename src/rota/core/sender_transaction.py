@@ -190,7 +190,7 @@ TABLE = Table(
         *in_states(
             PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again
         ),
-        *in_states(PERMITTED, PermissionDurable, do=rules.answer_permitted),
+        *in_states(PERMITTED, PermissionDurable, when=rules.is_that_permission, do=rules.answer_permitted),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
         Row(State.PARKED, DispatchConfirmationRequestReceived, do=rules.refuse_parked),
         Row(State.ENDING, DispatchConfirmationRequestReceived, do=rules.refuse_cancelled),
@@ -255,7 +255,7 @@ TABLE = Table(
         Row(State.CONFIRMED, ConfirmationUndone, when=rules.was_ending, then=State.ENDING),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
-        Row(State.ENDING, VersionsVoid, then=State.REVERTED),
+        Row(State.ENDING, VersionsVoid, when=rules.may_end, then=State.REVERTED),
         *in_states(
             (*UNPERMITTED, State.PARKED),
             CancelRequested,
@@ -277,7 +277,14 @@ TABLE = Table(
         Row(State.PARKED, ResumeFailed, do=rules.report_unresumed),
         Row(State.PARKED, ParkDurable, do=rules.answer_parked),
         Row(State.PARKED, ParkNotWritten, then=State.DELEGATED, do=rules.forget_assembly),
-        *in_states(PERMITTED, PermissionNotWritten, then=State.ENDORSEMENT_GATHERING, do=rules.withdraw_permission),
+        *in_states(
+            PERMITTED,
+            PermissionNotWritten,
+            when=rules.is_that_permission,
+            then=State.ENDORSEMENT_GATHERING,
+            do=rules.withdraw_permission,
+        ),
+        *in_states(UNPERMITTED, PermissionNotWritten, when=rules.is_that_permission, do=rules.forget_permission),
         Row(State.REVERTED, ReceiptDurable, do=rules.forget),
         Row(State.REVERTED, ReceiptNotWritten, do=rules.write_again),
         Row(State.REVERTED, RetryDue, do=rules.finalise_again),
@@ -366,9 +373,7 @@ TABLE = Table(
             for event in (ParkDurable, ParkNotWritten)
         ),
         Ignored(
-            PermissionNotWritten,
-            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
-            "its coordinator has asked anew meanwhile, or it has ended",
+            PermissionNotWritten, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "nobody waits for it any more"
         ),
         *(
             Ignored(
@@ -405,6 +410,8 @@ class SenderTransaction(Machine):
         self.parked_reason = restored.parked_reason
         self.is_cancelled = restored.is_cancelled
         self.is_ending = False
+        self.ends_by_cancel = False
+        self.cancels_open = 0
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.number = DelegationNumber(self.context.incarnation, 0)

@@ -53,6 +53,7 @@ from rota.messages import (
     AssembleRequest,
     AssembleResponse,
     CoordinatorHeartbeat,
+    CoordinatorState,
     DelegationAccepted,
     DelegationCommand,
     DelegationRejected,
@@ -117,6 +118,11 @@ class Sequencer:
         self._take(event)
         self._settle()
         return self.context.take_effects()
+
+    @property
+    def is_awake(self) -> bool:
+        """Something is under way here: every block matters."""
+        return bool(self.sender.transactions) or self.coordinator.state is not CoordinatorState.IDLE
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.messages import DispatchItem
-from rota.types import HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,7 @@ class Resumed(Event):
 class PermissionDurable(Event):
     """Raised by the store when a permission is durable: now its answer may leave."""
 
+    number: DelegationNumber
     peer: NodeName
     request_id: RequestId
 
@@ -238,6 +239,8 @@ class ParkNotWritten(Event):
 @dataclass(frozen=True, slots=True)
 class PermissionNotWritten(Event):
     """Raised by the store when a permission was not written."""
+
+    number: DelegationNumber
 
 
 @dataclass(frozen=True, slots=True)

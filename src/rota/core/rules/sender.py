@@ -286,6 +286,7 @@ def try_again(sender: Sender, event: RetryDue) -> None:
     """The walk starts again from the first, or the rejected delegation is tried again."""
     if sender.choice() is None:
         sender.unavailable.clear()
+        sender.delegate = None
     if sender.choice() is None:
         _change_delegate(sender, sender.first_again(), "nobody answers; the walk starts again")
     else:

@@ -113,6 +113,11 @@ def is_being_written(transaction: SenderTransaction, event: DispatchConfirmation
     return asks_for_permitted_leaf(transaction, event) and not transaction.is_permission_durable
 
 
+def is_that_permission(transaction: SenderTransaction, event: PermissionDurable | PermissionNotWritten) -> bool:
+    """the permission under that number is still the latest"""
+    return transaction.permission is not None and transaction.permission.number == event.number
+
+
 def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """a repeated request for the permitted leaf"""
     permission = transaction.permission
@@ -175,7 +180,18 @@ def was_ending(transaction: SenderTransaction, event: Event) -> bool:
 
 def ends_by_that_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> bool:
     """it ends by that cancel alone"""
-    return transaction.reply_to == event.reply_to and not transaction.is_cancelled
+    is_last = transaction.cancels_open == 1
+    return is_last and transaction.ends_by_cancel and not transaction.is_cancelled
+
+
+def is_cancelled_otherwise(transaction: SenderTransaction, event: Event) -> bool:
+    """it ends for another reason, or another cancel is durable or under way"""
+    return not transaction.ends_by_cancel or transaction.is_cancelled or transaction.cancels_open > 0
+
+
+def may_end(transaction: SenderTransaction, event: Event) -> bool:
+    """its cancel, if it ends by one, is durable"""
+    return transaction.is_cancelled or not transaction.ends_by_cancel
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -419,18 +435,16 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
 def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """Delegated again at once: its coordinator retries, and if that one is gone the lease moves it."""
     _stop_hold(transaction)
-    transaction.skipped_leaf = event.outcome.leaf
     transaction.reason = event.outcome.reason
     transaction.lease_ms = transaction.context.now_ms
     transaction.accepted_at = transaction.sender.latest_number_of(transaction.delegate)
-    transaction.revert_count += not event.outcome.is_contention
+    _count(transaction, event)
     transaction.sender.ledger_reverted()
 
 
 def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """A version that we permitted to an earlier delegate failed: it counts, and the intent goes on where it is."""
-    transaction.skipped_leaf = event.outcome.leaf
-    transaction.revert_count += not event.outcome.is_contention
+    _count(transaction, event)
 
 
 def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
@@ -462,12 +476,13 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
     """It ends when every version of it is void; the user is told when that is durable."""
     transaction.reason = "cancelled"
-    transaction.reply_to = event.reply_to
+    transaction.ends_by_cancel = True
     write_cancel(transaction, event)
 
 
 def write_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
     """Durable first, also when it is ending already."""
+    transaction.cancels_open += 1
     done, failed = CancelDurable(event.reply_to), CancelNotWritten(event.reply_to)
     transaction.context.persist(CancelAccepted(transaction.intent.id), transaction, done, failed)
 
@@ -480,21 +495,22 @@ def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> No
 
 def tell_cancelled(transaction: SenderTransaction, event: CancelDurable) -> None:
     """Then the user is told."""
+    transaction.cancels_open -= 1
     transaction.is_cancelled = True
-    transaction.reply_to = ""
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
 
 def tell_not_cancelled(transaction: SenderTransaction, event: CancelNotWritten) -> None:
-    """Not durable, so not cancelled, although it ends for another reason: the user is told."""
+    """Not durable, so not cancelled, although it may end for another reason: the user is told."""
+    transaction.cancels_open -= 1
+    if not is_cancelled_otherwise(transaction, event):
+        transaction.is_ending = transaction.ends_by_cancel = False
     error = "the cancellation could not be written; try again"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
 def withdraw_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> None:
     """Not durable, so not cancelled: the user is told, and the intent goes on."""
-    transaction.is_ending = False
-    transaction.reply_to = ""
     tell_not_cancelled(transaction, event)
 
 
@@ -529,6 +545,11 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
+def forget_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
+    """It was never given, and its coordinator has asked anew meanwhile."""
+    transaction.permission = None
+
+
 def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """The permission is not durable, so it was not given; the coordinator asks again."""
     transaction.permission = None
@@ -542,6 +563,7 @@ def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
 def forget_assembly(transaction: SenderTransaction, event: ParkNotWritten) -> None:
     """Parking is not durable and was not told: assemble when asked again."""
     transaction.request_id = None
+    transaction.sender.look_for_work()
 
 
 def write_again(transaction: SenderTransaction, event: ReceiptNotWritten) -> None:
@@ -614,8 +636,8 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
-    done = PermissionDurable(request.peer, request.request_id)
-    transaction.context.persist(record, transaction, done, PermissionNotWritten())
+    done = PermissionDurable(transaction.number, request.peer, request.request_id)
+    transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
@@ -639,6 +661,13 @@ def _back_off(transaction: SenderTransaction) -> None:
 def _finalise(transaction: SenderTransaction) -> None:
     record = IntentFinalised(_receipt(transaction))
     transaction.context.persist(record, transaction, ReceiptDurable(), ReceiptNotWritten())
+
+
+def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Each failed version counts once, however often its block is indexed; contention does not count."""
+    if transaction.skipped_leaf != event.outcome.leaf:
+        transaction.revert_count += not event.outcome.is_contention
+    transaction.skipped_leaf = event.outcome.leaf
 
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
