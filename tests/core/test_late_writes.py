@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rota.core.effects import Persist, ReplyToUser
-from rota.core.events import AssemblyFinished, BlocksRemoved, CancelRequested, ConnectionLost, Persisted, PersistFailed
+from rota.core.events import (
+    AssemblyFinished,
+    BlocksRemoved,
+    CancelRequested,
+    ConnectionLost,
+    LedgerStatus,
+    Persisted,
+    PersistFailed,
+)
 from rota.core.states.sender_transaction import State
 from rota.messages import AssemblyOutcome
 from rota.types import RequestId
@@ -94,3 +102,12 @@ def test_permission_that_was_not_written_makes_no_dispatch_credible_after_its_de
     x.fail_write(bench)
     x.list_dispatched(bench)
     assert x.state(bench) is State.ASSEMBLING
+
+
+def test_failure_whose_block_is_indexed_again_counts_once() -> None:
+    bench = x.submitted()
+    failed = x.outcome(LedgerStatus.REVERTED)
+    for _ in range(2):
+        bench.block(x.HEIGHT + 1, failed)
+        bench.tell(BlocksRemoved(x.HEIGHT, (failed,)))
+    assert bench.sequencer.sender.transactions[x.ID].revert_count == 1

@@ -89,7 +89,7 @@ def test_senders_that_both_wait_take_turns() -> None:
     bench.delegate("B-0", "B-1", "B-2", "B-3")
     bench.delegate("C-1", "C-2")
     bench.assemble()
-    assert [names(bench.assemble())[0] for _ in range(5)] == ["B-1", "C-1", "B-2", "C-2", "B-3"]
+    assert [names(bench.assemble())[0] for _ in range(5)] == ["C-1", "B-1", "C-2", "B-2", "B-3"]
 
 
 def test_next_slot_is_assembled_on_the_last_ones_states_while_that_is_being_endorsed() -> None:

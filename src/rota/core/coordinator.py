@@ -66,7 +66,7 @@ def _with_flush_points(guard: Guard | None) -> Guard:
     """The same guard, and a flush point is open: such a row ends in Flush."""
 
     def guarded(coordinator: Coordinator, event: Event) -> bool:
-        return coordinator.has_flush_points and (guard is None or guard(coordinator, event))
+        return (guard is None or guard(coordinator, event)) and coordinator.has_flush_points
 
     condition = f"{guard.__doc__}; and " if guard is not None else ""
     guarded.__doc__ = f"{condition}a flush point is open"
@@ -231,6 +231,7 @@ TABLE = Table(
         State.ELECT: rules.enter_elect,
         State.PREPARED: rules.enter_prepared,
         State.ACTIVE: rules.enter_active,
+        State.FLUSH: rules.enter_flush,
         State.CLOSING: rules.enter_closing,
     },
 )

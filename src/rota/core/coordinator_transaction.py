@@ -44,7 +44,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import Delegation
-from rota.types import IntentId, Leaf, NodeName, RequestId, Transition, node_of
+from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -353,6 +353,7 @@ class CoordinatorTransaction(Machine):
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.round: Round | None = None
+        self.digest: Digest | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
@@ -363,10 +364,15 @@ class CoordinatorTransaction(Machine):
         self.since_ms = coordinator.context.now_ms
 
     @property
+    def made(self) -> Transition:
+        """The version that is under way."""
+        assert self.transition is not None, "only an assembled transaction has a transition"
+        return self.transition
+
+    @property
     def leaf(self) -> Leaf:
         """The leaf of the version that is under way."""
-        assert self.transition is not None, "only an assembled transaction has a leaf"
-        return self.transition.leaf
+        return self.made.leaf
 
     @property
     def is_gone(self) -> bool:

@@ -106,6 +106,12 @@ class Observer:
         peer = self.peer(node)
         return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
 
+    def is_reachable(self, node: NodeName) -> bool:
+        """A request may be answered: its connection is up, and it has a ledger."""
+        if node == self.context.node:
+            return self.context.has_ledger
+        return self.peer(node).connected and self.peer(node).has_ledger
+
     def is_gone(self, node: NodeName) -> bool:
         """Its connection is down or its heartbeats are missing; being listed as tried is not enough."""
         peer = self.peer(node)
@@ -174,8 +180,9 @@ class Observer:
         return self.context.contract.mode is not Mode.SENDER
 
     def _is_missing(self, peer: Peer) -> bool:
+        """Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more."""
         heartbeat = peer.heartbeat
-        if heartbeat is None or heartbeat.state not in EXPECTED:
+        if heartbeat is None or heartbeat.state not in EXPECTED or peer.number.incarnation < peer.incarnation:
             return False
         return self.context.now_ms - peer.heard_at_ms >= self.context.config.silence_ms
 

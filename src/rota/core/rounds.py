@@ -194,10 +194,11 @@ class Rounds:
             if len(opened.signatures) == self.context.contract.threshold:
                 self._endorse(opened)
             return
-        members = opened.members
-        opened.refusals[peer] = {r.intent: r.reason for r in response.refusals if r.intent in members}
-        self._weigh_refusals(opened)
-        self.coordinator.something_changed()
+        refused = {refusal.intent: refusal.reason for refusal in response.refusals if refusal.intent in opened.members}
+        if refused:
+            opened.refusals[peer] = refused
+            self._weigh_refusals(opened)
+            self.coordinator.something_changed()
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
         """By §5 the endorser cannot accept us now: no refusal. It is asked again, with a new request."""
@@ -240,7 +241,7 @@ class Rounds:
         leaves = tuple(transaction.leaf for transaction in taken)
         valid_until_s = min(
             self.context.chain_time_s + self.context.config.validity_s,
-            *(transaction.transition.valid_until_s for transaction in taken if transaction.transition),
+            *(transaction.made.valid_until_s for transaction in taken),
         )
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
@@ -248,7 +249,7 @@ class Rounds:
         opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms)
         self.rounds[digest] = opened
         for transaction in taken:
-            transaction.round = opened
+            transaction.round, transaction.digest = opened, digest
         for endorser in self.context.contract.endorsers:
             opened.requests[endorser] = self.context.next_id()
             self.round_by_request[opened.requests[endorser]] = opened
@@ -273,9 +274,7 @@ class Rounds:
         self.context.timers.set(self, f"round {opened.number}", due_ms, RoundRepeatDue(opened.digest))
 
     def _request_endorsement(self, opened: Round, endorser: NodeName) -> None:
-        transitions = tuple(
-            member.transition.as_seen_by(endorser) for member in opened.members.values() if member.transition
-        )
+        transitions = tuple(member.made.as_seen_by(endorser) for member in opened.members.values())
         senders = tuple(member.intent.sender for member in opened.members.values())
         request = EndorsementRequest(
             opened.requests[endorser],
@@ -352,7 +351,7 @@ class Rounds:
     def take_permission(self, peer: NodeName, response: DispatchConfirmationResponse) -> None:
         """Permission for the leaves that were asked for in the current request."""
         permission = self._permission_asked(peer, response.request_id)
-        for intent in response.intents if permission is not None else ():
+        for intent in response.intents:
             if permission is not None and intent in permission.intents:
                 self._close_permission(permission, intent)
                 permission.round.members[intent].handle(DispatchConfirmed())
@@ -360,7 +359,7 @@ class Rounds:
     def take_permission_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
         """No permission: those leave, with what stands on them."""
         permission = self._permission_asked(peer, error.request_id)
-        for failed in error.errors if permission is not None else ():
+        for failed in error.errors:
             if permission is not None and failed.intent in permission.intents:
                 self._close_permission(permission, failed.intent)
                 permission.round.members[failed.intent].handle(DispatchConfirmationRejected(failed.code))
@@ -439,12 +438,7 @@ class Rounds:
 
     def flush_points(self) -> tuple[CoordinatorTransaction, ...]:
         """All that is past the point of no return and has no outcome."""
-        return tuple(
-            transaction
-            for opened in self.rounds.values()
-            for transaction in opened.members.values()
-            if transaction.is_flush_point
-        )
+        return tuple(t for t in self.coordinator.transactions.values() if t.is_flush_point)
 
     def has_unwritten_dispatch(self) -> bool:
         """Something is ready for dispatch but not yet durable."""
@@ -462,7 +456,7 @@ class Rounds:
                 self.context.contract.address,
                 opened.digest,
                 opened.leaves,
-                tuple(member.transition for member in members if member.transition),
+                tuple(member.made for member in members),
                 tuple(member.sender for member in members),
                 tuple(opened.signatures.items()),
                 opened.valid_until_s,
@@ -480,13 +474,12 @@ class Rounds:
 
 def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
     """A flush point is (round digest, intent id): a skip of an older version does not count."""
-    assert transaction.round is not None, "a flush point has a round"
-    return FlushPoint(transaction.round.digest, transaction.intent.id)
+    assert transaction.digest is not None, "a flush point was endorsed in a round"
+    return FlushPoint(transaction.digest, transaction.intent.id)
 
 
 def _dispatch_item(member: CoordinatorTransaction) -> DispatchItem:
-    transition = member.transition
-    assert transition is not None, "what is confirmed was assembled"
+    transition = member.made
     return DispatchItem(
         member.intent.id,
         member.number,

@@ -86,9 +86,11 @@ class Slots:
         self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
 
     def is_usable(self, transition: Transition) -> bool:
-        """It locks nothing that is locked and stands on nothing that went while it was assembled."""
+        """It is valid, locks nothing that is locked, and stands on nothing that went while it was assembled."""
         slot = self.slot
         assert slot is not None, "an assembled transition belongs to the slot"
+        if transition.valid_until_s < self.context.chain_time_s:
+            return False
         references = (*transition.inputs, *transition.reads)
         return not self.coordinator.graph.conflicts(transition) and all(
             state.leaf not in slot.gone for state in references
@@ -121,7 +123,10 @@ class Slots:
         self._close_if_answered()
 
     def close(self) -> None:
-        """The slot is over; its late answer will change nothing."""
+        """The slot is over, and with it its sender's turn; its late answer will change nothing."""
+        if self.slot is not None and self.slot.sender in self.turns:
+            self.turns.remove(self.slot.sender)
+            self.turns.append(self.slot.sender)
         self.slot = None
         self.context.timers.cancel(self, "slot repeat")
         self.context.timers.cancel(self, "slot timeout")
@@ -134,14 +139,13 @@ class Slots:
         for sender in self.turns:
             chosen = self._choose(sender)
             if chosen:
-                self.turns.remove(sender)
-                self.turns.append(sender)
                 self._request_assembly(sender, chosen)
                 return
 
     def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
-        if self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.observer.is_silent(sender):
+        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms
+        if is_paused or not self.coordinator.observer.is_reachable(sender):
             return []
         chosen: dict[IntentId, CoordinatorTransaction] = {}
         for _, intent in self.awaiting[sender]:

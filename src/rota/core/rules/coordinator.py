@@ -16,6 +16,7 @@ from rota.core.events.coordinator import (
     HeartbeatReceived,
     NewBlock,
     RequestTimeoutInterval,
+    TransactionConfirmed,
     TransactionsDelegated,
 )
 from rota.core.events.coordinator_transaction import Abandoned, DependencyReverted, Received
@@ -174,7 +175,8 @@ def is_answer(coordinator: Coordinator, event: HandoverReceived) -> bool:
 
 def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
     """the old one's connection is down or its heartbeats are missing"""
-    return coordinator.asked is None or coordinator.observer.is_gone(coordinator.asked)
+    assert coordinator.asked is not None, "Elect has asked somebody"
+    return coordinator.observer.is_gone(coordinator.asked)
 
 
 def it_refused_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
@@ -191,9 +193,9 @@ def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
 def flush_has_stalled(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
     """the old one silent and no flush point of it indexed for request_timeout"""
     quiet_ms = coordinator.context.now_ms - coordinator.awaited_changed_ms
-    asked = coordinator.asked
-    is_silent = asked is None or coordinator.observer.is_silent(asked)
-    return is_silent and quiet_ms >= coordinator.context.config.request_timeout_ms
+    assert coordinator.asked is not None, "Prepared has asked somebody"
+    is_quiet = quiet_ms >= coordinator.context.config.request_timeout_ms
+    return is_quiet and coordinator.observer.is_silent(coordinator.asked)
 
 
 def is_sticky_or_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -328,8 +330,7 @@ def observe(coordinator: Coordinator, event: HeartbeatReceived) -> None:
 
 def stop_observing(coordinator: Coordinator, event: HeartbeatInterval) -> None:
     """Nobody is active as far as we know."""
-    if coordinator.active is not None:
-        coordinator.observer.accepted = None
+    coordinator.observer.accepted = None
 
 
 def ask_for_handover(coordinator: Coordinator, event: Event) -> None:
@@ -512,6 +513,11 @@ def enter_active(coordinator: Coordinator) -> None:
     coordinator.something_changed()
 
 
+def enter_flush(coordinator: Coordinator) -> None:
+    """What was to be flushed may have left together with what was abandoned: look at once."""
+    coordinator.context.post(coordinator, TransactionConfirmed())
+
+
 def enter_closing(coordinator: Coordinator) -> None:
     """Say goodbye for a few heartbeats, so that everybody hears who comes next."""
     coordinator.closing_left = coordinator.context.config.closing_heartbeats
@@ -604,11 +610,10 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
         HandedOver(
             flush_point_of(transaction),
             transaction.leaf,
-            transaction.transition.inputs,
-            tuple(state.as_seen_by(peer) for state in transaction.transition.outputs),
+            transaction.made.inputs,
+            tuple(state.as_seen_by(peer) for state in transaction.made.outputs),
         )
         for transaction in coordinator.rounds.flush_points()
-        if transaction.transition is not None
     ]
     for handed in coordinator.restored.values():
         states = tuple(state.as_seen_by(peer) for state in handed.states)

@@ -176,10 +176,9 @@ def stop_waiting_for(transaction: CoordinatorTransaction, event: DependencyAssem
 
 def give_up_transition(transaction: CoordinatorTransaction, event: Event) -> None:
     """Leave the round and the graph; what stands on it has been reset before."""
-    if transaction.transition is not None:
-        transaction.coordinator.rounds.leave(transaction)
-        transaction.coordinator.graph.remove(transaction.leaf)
-        transaction.transition = None
+    transaction.coordinator.rounds.leave(transaction)
+    transaction.coordinator.graph.remove(transaction.leaf)
+    transaction.transition = None
 
 
 def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyReverted) -> None:
