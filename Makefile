@@ -20,7 +20,7 @@ ifeq ($(SKIP_FORBIDDEN),1)
 export ROTA_FORBID_SKIPS := 1
 endif
 
-.PHONY: transcripts help
+.PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -71,10 +71,11 @@ demo: $(STAMP) ## Run the demonstration
 bench: $(STAMP) ## Run the benchmarks
 	@$(BIN)/rota bench $(ARGS)
 
-.PHONY: docs
+.PHONY: transcripts
 transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay as they are
 	@$(BIN)/python -m tools.record_transcripts
 
+.PHONY: docs
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
 

@@ -19,7 +19,7 @@ from rota.messages import AssemblyOutcome
 from rota.types import RequestId
 from tests.core import test_sender as s
 from tests.core import test_sender_transaction as x
-from tests.core.kit import B, C
+from tests.core.kit import GENESIS_S, B, C
 
 
 def test_when_nobody_answers_a_sticky_walk_starts_again_from_the_first() -> None:
@@ -68,7 +68,7 @@ def test_user_who_was_told_that_a_cancel_failed_is_not_told_that_it_succeeded() 
     bench.forget()
     bench.tell(CancelRequested("canceller", x.ID))
     (cancel,) = bench.take(Persist)
-    x.final_at(bench, x.HEIGHT + 1, x.GENESIS_S + 601)
+    x.final_at(bench, x.HEIGHT + 1, GENESIS_S + 601)
     bench.tell(PersistFailed(cancel.token, "disk full"))
     bench.write()
     assert len(bench.take(ReplyToUser)) == 1
