@@ -406,6 +406,24 @@ class TransactionReverted(Message):
     reason: str
 
 
+# Private states to their parties: assured data distribution, persisted on both sides.
+
+
+@dataclass(frozen=True, slots=True)
+class StateDistribution(Message):
+    """The states of a dispatched round that the receiver may see; the digest is the same on every repeat."""
+
+    digest: Digest
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateDistributionAcknowledgement(Message):
+    """The states of that round are durable here; every copy gets one."""
+
+    digest: Digest
+
+
 # Who is who: a Request.
 
 

@@ -260,7 +260,7 @@ def test_first_effect_makes_the_new_incarnation_durable() -> None:
 
 def test_incarnation_goes_before_what_the_last_life_left_to_be_done() -> None:
     intents = StoredContract((Restored(intent("A-1")),))
-    stored = StoredNode(1, {ADDRESS: intents}, (RoundDispatch(order(A2), "A", 0),), 1)
+    stored = StoredNode(1, {ADDRESS: intents}, (RoundDispatch(order(A2), "A", 0),), next_nonce=1)
     node = Node(A, (contract(B),), CONFIG, 0, stored)
     kinds = [type(effect) for effect in node.start()]
     assert kinds[0] is Persist

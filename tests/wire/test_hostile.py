@@ -116,8 +116,18 @@ def filled(bytes_max: int, *numbers: int) -> bytes:
 
 @pytest.mark.parametrize(
     "numbers",
-    [(3,), (3, 16, 2), (3, 16, 2, 1, 4), (3, 20, 2, 4, 5), (3, 16, 3), (15,), (3, 15), (3, 16, 15)],
-    ids=["envelopes", "delegations", "dependencies", "outputs", "tried", "unknown", "in envelope", "in body"],
+    [(3,), (3, 16, 2), (3, 16, 2, 1, 4), (3, 20, 2, 4, 5), (3, 36, 2, 5), (3, 16, 3), (15,), (3, 15), (3, 16, 15)],
+    ids=[
+        "envelopes",
+        "delegations",
+        "dependencies",
+        "outputs",
+        "distributed",
+        "tried",
+        "unknown",
+        "in envelope",
+        "in body",
+    ],
 )
 def test_a_frame_full_of_empty_fields_is_refused_before_it_is_parsed(numbers: tuple[int, ...]) -> None:
     tracemalloc.start()
@@ -169,6 +179,19 @@ def test_the_last_of_two_bodies_counts() -> None:
     result = decode_frame(frame(envelope_bytes(wire)))
     assert isinstance(result, Frame)
     assert isinstance(result.envelopes[0].body, Startup)
+
+
+@pytest.mark.parametrize(
+    ("number", "body", "reason"),
+    [
+        (36, b"", "state_distribution: a digest has 32 bytes, not 0"),
+        (36, message(1, b"d" * 32) + message(2, b""), "state_distribution: an intent's id has 16 bytes, not 0"),
+        (37, b"", "state_distribution_acknowledgement: a digest has 32 bytes, not 0"),
+    ],
+    ids=["nothing", "an empty transition", "an empty acknowledgement"],
+)
+def test_a_distribution_of_nothing_known_is_malformed(number: int, body: bytes, reason: str) -> None:
+    assert read(frame(envelope_bytes(message(number, body)))) == Malformed(f"envelope 0, {reason}")
 
 
 def test_text_that_is_not_utf8_is_malformed() -> None:

@@ -75,6 +75,11 @@ SIZED_FIELDS: dict[str, tuple[str, type[Message], Callable[[Any, int], object]]]
         messages.AssembleRequest,
         lambda body, size: setattr(body.snapshot.states[1], "content", b"c" * size),
     ),
+    "content that is distributed": (
+        "content_bytes_max",
+        messages.StateDistribution,
+        lambda body, size: setattr(_distributed(body).outputs[1], "content", b"c" * size),
+    ),
     "ascii text": (
         "text_bytes_max",
         messages.TransactionReverted,
@@ -100,6 +105,16 @@ SIZED_FIELDS: dict[str, tuple[str, type[Message], Callable[[Any, int], object]]]
         "signature_bytes_max",
         messages.EndorsementResponse,
         lambda body, size: setattr(body, "signature", b"s" * size),
+    ),
+    "signature that is distributed": (
+        "signature_bytes_max",
+        messages.StateDistribution,
+        lambda body, size: setattr(_distributed(body), "signature", b"s" * size),
+    ),
+    "list of a state that is distributed": (
+        "field_items_max",
+        messages.StateDistribution,
+        lambda body, size: _distributed(body).outputs[1].distribution.extend(["node"] * (size - 2)),
     ),
     "items": (
         "field_items_max",
@@ -137,6 +152,7 @@ REPEATED_FIELDS = [
         messages.SubmitterHeartbeat,
         messages.Handover,
         messages.TransactionDispatched,
+        messages.StateDistribution,
     )
     for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
     if field.is_repeated
@@ -163,6 +179,10 @@ def _transition(body: pb.AssembleResponse) -> pb.Transition:
     return body.results[1].transition
 
 
+def _distributed(body: pb.StateDistribution) -> pb.Transition:
+    return body.transitions[1]
+
+
 BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]]] = {
     "intent": (messages.TransactionReverted, 16, lambda body, value: setattr(body, "intent", value)),
     "intent of a list": (messages.AssembleRequest, 16, lambda body, value: body.intents.append(value)),
@@ -179,6 +199,17 @@ BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]
         lambda body, value: setattr(body.snapshot.states[1], "commitment", value),
     ),
     "info": (messages.AssembleResponse, 32, lambda body, value: _transition(body).info.append(value)),
+    "digest of a distribution": (messages.StateDistribution, 32, lambda body, value: setattr(body, "digest", value)),
+    "leaf of a transition that is distributed": (
+        messages.StateDistribution,
+        32,
+        lambda body, value: setattr(_distributed(body), "leaf", value),
+    ),
+    "digest of an acknowledgement": (
+        messages.StateDistributionAcknowledgement,
+        32,
+        lambda body, value: setattr(body, "digest", value),
+    ),
 }
 
 
@@ -200,7 +231,10 @@ def test_a_contract_has_twenty_bytes() -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1])
-@pytest.mark.parametrize("kind", [messages.DelegationCommand, messages.SubmitterHeartbeat, messages.AssembleResponse])
+@pytest.mark.parametrize(
+    "kind",
+    [messages.DelegationCommand, messages.SubmitterHeartbeat, messages.AssembleResponse, messages.StateDistribution],
+)
 def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) -> None:
     frame, _ = wire_of(kind)
     spoilt = 0
@@ -212,7 +246,7 @@ def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) ->
         assert not is_read(frame), name
         setattr(part, name, before)
         spoilt += 1
-    assert spoilt > 8
+    assert spoilt > 7
 
 
 def numbers_in(message: ProtobufMessage) -> list[tuple[Any, str]]:
@@ -234,10 +268,19 @@ def test_an_outputs_number_is_one_byte() -> None:
         assert is_read(frame) is is_fine
 
 
+TRANSITIONS: list[tuple[type[Message], Callable[[Any], pb.Transition]]] = [
+    (messages.AssembleResponse, _transition),
+    (messages.StateDistribution, _distributed),
+]
+
+
+@pytest.mark.parametrize(("kind", "part"), TRANSITIONS, ids=[kind.__name__ for kind, _ in TRANSITIONS])
 @pytest.mark.parametrize("name", ["inputs", "reads", "outputs", "info"])
-def test_a_transition_has_at_most_fifteen_states_of_a_sort(name: str) -> None:
-    frame, body = wire_of(messages.AssembleResponse)
-    values = getattr(_transition(body), name)
+def test_a_transition_has_at_most_fifteen_states_of_a_sort(
+    kind: type[Message], part: Callable[[Any], pb.Transition], name: str
+) -> None:
+    frame, body = wire_of(kind)
+    values = getattr(part(body), name)
     while len(values) < 15:
         values.append(values[0])
     assert is_read(frame)

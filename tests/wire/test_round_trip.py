@@ -122,6 +122,20 @@ def test_an_empty_content_is_not_the_same_as_none() -> None:
     assert [part.content for part in read.snapshot.states] == [b"", None]
 
 
+def test_a_state_is_distributed_as_its_receiver_may_see_it() -> None:
+    state = full_value(types.State)
+    mine = replace(state, distribution=(types.NodeName("node1"), types.NodeName("node2")), content=b"for both")
+    other = replace(state, distribution=(types.NodeName("node2"),), content=b"not for the first")
+    transition = replace(full_value(types.Transition), outputs=(mine, other))
+    seen = transition.as_seen_by(types.NodeName("node1"))
+    body = messages.StateDistribution(types.Digest(b"d" * 32), (seen,))
+    envelope = replace(full_envelope(messages.Startup), body=body)
+    assert other.content not in encode_frame([envelope])
+    read = round_trip(envelope).envelopes[0].body
+    assert isinstance(read, messages.StateDistribution)
+    assert read.transitions[0].outputs == (mine, replace(other, content=None))
+
+
 def test_a_frame_may_be_empty() -> None:
     assert round_trip() == Frame(PROTOCOL_VERSION, ())
 

@@ -168,6 +168,22 @@ class RoundDispatch(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class StatesReceived(Record):
+    """State received: then the acknowledgement leaves."""
+
+    digest: Digest
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatesAcknowledged(Record):
+    """Acknowledged: the receiver has these states, and they are not sent to it again."""
+
+    digest: Digest
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
 class IntentAccepted(Record):
     """Intent accepted: then the user gets its id."""
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from itertools import takewhile
 
 from rota.core.context import Context
+from rota.core.distribution import has_false_content, leaf_of_transition
 from rota.core.effects import CheckRound
 from rota.core.events import RoundChecked
 from rota.core.observer import Observer
-from rota.digests import ROUND_LEAVES_MAX, core_of, leaf_of, round_digest, state_commitment
+from rota.digests import ROUND_LEAVES_MAX, round_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
 from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
@@ -128,7 +129,7 @@ class Endorser:
         latest_s = self.context.chain_time_s + self.context.config.validity_s + VALIDITY_MARGIN_S
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
-        if transition.leaf != self._leaf_of(transition):
+        if transition.leaf != leaf_of_transition(self.context.separator, transition):
             return "the leaf is not that of the transition"
         if not transition.signature:
             return "the sender's signature is missing"
@@ -136,21 +137,9 @@ class Endorser:
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        if any(s.content is not None and state_commitment(s.content) != s.commitment for s in transition.outputs):
+        if has_false_content(transition):
             return "a state's content is not what its commitment says"
         return ""
-
-    def _leaf_of(self, transition: Transition) -> bytes:
-        return leaf_of(
-            core_of(
-                self.context.separator,
-                transition.intent,
-                reads=transition.reads,
-                inputs=transition.inputs,
-                outputs=tuple(state.commitment for state in transition.outputs),
-                info=transition.info,
-            )
-        )
 
     def _answer(
         self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]

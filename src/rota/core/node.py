@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from rota.config import Config
+from rota.core.distribution import Delivery, Distribution, is_true, states_with_bytes
 from rota.core.effects import (
     DispatchRound,
     Effect,
@@ -24,6 +25,8 @@ from rota.core.effects import (
     ReportReceipt,
     RoundDispatch,
     SendMessage,
+    StatesAcknowledged,
+    StatesReceived,
     SubmitTransaction,
 )
 from rota.core.events import (
@@ -32,6 +35,8 @@ from rota.core.events import (
     ChainBlockIndexed,
     ChainBlocksRemoved,
     ChainOutcomesFinal,
+    ConnectionLost,
+    ConnectionMade,
     ForContract,
     IntentSubmitted,
     LedgerBack,
@@ -51,10 +56,18 @@ from rota.core.explanation import Explanation, explain_at_coordinator, explain_a
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
-from rota.messages import Envelope, HandedOver, SubmitterHeartbeat
+from rota.messages import (
+    Envelope,
+    HandedOver,
+    Message,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+    SubmitterHeartbeat,
+)
 from rota.types import (
     Contract,
     ContractAddress,
+    Digest,
     FlushPoint,
     HeartbeatNumber,
     Intent,
@@ -76,6 +89,7 @@ class StoredNode:
     incarnation: int = 0
     contracts: Mapping[ContractAddress, StoredContract] = field(default_factory=dict)
     dispatches: tuple[RoundDispatch, ...] = ()
+    undelivered: tuple[Delivery, ...] = ()
     next_nonce: int = 0
     outcomes: Mapping[IntentId, Outcome] = field(default_factory=dict)
     keys: Mapping[str, IntentId] = field(default_factory=dict)
@@ -98,7 +112,9 @@ class Node:
         self.outcomes = dict(stored.outcomes)
         self.keys = dict(stored.keys)
         self.unwritten: dict[IntentId, str] = {}
+        self.receiving: dict[tuple[ContractAddress, Digest], NodeName] = {}
         self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
+        self.distribution = Distribution(name, config, now_ms, stored.undelivered)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -141,6 +157,11 @@ class Node:
         match event:
             case ForContract(contract, inner):
                 self._take_for_contract(contract, inner)
+            case MessageReceived(peer, Envelope(contract, body=StateDistribution() as body)):
+                self._take_states(peer, contract, body)
+            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest))):
+                if self.distribution.is_open(peer, digest):
+                    self._persist(contract, 0, (StatesAcknowledged(digest, peer),))
             case MessageReceived(_, envelope):
                 self._tell(envelope.contract, event)
             case Persisted(token) | PersistFailed(token):
@@ -163,7 +184,8 @@ class Node:
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
         first = self._first_deadline()
-        return min((due for due in (first and first[0], self.next_heartbeat_ms) if due is not None), default=None)
+        deadlines = (first and first[0], self.next_heartbeat_ms, self.distribution.next_due_ms())
+        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
@@ -223,16 +245,46 @@ class Node:
             key = self.unwritten.pop(record.intent.id, None) if isinstance(record, IntentAccepted) else None
             if key is not None and not succeeded:
                 del self.keys[key]
-        if contract != SUBMITTER:
-            self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
-            self._tell_dependencies(records)
-        elif inner:
-            self._take_dispatch_written(succeeded)
+        match records[0]:
+            case RoundDispatch():
+                self._take_dispatch_written(succeeded)
+            case StatesReceived(digest, transitions):
+                peer = self.receiving.pop((contract, digest))
+                if succeeded:
+                    self.distribution.note_received(contract, transitions)
+                    self._send(peer, contract, StateDistributionAcknowledgement(digest))
+            case StatesAcknowledged(digest, peer):
+                if succeeded:
+                    self.distribution.acknowledged(peer, digest)
+            case NodeStarted():
+                pass
+            case _:
+                self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
+                self._tell_dependencies(records)
+
+    def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
+        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
+        sequencer = self.sequencers.get(contract)
+        has_states = bool(states_with_bytes(body.transitions))
+        if sequencer is None or not has_states or (contract, body.digest) in self.receiving:
+            return
+        if self.distribution.is_received(contract, body.transitions):
+            self._send(peer, contract, StateDistributionAcknowledgement(body.digest))
+        elif all(is_true(sequencer.context.separator, self.name, transition) for transition in body.transitions):
+            self.receiving[(contract, body.digest)] = peer
+            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions),))
+
+    def _deliver_states(self) -> None:
+        for delivery in self.distribution.take_due(self.now_ms):
+            body = StateDistribution(delivery.digest, delivery.transitions)
+            self._send(delivery.peer, delivery.contract, body)
 
     def _take_dispatch_written(self, succeeded: bool) -> None:
         if succeeded:
             dispatch = self.submitter.written()
             self._start_heartbeats()
+            self.distribution.take(self.now_ms, dispatch.round)
+            self._deliver_states()
             self.effects.append(SubmitTransaction(dispatch))
             order = dispatch.round
             self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
@@ -274,6 +326,9 @@ class Node:
         """Connections, the ledger, time: they concern every contract."""
         if isinstance(event, LedgerLost | LedgerBack):
             self.has_ledger = isinstance(event, LedgerBack)
+        if isinstance(event, ConnectionLost | ConnectionMade):
+            self.distribution.connection_changed(self.now_ms, event.peer, isinstance(event, ConnectionMade))
+            self._deliver_states()
         if isinstance(event, Tick):
             self._run_timers()
             return
@@ -284,6 +339,7 @@ class Node:
         """Only those whose time has come are told: an idle contract costs nothing."""
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
+        self._deliver_states()
         while (first := self._first_deadline()) is not None and first[0] <= self.now_ms:
             del self.deadlines[first[1]]
             self._tell(first[1], Tick())
@@ -390,16 +446,18 @@ class Node:
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            sequencer = self.sequencers.get(contract)
-            if sequencer is not None:
-                heartbeat = SubmitterHeartbeat(number, tuple(intents))
-                envelope = Envelope(contract, sequencer.context.next_id(), self.incarnation, self.height, heartbeat)
-                self._say(sender, envelope)
+            self._send(sender, contract, SubmitterHeartbeat(number, tuple(intents)))
 
-    def _say(self, peer: NodeName, envelope: Envelope) -> None:
-        """To a peer, or to ourselves without a wire."""
+    def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+        """To a peer, or to ourselves without a wire; for a contract that we have."""
+        sequencer = self.sequencers.get(contract)
+        if sequencer is None:
+            return
+        envelope = Envelope(
+            contract, sequencer.context.next_id(), self.incarnation, self.height, body, not self.has_ledger
+        )
         if peer == self.name:
-            self._tell(envelope.contract, MessageReceived(peer, envelope))
+            self._tell(contract, MessageReceived(peer, envelope))
         else:
             self.effects.append(SendMessage(peer, envelope))
 

@@ -229,9 +229,9 @@ def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def checked_invariants() -> list[str]:
-    """The names of the invariants that the simulator checks, as their checkers give them."""
+    """The names of the invariants that hold at every moment of a run, as their checkers give them."""
     texts = [checker.__doc__ or "" for checker in vars(invariants).values() if callable(checker)]
-    return [match[1] for text in texts if (match := re.match(r"([SL]\d+):", text))]
+    return [match[1] for text in texts if (match := re.match(r"(S\d+):", text))]
 
 
 def _manner(row: Row) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.effects import RoundDispatch
+from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived
 from rota.sim.world import World
 from rota.types import DelegationNumber, IntentId, Leaf, NodeName, Outcome
 
@@ -16,6 +16,26 @@ def violations(world: World) -> list[str]:
         *_one_permission_per_number(world),
         *_dispatched_with_permission_and_endorsements(world),
         *_nonces_are_gapless(world),
+    ]
+
+
+def undelivered_states(world: World) -> list[str]:
+    """L4: every node holds every state that is on the ledger and meant for it; its own it has made itself."""
+    held: dict[NodeName, set[Leaf]] = {name: set() for name in world.nodes}
+    for name, node in world.nodes.items():
+        for _, record in node.disk.records:
+            if isinstance(record, StatesReceived):
+                held[name].update(transition.leaf for transition in record.transitions)
+            elif isinstance(record, RoundDispatch):
+                held[name].update(transition.leaf for transition in record.round.transitions)
+            elif isinstance(record, PermissionGranted):
+                held[name].add(record.transition.leaf)
+    return [
+        f"L4: {name} has not got the states of {world.show(intent)}"
+        for _, intent, leaf in world.ledger.commits
+        for state in world.transitions[leaf].outputs
+        for name in state.distribution
+        if name in held and leaf not in held[name]
     ]
 
 

@@ -15,7 +15,7 @@ from random import Random
 from rota.config import Config
 from rota.core.events import CancelRequested, IntentSubmitted
 from rota.messages import CoordinatorState
-from rota.sim.invariants import violations
+from rota.sim.invariants import undelivered_states, violations
 from rota.sim.transcript import intent_id
 from rota.sim.world import Recorder, SimNode, Weather, World
 from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
@@ -121,7 +121,7 @@ class Swarm:
         end_ms = self.trouble_ms + 800_000
         self._mine_now_and_then(end_ms)
         self.world.run_until(end_ms, self._is_finished)
-        self.report.violations = [*violations(self.world), *self._liveness()]
+        self.report.violations = [*violations(self.world), *self._liveness(), *undelivered_states(self.world)]
         self.report.intents = self.count
         self.report.events = self.world.event_count
         self.report.simulated_ms = self.world.now_ms

@@ -37,6 +37,7 @@ from rota.messages import (
     HandoverRequest,
     Message,
     StartupAcknowledgement,
+    StateDistributionAcknowledgement,
     SubmitterHeartbeat,
 )
 from rota.sim.invariants import violations
@@ -77,7 +78,7 @@ class Transcript(Recorder):
         body = envelope.body
         text = f"{type(body).__name__}{describe(world, body)}"
         self.sent_kinds.append((type(body).__name__, source, target, text))
-        if isinstance(body, SubmitterHeartbeat | StartupAcknowledgement):
+        if isinstance(body, SubmitterHeartbeat | StartupAcknowledgement | StateDistributionAcknowledgement):
             return
         if isinstance(body, CoordinatorHeartbeat):
             told = (body.state, body.successor, body.refused, fate)

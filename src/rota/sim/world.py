@@ -15,6 +15,7 @@ from functools import partial
 from heapq import heappop, heappush
 
 from rota.config import Config
+from rota.core.distribution import deliveries_of
 from rota.core.effects import (
     AssembleIntents,
     CancelAccepted,
@@ -34,6 +35,8 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SignTransition,
+    StatesAcknowledged,
+    StatesReceived,
     SubmitTransaction,
     VerifySignature,
 )
@@ -72,6 +75,7 @@ from rota.sim.ledger import GENESIS_TIME_S, Block, Ledger
 from rota.types import (
     Contract,
     ContractAddress,
+    Digest,
     HeartbeatNumber,
     IntentId,
     Leaf,
@@ -620,8 +624,13 @@ class World:
         dispatches: list[RoundDispatch] = []
         outcomes: dict[IntentId, Outcome] = {}
         keys: dict[str, IntentId] = {}
+        acknowledged: dict[tuple[Digest, NodeName], None] = {}
         for contract, record in node.disk.records:
             match record:
+                case StatesAcknowledged(digest, peer):
+                    acknowledged[(digest, peer)] = None
+                case StatesReceived():
+                    pass
                 case NodeStarted(number):
                     incarnation = number
                 case RoundDispatch():
@@ -642,8 +651,22 @@ class World:
             for address, intents in contracts.items()
         }
         unsettled = self._unsettled(node, dispatches)
+        undelivered = tuple(
+            delivery
+            for dispatch in dispatches
+            for delivery in deliveries_of(dispatch.round, node.name)
+            if (delivery.digest, delivery.peer) not in acknowledged
+        )
         return StoredNode(
-            incarnation, stored, unsettled, next_nonce, outcomes, keys, node.disk.height, node.disk.chain_time_s
+            incarnation,
+            stored,
+            unsettled,
+            undelivered,
+            next_nonce,
+            outcomes,
+            keys,
+            node.disk.height,
+            node.disk.chain_time_s,
         )
 
     def _unsettled(self, node: SimNode, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

@@ -208,6 +208,16 @@ class Reader:
             intent_id(wire.intent), delegation_number(wire.number), leaf(wire.leaf), self.text(wire.reason)
         )
 
+    def state_distribution(self, wire: pb.StateDistribution) -> messages.StateDistribution:
+        return messages.StateDistribution(
+            digest(wire.digest), tuple(self.transition(part) for part in self.items(wire.transitions))
+        )
+
+    def state_distribution_acknowledgement(
+        self, wire: pb.StateDistributionAcknowledgement
+    ) -> messages.StateDistributionAcknowledgement:
+        return messages.StateDistributionAcknowledgement(digest(wire.digest))
+
     def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
         return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
 
@@ -421,6 +431,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "handover": Reader.handover,
     "transaction_dispatched": Reader.transaction_dispatched,
     "transaction_reverted": Reader.transaction_reverted,
+    "state_distribution": Reader.state_distribution,
+    "state_distribution_acknowledgement": Reader.state_distribution_acknowledgement,
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
 }

@@ -211,6 +211,18 @@ def _write_transaction_reverted(wire: pb.TransactionReverted, reverted: messages
     wire.reason = _text(reverted.reason)
 
 
+def _write_state_distribution(wire: pb.StateDistribution, distribution: messages.StateDistribution) -> None:
+    wire.digest = distribution.digest
+    for transition in distribution.transitions:
+        _write_transition(wire.transitions.add(), transition)
+
+
+def _write_state_distribution_acknowledgement(
+    wire: pb.StateDistributionAcknowledgement, acknowledgement: messages.StateDistributionAcknowledgement
+) -> None:
+    wire.digest = acknowledgement.digest
+
+
 def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
     _write_request_id(wire.request_id, request.request_id)
     wire.party = request.party
@@ -336,6 +348,11 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.Handover: ("handover", _write_handover),
     messages.TransactionDispatched: ("transaction_dispatched", _write_transaction_dispatched),
     messages.TransactionReverted: ("transaction_reverted", _write_transaction_reverted),
+    messages.StateDistribution: ("state_distribution", _write_state_distribution),
+    messages.StateDistributionAcknowledgement: (
+        "state_distribution_acknowledgement",
+        _write_state_distribution_acknowledgement,
+    ),
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
 }

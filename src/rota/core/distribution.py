@@ -1,0 +1,150 @@
+"""Private states to their parties until acknowledged: one per node, for all its contracts.
+
+Theory of operation. Who dispatches a round also sends its private states to every node on their lists, each
+as that node may see it, in one message a round. The list is durable with the dispatch; the receiver makes the
+states durable and then acknowledges; the distributor makes the acknowledgement durable and stops. Until then
+it repeats with backoff, across restarts of both sides, and not over a connection that is down. What arrives
+is checked against the leaves, which the ledger knows: a state that is not what it claims to be is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.config import Config
+from rota.core.effects import DispatchRound
+from rota.digests import core_of, leaf_of, state_commitment
+from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
+
+RECEIVED_KEPT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The states of one round for one node."""
+
+    contract: ContractAddress
+    digest: Digest
+    peer: NodeName
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(slots=True)
+class _Open:
+    delivery: Delivery
+    due_ms: int
+    attempt: int = 0
+
+
+class Distribution:
+    """What this node has to deliver, and what it has received."""
+
+    def __init__(self, node: NodeName, config: Config, now_ms: int, undelivered: tuple[Delivery, ...]) -> None:
+        self.node = node
+        self.config = config
+        self.lost: dict[NodeName, None] = {}
+        self.received: dict[tuple[ContractAddress, StateId], None] = {}
+        self._open: dict[tuple[Digest, NodeName], _Open] = {}
+        for delivery in undelivered:
+            self._open[(delivery.digest, delivery.peer)] = _Open(delivery, now_ms)
+
+    # Delivering.
+
+    def take(self, now_ms: int, order: DispatchRound) -> None:
+        """A round's dispatch is durable, and with it whom its states concern."""
+        for delivery in deliveries_of(order, self.node):
+            self._open[(delivery.digest, delivery.peer)] = _Open(delivery, now_ms)
+
+    def take_due(self, now_ms: int) -> list[Delivery]:
+        """What is to be sent now; it will be due again, later each time."""
+        due = [open_ for open_ in self._open.values() if open_.due_ms <= now_ms and self._is_reachable(open_)]
+        for open_ in due:
+            delay_ms = self.config.request_timeout_ms << min(open_.attempt, 16)
+            open_.attempt += 1
+            open_.due_ms = now_ms + min(delay_ms, self.config.retry_backoff_max_ms)
+        return [open_.delivery for open_ in due]
+
+    def next_due_ms(self) -> int | None:
+        """When something is to be sent again."""
+        return min((open_.due_ms for open_ in self._open.values() if self._is_reachable(open_)), default=None)
+
+    def is_open(self, peer: NodeName, digest: Digest) -> bool:
+        """That node has not acknowledged these states yet."""
+        return (digest, peer) in self._open
+
+    def acknowledged(self, peer: NodeName, digest: Digest) -> None:
+        """The acknowledgement is durable."""
+        self._open.pop((digest, peer), None)
+
+    def connection_changed(self, now_ms: int, peer: NodeName, connected: bool) -> None:
+        """Nothing is sent over a connection that is down; when it is back, at once."""
+        if not connected:
+            self.lost[peer] = None
+            return
+        self.lost.pop(peer, None)
+        for open_ in self._open.values():
+            if open_.delivery.peer == peer:
+                open_.due_ms, open_.attempt = now_ms, 0
+
+    def _is_reachable(self, open_: _Open) -> bool:
+        return open_.delivery.peer not in self.lost
+
+    # Receiving.
+
+    def is_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
+        """All states whose bytes are in here are durable, whoever sent them first, under whatever digest."""
+        return all((contract, state) in self.received for state in states_with_bytes(transitions))
+
+    def note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        """These states are durable now; the oldest are forgotten first, and written again if they come again."""
+        for state in states_with_bytes(transitions):
+            self.received[(contract, state)] = None
+        while len(self.received) > RECEIVED_KEPT_MAX:
+            del self.received[next(iter(self.received))]
+
+
+def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
+    """What a round's dispatcher owes to whom: not itself, and not a transition to its own sender, who made it."""
+    owed: dict[NodeName, list[Transition]] = {}
+    for transition, sender in zip(order.transitions, order.senders, strict=True):
+        listed = dict.fromkeys(peer for state in transition.outputs for peer in state.distribution)
+        for peer in listed:
+            if peer not in (node, sender):
+                owed.setdefault(peer, []).append(transition.as_seen_by(peer))
+    return tuple(Delivery(order.contract, order.digest, peer, tuple(due)) for peer, due in owed.items())
+
+
+def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...]:
+    """The states whose bytes are in these transitions."""
+    return tuple(s.id for transition in transitions for s in transition.outputs if s.content is not None)
+
+
+def leaf_of_transition(separator: bytes, transition: Transition) -> bytes:
+    """The leaf, worked out anew from everything that it binds (ledger)."""
+    return leaf_of(
+        core_of(
+            separator,
+            transition.intent,
+            reads=transition.reads,
+            inputs=transition.inputs,
+            outputs=tuple(state.commitment for state in transition.outputs),
+            info=transition.info,
+        )
+    )
+
+
+def has_false_content(transition: Transition) -> bool:
+    """A state's bytes are not what its commitment, which the leaf binds, says."""
+    return any(
+        state.content is not None and state_commitment(state.content) != state.commitment
+        for state in transition.outputs
+    )
+
+
+def is_true(separator: bytes, node: NodeName, transition: Transition) -> bool:
+    """The states are those of the leaf, by their right numbers, and the bytes are meant for this node (S8)."""
+    if any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs)):
+        return False
+    if leaf_of_transition(separator, transition) != transition.leaf or has_false_content(transition):
+        return False
+    return all(state.content is None or node in state.distribution for state in transition.outputs)
