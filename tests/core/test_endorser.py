@@ -563,3 +563,13 @@ def test_checks_under_way_are_bounded() -> None:
     for number in range(CHECKS_OPEN_MAX + 1):
         bench.hear(A, request(request_id=RequestId(1, number)))
     assert len(bench.sequencer.endorser.checking) == CHECKS_OPEN_MAX
+
+
+def test_check_that_was_lost_is_made_again_when_the_request_is_repeated() -> None:
+    bench = endorser()
+    bench.hear(A, request())
+    bench.hear(A, request())
+    assert len(bench.take(CheckRound)) == 1
+    bench.wait(bench.config.request_timeout_ms)
+    bench.hear(A, request())
+    assert len(bench.take(CheckRound)) == 1

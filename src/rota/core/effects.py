@@ -1,8 +1,8 @@
 """All that a step may ask for. Effects are values; whoever runs the core performs them.
 
-The effects of a step that holds a `Persist` leave only when its records are durable, and so do those of
-later steps of the same contract (protocol §8). When the write fails, the other effects of that step are
-dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule.
+A `Persist` governs what stands behind it in a step's list, up to the next one: those effects leave only when
+its records are durable, and so do those of later steps of the same contract (protocol §8). When the write
+fails they are dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule.
 """
 
 from __future__ import annotations

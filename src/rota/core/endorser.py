@@ -10,6 +10,7 @@ is kept across restarts.
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import NamedTuple
 
 from rota.core.context import Context
 from rota.core.distribution import has_false_content, leaf_of_transition
@@ -25,13 +26,20 @@ CHECKS_OPEN_MAX = 1_024
 VALIDITY_MARGIN_S = 60
 
 
+class Check(NamedTuple):
+    """A round that the domain is judging."""
+
+    request: EndorsementRequest
+    since_ms: int
+
+
 class Endorser:
     """Answers endorsement requests; not a table, because it has no states of its own."""
 
     def __init__(self, context: Context, observer: Observer) -> None:
         self.context = context
         self.observer = observer
-        self.checking: dict[tuple[NodeName, RequestId], EndorsementRequest] = {}
+        self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
 
     def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
@@ -49,16 +57,16 @@ class Endorser:
         key = (peer, request.request_id)
         if key in self.answers:
             self.context.send(peer, self.answers[key])
-        elif key not in self.checking and len(self.checking) < CHECKS_OPEN_MAX:
+        elif self._is_to_be_checked(key):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
         """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
-        request = self.checking.pop((event.peer, event.request_id), None)
+        check = self.checking.pop((event.peer, event.request_id), None)
         follows_another = self.observer.has_observation and self.observer.accepted != event.peer
-        if request is None or follows_another:
+        if check is None or follows_another:
             return
-        self._answer(event.peer, request, event.signature, event.refusals)
+        self._answer(event.peer, check.request, event.signature, event.refusals)
 
     def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
         """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
@@ -99,6 +107,13 @@ class Endorser:
         was_tried = any(entry.node == accepted and entry.number >= known for entry in request.tried)
         return was_tried or self.observer.outranks(peer, accepted)
 
+    def _is_to_be_checked(self, key: tuple[NodeName, RequestId]) -> bool:
+        """New, or so old that the check was lost: with a step whose records could not be written."""
+        check = self.checking.get(key)
+        if check is None:
+            return len(self.checking) < CHECKS_OPEN_MAX
+        return self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
+
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity."""
         leaves = tuple(transition.leaf for transition in request.transitions)
@@ -111,7 +126,7 @@ class Endorser:
         if refusals:
             self._answer(peer, request, b"", refusals)
             return
-        self.checking[(peer, request.request_id)] = request
+        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
         self.context.effects.append(
             CheckRound(
                 self.context.contract.address,

@@ -496,7 +496,7 @@ class World:
         self._perform(node, effects)
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
-        node.outbox.append(effects)
+        node.outbox.extend(_by_write(effects))
         self._flush(node)
         self._schedule_tick(node)
 
@@ -692,6 +692,16 @@ class World:
     def show(self, intent: IntentId) -> str:
         """An intent's name: scenarios choose ids that are names."""
         return intent.rstrip(b"\x00").decode(errors="replace")
+
+
+def _by_write(effects: list[Effect]) -> list[list[Effect]]:
+    """Each write with the effects that it governs; what stands before the first waits for none."""
+    parts: list[list[Effect]] = [[]]
+    for effect in effects:
+        if isinstance(effect, Persist):
+            parts.append([])
+        parts[-1].append(effect)
+    return parts
 
 
 def sign(party: Party, leaf: Leaf) -> bytes:
