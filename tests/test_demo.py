@@ -14,7 +14,7 @@ from rota.demo.language import COMMAND_PHRASES, EXPECTATION_PHRASES, Phrase, des
 from rota.demo.scenario import Performance, Scenario, UnreadableScriptError, failover
 from rota.demo.stage import Pace, Stage
 from rota.sim.diagram import KILLED
-from rota.sim.transcript import COMMANDS, EXPECTATIONS
+from rota.sim.script import COMMANDS, EXPECTATIONS
 
 README = Path(__file__).parents[1] / "README.md"
 SMALL = """\

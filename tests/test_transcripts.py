@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.sim.transcript import Run, Script, ScriptError
+from rota.sim.network import ScriptError
+from rota.sim.script import Run, Script
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rota.sim.transcript import Run, Script, ScriptError
+from rota.sim.network import ScriptError
+from rota.sim.script import Run, Script
 
 
 def main() -> int:

@@ -8,8 +8,10 @@ from rota.config import Config
 from rota.core.effects import DispatchRound, RoundDispatch
 from rota.core.events import LedgerStatus
 from rota.messages import CoordinatorState, HandoverReason
+from rota.sim.domain import intent_id
 from rota.sim.ledger import Ledger
-from rota.sim.transcript import Run, Script, ScriptError, intent_id
+from rota.sim.network import ScriptError
+from rota.sim.script import Run, Script
 from rota.sim.world import World
 from rota.types import (
     Contract,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from rota.sim.transcript import COMMANDS, EXPECTATIONS
+from rota.sim.script import COMMANDS, EXPECTATIONS
 
 
 class Phrase(NamedTuple):

@@ -16,7 +16,9 @@ from typing import Final
 from rota.core.selection import ranking
 from rota.sim.diagram import KILLED, STARTED
 from rota.sim.invariants import violations
-from rota.sim.transcript import COMMANDS, EXPECTATIONS, Happening, Run, Script, ScriptError, Transcript
+from rota.sim.network import ScriptError
+from rota.sim.script import COMMANDS, EXPECTATIONS, Run, Script
+from rota.sim.transcript import Happening, Transcript
 from rota.sim.world import SimNode, World
 from rota.types import IntentId, NodeName, Outcome
 

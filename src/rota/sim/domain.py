@@ -89,3 +89,8 @@ def _transition(
     leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=inputs, outputs=(commitment,)))
     outputs = (State(StateId(leaf, 0), commitment, members, content),)
     return Transition(intent.id, leaf, inputs, (), outputs, valid_until_s=order.valid_until_s)
+
+
+def intent_id(name: str) -> IntentId:
+    """An id that reads as its name."""
+    return IntentId(name.encode().ljust(16, b"\x00"))

@@ -15,8 +15,8 @@ from random import Random
 from rota.config import Config
 from rota.core.events import CancelRequested, IntentSubmitted
 from rota.messages import CoordinatorState
+from rota.sim.domain import intent_id
 from rota.sim.invariants import undelivered_states, violations
-from rota.sim.transcript import intent_id
 from rota.sim.world import Recorder, SimNode, Weather, World
 from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
 

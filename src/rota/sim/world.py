@@ -15,18 +15,11 @@ from functools import partial
 from heapq import heappop, heappush
 
 from rota.config import Config
-from rota.core.distribution import deliveries_of
 from rota.core.effects import (
     AssembleIntents,
-    CancelAccepted,
     CheckRound,
     Effect,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
     LookUpVerifier,
-    NodeStarted,
     PermissionGranted,
     Persist,
     Record,
@@ -35,8 +28,6 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SignTransition,
-    StatesAcknowledged,
-    StatesReceived,
     SubmitTransaction,
     VerifySignature,
 )
@@ -65,22 +56,19 @@ from rota.core.events import (
     VerifierLookedUp,
 )
 from rota.core.machine import Event
-from rota.core.node import Node, StoredNode
-from rota.core.sequencer import StoredContract
-from rota.core.states.sender_transaction import Permission, Restored
+from rota.core.node import Node
 from rota.digests import domain_separator
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim import domain
+from rota.sim.disk import Disk
 from rota.sim.ledger import GENESIS_TIME_S, Block, Ledger
 from rota.types import (
     Contract,
     ContractAddress,
-    Digest,
     HeartbeatNumber,
     IntentId,
     Leaf,
     NodeName,
-    Outcome,
     Party,
     Receipt,
     RequestId,
@@ -94,26 +82,6 @@ Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
-
-
-@dataclass(slots=True)
-class Disk:
-    """What a node has made durable, in order; `blocks` are those that it has indexed, on top of genesis."""
-
-    records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
-    unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
-    is_failing: bool = False
-
-    @property
-    def height(self) -> int:
-        """The height that the node's index has reached."""
-        return self.blocks[-1].height if self.blocks else 0
-
-    @property
-    def chain_time_s(self) -> int:
-        """The chain's time there."""
-        return self.blocks[-1].time_s if self.blocks else GENESIS_TIME_S
 
 
 @dataclass(slots=True)
@@ -260,7 +228,7 @@ class World:
         final_height = node.disk.height - self.confirmations
         while node.disk.blocks and node.disk.height > final_height:
             self._unindex(node)
-        node.core = Node(name, self.contracts, self.config, self.now_ms, self._stored(node))
+        node.core = Node(name, self.contracts, self.config, self.now_ms, node.disk.restore(name, self.contracts))
         node.is_hung, node.is_writing = False, False
         node.outbox.clear()
         node.inbox.clear()
@@ -617,76 +585,6 @@ class World:
                 self.dispatches.append(record)
                 self.transitions.update({t.leaf: t for t in record.round.transitions})
 
-    def _stored(self, node: SimNode) -> StoredNode:
-        """What a node finds on its disk when it starts."""
-        incarnation, next_nonce = 0, 0
-        contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in self.contracts}
-        dispatches: list[RoundDispatch] = []
-        outcomes: dict[IntentId, Outcome] = {}
-        keys: dict[str, IntentId] = {}
-        acknowledged: dict[tuple[Digest, NodeName], None] = {}
-        for contract, record in node.disk.records:
-            match record:
-                case StatesAcknowledged(digest, peer):
-                    acknowledged[(digest, peer)] = None
-                case StatesReceived():
-                    pass
-                case NodeStarted(number):
-                    incarnation = number
-                case RoundDispatch():
-                    dispatches.append(record)
-                    next_nonce = record.nonce + 1
-                case IntentAccepted(intent):
-                    contracts[contract][intent.id] = Restored(intent)
-                    if intent.idempotency_key:
-                        keys[intent.idempotency_key] = intent.id
-                case IntentFinalised(receipt):
-                    outcomes[receipt.intent] = receipt.outcome
-                case _:
-                    _restore(contracts[contract], record)
-        settled = self._indexed_outcomes(node)
-        outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
-        stored = {
-            address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
-            for address, intents in contracts.items()
-        }
-        unsettled = self._unsettled(node, dispatches)
-        undelivered = tuple(
-            delivery
-            for dispatch in dispatches
-            for delivery in deliveries_of(dispatch.round, node.name)
-            if (delivery.digest, delivery.peer) not in acknowledged
-        )
-        return StoredNode(
-            incarnation,
-            stored,
-            unsettled,
-            undelivered,
-            next_nonce,
-            outcomes,
-            keys,
-            node.disk.height,
-            node.disk.chain_time_s,
-        )
-
-    def _unsettled(self, node: SimNode, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
-        """The dispatches that are not mined, as far as this node knows, whatever became of their intents elsewhere."""
-        mined = {(outcome.digest, outcome.intent) for block in node.disk.blocks for _, outcome in block.outcomes}
-        return tuple(
-            dispatch
-            for dispatch in dispatches
-            if any((dispatch.round.digest, each.intent) not in mined for each in dispatch.round.transitions)
-        )
-
-    def _indexed_outcomes(self, node: SimNode) -> dict[IntentId, bool]:
-        """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
-        settled: dict[IntentId, bool] = {}
-        for block in node.disk.blocks:
-            for _, outcome in block.outcomes:
-                is_success = outcome.status is LedgerStatus.COMMITTED
-                settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
-        return settled
-
     # Names.
 
     def show(self, intent: IntentId) -> str:
@@ -712,22 +610,3 @@ def sign(party: Party, leaf: Leaf) -> bytes:
 def _show_outcomes(world: World, outcomes: Outcomes) -> str:
     shown = [f"{world.show(outcome.intent)} {outcome.status.value}" for _, outcome in outcomes]
     return ", ".join(shown) or "empty"
-
-
-def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
-    match record:
-        case IntentParked(intent, reason):
-            known = intents[intent]
-            intents[intent] = Restored(known.intent, reason, known.is_cancelled, known.permission)
-        case IntentResumed(intent):
-            known = intents[intent]
-            intents[intent] = Restored(known.intent, None, known.is_cancelled, known.permission)
-        case CancelAccepted(intent):
-            known = intents[intent]
-            intents[intent] = Restored(known.intent, known.parked_reason, True, known.permission)
-        case PermissionGranted(intent, number, delegate, transition):
-            known = intents[intent]
-            permission = Permission(number, delegate, transition)
-            intents[intent] = Restored(known.intent, known.parked_reason, known.is_cancelled, permission)
-        case _:
-            raise AssertionError(f"the disk does not know {type(record).__name__}")
