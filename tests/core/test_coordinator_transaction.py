@@ -41,8 +41,8 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import DelegationNumber, Digest, Leaf, Transition
+from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, name_of
 from tests.core.kit import GENESIS_S, B, C, digest_of, intent_id, transition
-from tests.core.test_coordinator import CoordinatorBench, active, endorsed_by_others, name_of
 
 OTHER_LEAF = Leaf(b"o" * 32)
 

@@ -7,8 +7,8 @@ from rota.core.events import BlocksRemoved
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import AssembleRequest, EndorsementRequest, Handover, HandoverReason
 from rota.messages import CoordinatorState as State
+from tests.core.coordinator_bench import active, name_of
 from tests.core.kit import GENESIS_S, B, C, transition
-from tests.core.test_coordinator import active, name_of
 
 
 def test_active_whose_only_ready_transition_stood_on_an_abandoned_one_closes() -> None:

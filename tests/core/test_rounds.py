@@ -24,8 +24,8 @@ from rota.messages import (
     TransactionDispatched,
 )
 from rota.types import NEVER_HEARD, Digest, NodeName, RequestId, Transition, Tried
+from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, handed, name_of, settled
 from tests.core.kit import GENESIS_S, A, B, C, D, contract, digest_of, intent_id, transition
-from tests.core.test_coordinator import CoordinatorBench, active, endorsed_by_others, handed, name_of, settled
 
 NOBODY = Digest(b"nobody")
 

@@ -21,8 +21,7 @@ from rota.messages import (
     IntentError,
 )
 from rota.types import DelegationNumber, HeartbeatNumber, NodeName, RequestId, Transition, Tried
-from tests.core.kit import B, C, intent_id, transition
-from tests.core.test_coordinator import (
+from tests.core.coordinator_bench import (
     CoordinatorBench,
     active,
     endorsed_by_others,
@@ -32,6 +31,7 @@ from tests.core.test_coordinator import (
     restarted,
     settled,
 )
+from tests.core.kit import B, C, intent_id, transition
 
 NUMBER = DelegationNumber(1, 1)
 
