@@ -99,7 +99,7 @@ TABLE = Table(
         *in_states(State, IntentDurable, do=rules.begin_intent),
         *in_states(State, IntentNotWritten, do=rules.report_unwritten),
         *in_states(State, DispatchAnswersDue, do=rules.answer_permission),
-        Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.start_watching),
+        Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.keep_watching),
         *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
         Row(State.OBSERVING, HeartbeatReceived, do=rules.keep_watching),
         Row(State.OBSERVING, HeartbeatInterval, when=rules.nobody_is_live, then=State.IDLE),
@@ -201,7 +201,7 @@ class Sender(Machine):
 
     def restore(self, restored: Restored, outcomes: dict[IntentId, Outcome]) -> None:
         """An intent that was not final when the node stopped."""
-        self._begin(SenderTransaction(self, restored, is_new=False), outcomes)
+        self.begin(SenderTransaction(self, restored, is_new=False), outcomes)
 
     def dependency_ended(self, intent: IntentId, outcome: Outcome) -> None:
         """An intent of this node, of whatever contract, is final: who depends on it is told."""
@@ -210,7 +210,8 @@ class Sender(Machine):
             if intent in transaction.unmet:
                 transaction.handle(event)
 
-    def _begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
+    def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
+        """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
         intent = transaction.intent
         self.transactions[intent.id] = transaction
         transaction.unmet = dict.fromkeys(intent.depends_on)

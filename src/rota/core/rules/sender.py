@@ -139,7 +139,7 @@ def begin_intent(sender: Sender, event: IntentDurable) -> None:
     """The intent is durable: it goes its way."""
     submitted = event.submitted
     transaction = SenderTransaction(sender, Restored(submitted.intent), is_new=True)
-    sender._begin(transaction, dict(submitted.known_outcomes))
+    sender.begin(transaction, dict(submitted.known_outcomes))
 
 
 def report_unwritten(sender: Sender, event: IntentNotWritten) -> None:
@@ -153,14 +153,8 @@ def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:
     sender.send_dispatch_answers()
 
 
-def start_watching(sender: Sender, event: HeartbeatReceived) -> None:
-    """A coordinator is active; look again when its heartbeats stop."""
-    due_ms = sender.context.after(sender.context.config.silence_ms + 1)
-    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
-
-
 def keep_watching(sender: Sender, event: Event) -> None:
-    """The accepted coordinator goes on."""
+    """A coordinator is active; look again when its heartbeats stop."""
     due_ms = sender.context.after(sender.context.config.silence_ms + 1)
     sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
 
