@@ -10,6 +10,7 @@ is checked against the leaves, which the ledger knows: a state that is not what 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import DispatchRound
@@ -17,6 +18,7 @@ from rota.digests import core_of, leaf_of, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
 
 RECEIVED_KEPT_MAX = 10_000
+BACKOFF_STEPS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Delivery:
 @dataclass(slots=True)
 class _Open:
     delivery: Delivery
-    due_ms: int
+    due_ms: int = 0
     attempt: int = 0
 
 
@@ -44,37 +46,43 @@ class Distribution:
         self.config = config
         self.lost: dict[NodeName, None] = {}
         self.received: dict[tuple[ContractAddress, StateId], None] = {}
-        self._open: dict[tuple[Digest, NodeName], _Open] = {}
+        self._open: dict[NodeName, dict[Digest, _Open]] = {}
+        self._due: list[tuple[int, int, _Open]] = []
+        self._order = 0
         for delivery in undelivered:
-            self._open[(delivery.digest, delivery.peer)] = _Open(delivery, now_ms)
+            self._begin(now_ms, delivery)
 
     # Delivering.
 
     def take(self, now_ms: int, order: DispatchRound) -> None:
         """A round's dispatch is durable, and with it whom its states concern."""
         for delivery in deliveries_of(order, self.node):
-            self._open[(delivery.digest, delivery.peer)] = _Open(delivery, now_ms)
+            self._begin(now_ms, delivery)
 
     def take_due(self, now_ms: int) -> list[Delivery]:
         """What is to be sent now; it will be due again, later each time."""
-        due = [open_ for open_ in self._open.values() if open_.due_ms <= now_ms and self._is_reachable(open_)]
-        for open_ in due:
-            delay_ms = self.config.request_timeout_ms << min(open_.attempt, 16)
+        due: list[Delivery] = []
+        while (next_ms := self.next_due_ms()) is not None and next_ms <= now_ms:
+            open_ = heappop(self._due)[2]
+            delay_ms = self.config.request_timeout_ms << min(open_.attempt, BACKOFF_STEPS_MAX)
             open_.attempt += 1
-            open_.due_ms = now_ms + min(delay_ms, self.config.retry_backoff_max_ms)
-        return [open_.delivery for open_ in due]
+            self._schedule(open_, now_ms + min(delay_ms, self.config.retry_backoff_max_ms))
+            due.append(open_.delivery)
+        return due
 
     def next_due_ms(self) -> int | None:
-        """When something is to be sent again."""
-        return min((open_.due_ms for open_ in self._open.values() if self._is_reachable(open_)), default=None)
+        """When something is to be sent; what is acknowledged, moved or out of reach is dropped when it comes up."""
+        while self._due and not self._is_current(self._due[0][0], self._due[0][2]):
+            heappop(self._due)
+        return self._due[0][0] if self._due else None
 
     def is_open(self, peer: NodeName, digest: Digest) -> bool:
         """That node has not acknowledged these states yet."""
-        return (digest, peer) in self._open
+        return digest in self._open.get(peer, {})
 
     def acknowledged(self, peer: NodeName, digest: Digest) -> None:
         """The acknowledgement is durable."""
-        self._open.pop((digest, peer), None)
+        self._open.get(peer, {}).pop(digest, None)
 
     def connection_changed(self, now_ms: int, peer: NodeName, connected: bool) -> None:
         """Nothing is sent over a connection that is down; when it is back, at once."""
@@ -82,12 +90,23 @@ class Distribution:
             self.lost[peer] = None
             return
         self.lost.pop(peer, None)
-        for open_ in self._open.values():
-            if open_.delivery.peer == peer:
-                open_.due_ms, open_.attempt = now_ms, 0
+        for open_ in self._open.get(peer, {}).values():
+            open_.attempt = 0
+            self._schedule(open_, now_ms)
 
-    def _is_reachable(self, open_: _Open) -> bool:
-        return open_.delivery.peer not in self.lost
+    def _begin(self, now_ms: int, delivery: Delivery) -> None:
+        open_ = self._open.setdefault(delivery.peer, {})[delivery.digest] = _Open(delivery)
+        self._schedule(open_, now_ms)
+
+    def _schedule(self, open_: _Open, due_ms: int) -> None:
+        self._order += 1
+        open_.due_ms = due_ms
+        heappush(self._due, (due_ms, self._order, open_))
+
+    def _is_current(self, due_ms: int, open_: _Open) -> bool:
+        delivery = open_.delivery
+        is_latest = self._open[delivery.peer].get(delivery.digest) is open_ and open_.due_ms == due_ms
+        return is_latest and delivery.peer not in self.lost
 
     # Receiving.
 
