@@ -67,3 +67,15 @@ def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ..
     result = simulate(*arguments)
     assert result.exit_code == 2
     assert complaint in result.stderr
+
+
+def test_core_that_crashes_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(_: Submitter) -> RoundDispatch:
+        raise AssertionError("one dispatch is written at a time")
+
+    monkeypatch.setattr(Submitter, "written", trip)
+    result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--json")
+    assert result.exit_code == 1
+    (violation,) = json.loads(result.stdout)["violations"]
+    assert violation["invariant"] == "crash: AssertionError: one dispatch is written at a time"
+    assert violation["replay"].startswith("rota simulate --seed 3")

@@ -107,7 +107,11 @@ def command(
 
 
 def _play(seed: int, settings: Settings) -> Report:
-    return Swarm(seed, settings).play()
+    """A core that trips over an assertion of its own is a finding, to be told with its seed like any other."""
+    try:
+        return Swarm(seed, settings).play()
+    except Exception as error:
+        return Report(seed, violations=[f"crash: {type(error).__name__}: {error}"])
 
 
 def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO | None) -> Report:

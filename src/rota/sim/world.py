@@ -97,6 +97,7 @@ class SimNode:
     inbox: deque[Event] = field(default_factory=deque)
     outbox: deque[list[Effect]] = field(default_factory=deque)
     is_writing: bool = False
+    is_flushing: bool = False
     life: int = 0
     tick_at_ms: int | None = None
 
@@ -469,16 +470,20 @@ class World:
         self._schedule_tick(node)
 
     def _flush(self, node: SimNode) -> None:
-        """Steps leave in order; one with records when they are durable."""
+        """Steps leave in order; one with records when they are durable. What follows from one waits its turn."""
+        if node.is_flushing:
+            return
+        node.is_flushing = True
         while node.outbox and not node.is_writing and node.core is not None:
             effects = node.outbox[0]
             if any(isinstance(effect, Persist) for effect in effects):
                 node.is_writing = True
                 self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
-                return
+                break
             node.outbox.popleft()
             for effect in effects:
                 self._do(node, effect)
+        node.is_flushing = False
 
     def _write(self, node: SimNode, life: int) -> None:
         if node.life != life or node.core is None:
