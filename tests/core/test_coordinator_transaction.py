@@ -113,7 +113,7 @@ def test_intent_goes_from_the_pool_to_the_chain_and_is_then_forgotten() -> None:
     bench.tell(RoundSubmitted(dispatch.digest, 1))
     assert bench.state_of("B-1") is State.SUBMITTED
     bench.tell(RoundSubmitted(dispatch.digest, 2))
-    assert bench.transaction("B-1").request_count == 1
+    assert bench.transaction("B-1").submission_count == 2
     bench.block(1, bench.outcome(made))
     assert bench.state_of("B-1") is State.CONFIRMED
     assert bench.coordinator.graph.placed == {}

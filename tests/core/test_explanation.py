@@ -36,6 +36,7 @@ from rota.messages import (
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     DispatchItem,
+    EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
     IntentAnswer,
@@ -368,6 +369,9 @@ def test_dispatched_and_submitted_wait_for_the_ledger_at_the_coordinator_too() -
     expect_coordinator(bench, B1, CoordinatorSide.DISPATCHED, "the ledger")
     bench.tell(RoundSubmitted(digest, 1))
     expect_coordinator(bench, B1, CoordinatorSide.SUBMITTED, "the ledger")
+    found = explain_at_coordinator(bench.sequencer, B1)
+    assert found is not None
+    assert found.detail == "nonce 0 of A, submissions: 1"
 
 
 def test_what_has_ended_waits_for_nothing_until_it_is_forgotten() -> None:
@@ -386,3 +390,18 @@ def test_coordinator_tells_since_when() -> None:
     found = explain_at_coordinator(bench.sequencer, B1)
     assert found is not None
     assert found.since_ms == 400
+
+
+def test_dispatched_intent_names_its_place_in_line() -> None:
+    assert at_sender(gathering()).detail == ""
+    assert at_sender(listed(1)).detail == "nonce 0 of A"
+
+
+def test_repeated_requests_and_the_objections_of_the_missing_are_told() -> None:
+    bench = gathered()
+    bench.wait(bench.config.request_timeout_ms)
+    asked = bench.said(EndorsementRequest, C)[-1]
+    bench.hear(C, EndorsementError(asked.request_id, Rejection.MISMATCHED_BLOCK_HEIGHT))
+    found = explain_at_coordinator(bench.sequencer, B1)
+    assert found is not None
+    assert found.detail == "repeated requests: 1, C answered MismatchedBlockHeight"

@@ -179,8 +179,8 @@ TABLE = Table(
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=rules.lacks_states, do=rules.ask_with_states),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=rules.drop_for_good),
         Row(State.READY_FOR_DISPATCH, Collected, then=State.DISPATCHED),
-        Row(State.DISPATCHED, NonceAllocated, do=rules.note_request),
-        *in_states((State.DISPATCHED, State.SUBMITTED), Submitted, then=State.SUBMITTED, do=rules.note_request),
+        Row(State.DISPATCHED, NonceAllocated, do=rules.note_nonce),
+        *in_states((State.DISPATCHED, State.SUBMITTED), Submitted, then=State.SUBMITTED, do=rules.note_submission),
         *in_states(UNDER_WAY, Confirmed, when=rules.succeeded, then=State.CONFIRMED, do=rules.settle),
         *in_states(UNDER_WAY, Confirmed, when=rules.another_version_failed),
         *in_states(UNDER_WAY, Confirmed, when=rules.lost_to_contention, then=State.POOLED, do=rules.back_off),
@@ -350,6 +350,8 @@ class CoordinatorTransaction(Machine):
         self.revert_count = delegation.revert_count
         self.refused_count = 0
         self.request_count = 0
+        self.submission_count = 0
+        self.signer_and_nonce: tuple[str, int] | None = None
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.round: Round | None = None

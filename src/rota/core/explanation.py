@@ -21,6 +21,7 @@ class Explanation:
     who: tuple[NodeName, ...] = ()
     since_ms: int = 0
     history: tuple[tuple[int, str], ...] = ()
+    detail: str = ""
 
 
 def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
@@ -29,7 +30,10 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
     if transaction is None:
         return None
     waits_for, who = _sender_waits(sequencer, transaction)
-    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history))
+    detail = _place_in_line(transaction)
+    return Explanation(
+        str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history), detail
+    )
 
 
 def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
@@ -38,7 +42,8 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
     if transaction is None:
         return None
     waits_for, who = _coordinator_waits(sequencer, transaction)
-    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms)
+    detail = _what_was_tried(transaction)
+    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, detail=detail)
 
 
 def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
@@ -109,3 +114,23 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             return "the ledger", ()
         case _:
             return "", ()
+
+
+def _place_in_line(transaction: SenderTransaction | CoordinatorTransaction) -> str:
+    """The base-ledger transaction that it goes with, if it has one."""
+    if transaction.signer_and_nonce is None:
+        return ""
+    signer, nonce = transaction.signer_and_nonce
+    return f"nonce {nonce} of {signer}"
+
+
+def _what_was_tried(transaction: CoordinatorTransaction) -> str:
+    """Its place in line; or how often it was asked again, and which endorser does not accept us now (protocol §5)."""
+    if transaction.is_flush_point and transaction.signer_and_nonce is not None:
+        return f"{_place_in_line(transaction)}, submissions: {transaction.submission_count}"
+    tried = [f"repeated requests: {transaction.request_count}"] if transaction.request_count else []
+    opened = transaction.round
+    if opened is not None:
+        missing = [node for node in opened.missing() if node in opened.rejections]
+        tried.extend(f"{node} answered {opened.rejections[node].value}" for node in missing)
+    return ", ".join(tried)

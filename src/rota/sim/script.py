@@ -342,7 +342,8 @@ def _explain(run: Run, name: str) -> None:
     explanation = core.explain(intent)
     waits = f", waits for {explanation.waits_for}" if explanation.waits_for else ""
     who = f" ({', '.join(explanation.who)})" if explanation.who else ""
-    run.transcript.noted(run.world, f"{name} is {explanation.state}{waits}{who}")
+    detail = f"; {explanation.detail}" if explanation.detail else ""
+    run.transcript.noted(run.world, f"{name} is {explanation.state}{waits}{who}{detail}")
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

@@ -15,10 +15,12 @@ from rota.core.events.coordinator_transaction import (
     DispatchConfirmationRejected,
     EndorsedRejected,
     HeartbeatInterval,
+    NonceAllocated,
     Received,
     Selected,
     StateTimeout,
     StateTransition,
+    Submitted,
 )
 from rota.core.machine import Event
 from rota.messages import ErrorCode, TransactionReverted
@@ -216,8 +218,18 @@ def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirma
     transaction.coordinator.rounds.ask_permission_with_states(transaction)
 
 
+def note_nonce(transaction: CoordinatorTransaction, event: NonceAllocated) -> None:
+    """Its place in line, for `explain`."""
+    transaction.signer_and_nonce = (event.signer, event.nonce)
+
+
+def note_submission(transaction: CoordinatorTransaction, event: Submitted) -> None:
+    """How often it was sent to the chain, for `explain`."""
+    transaction.submission_count = event.submission_count
+
+
 def note_request(transaction: CoordinatorTransaction, event: Event) -> None:
-    """For `explain`: how often it was asked."""
+    """How often it was asked again, for `explain`."""
     transaction.request_count += 1
 
 
