@@ -12,8 +12,8 @@ import sha3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.digests import Call, Core, Preparation, core_of, domain_separator, leaf_of, round_digest, state_commitment
-from rota.types import ContractAddress, IntentId, Leaf, StateId
+from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, StateId
 
 Item = TypeVar("Item")
 
@@ -548,7 +548,7 @@ def test_output_number_beyond_a_byte_is_refused(output: int) -> None:
 
 @pytest.mark.parametrize("gas", [-1, 2**32])
 def test_gas_beyond_four_bytes_is_refused(gas: int) -> None:
-    with pytest.raises(AssertionError, match="does not fit in 4 unsigned bytes"):
+    with pytest.raises(AssertionError, match="a call's gas is from 0 to 4294967295"):
         Call(TARGET, gas)
 
 

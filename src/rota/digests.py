@@ -21,13 +21,11 @@ A wrong size is our own error, because what comes from others is checked where i
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final, NewType
 
 import sha3
 
-from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId
+from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, StateId, Transition, address_bytes
 
 Core = NewType("Core", bytes)
 
@@ -35,7 +33,6 @@ INTENT_BYTES: Final = 16
 WORD_BYTES: Final = 32
 STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in four bits.
 CALLS_MAX: Final = 255
-CALL_BYTES_MAX: Final = 65_535
 ROUND_LEAVES_MAX: Final = 255
 
 # Of a payload's flags (80 full, 1 page, 2 prepared, 4 calls, 8 body) a core binds 80 and 4, and a contract
@@ -52,34 +49,6 @@ _DOMAIN_NAME: Final = b"Rota"
 _DOMAIN_VERSION: Final = b"1"
 _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
 
-_ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call that the ledger contract makes for a transition, with exactly this much gas and no value."""
-
-    to: ContractAddress
-    gas: int
-    data: bytes = b""
-
-    def __post_init__(self) -> None:
-        _address(self.to)
-        _unsigned(self.gas, 4)
-        assert len(self.data) <= CALL_BYTES_MAX, f"a call's data is at most {CALL_BYTES_MAX} bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """Who alone may commit a prepared transition, and the condition that it has to pass."""
-
-    committer: ContractAddress
-    condition: bytes
-
-    def __post_init__(self) -> None:
-        _address(self.committer)
-        _word(self.condition)
-
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
     """The EIP-712 domain of a contract on a chain: what is signed for one is worth nothing at another."""
@@ -88,7 +57,7 @@ def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
         + _keccak(_DOMAIN_NAME)
         + _keccak(_DOMAIN_VERSION)
         + _unsigned(chain_id, WORD_BYTES)
-        + _address(contract).rjust(WORD_BYTES, b"\0")
+        + address_bytes(contract).rjust(WORD_BYTES, b"\0")
     )
 
 
@@ -116,7 +85,21 @@ def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
     """The leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
     if preparation is None:
         return Leaf(_word(core))
-    return Leaf(_keccak(_word(core) + _address(preparation.committer) + preparation.condition))
+    return Leaf(_keccak(_word(core) + address_bytes(preparation.committer) + preparation.condition))
+
+
+def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
+    """The leaf, worked out anew from everything that it binds."""
+    core = core_of(
+        separator,
+        transition.intent,
+        reads=transition.reads,
+        inputs=transition.inputs,
+        outputs=tuple(state.commitment for state in transition.outputs),
+        info=transition.info,
+        calls=transition.calls,
+    )
+    return leaf_of(core, transition.preparation)
 
 
 def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:
@@ -139,7 +122,7 @@ def _packed_calls(calls: tuple[Call, ...]) -> bytes:
     """The calls exactly as the payload carries them, so that the contract hashes one slice of it."""
     assert len(calls) <= CALLS_MAX, f"a transition has at most {CALLS_MAX} calls, not {len(calls)}"
     return _unsigned(len(calls), 1) + b"".join(
-        _address(call.to) + _unsigned(call.gas, 4) + _unsigned(len(call.data), 2) + call.data for call in calls
+        address_bytes(call.to) + _unsigned(call.gas, 4) + _unsigned(len(call.data), 2) + call.data for call in calls
     )
 
 
@@ -152,12 +135,6 @@ def _two_counts(high: int, low: int) -> bytes:
 def _reference(state: StateId) -> bytes:
     """A reference is expanded: that the maker's leaf stands in the same payload does not show in the hash."""
     return _word(state.leaf) + _unsigned(state.output, 1)
-
-
-def _address(address: ContractAddress) -> bytes:
-    match = _ADDRESS.fullmatch(address)
-    assert match, f"an address is 0x and 40 lower-case hex digits, not {address!r}"
-    return bytes.fromhex(match[1])
 
 
 def _word(word: bytes) -> bytes:

@@ -6,9 +6,10 @@ milliseconds, chain time integer seconds, and neither is ever compared across no
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 NodeName = NewType("NodeName", str)
 Party = NewType("Party", str)
@@ -18,6 +19,18 @@ Leaf = NewType("Leaf", bytes)
 Digest = NewType("Digest", bytes)
 
 NO_LEAF = Leaf(b"")
+CALL_BYTES_MAX: Final = 65_535
+CALL_GAS_MAX: Final = 2**32 - 1
+CONDITION_BYTES: Final = 32
+
+_ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
+
+
+def address_bytes(address: ContractAddress) -> bytes:
+    """The 20 bytes of an address, which we always write as 0x and lower-case digits."""
+    match = _ADDRESS.fullmatch(address)
+    assert match, f"an address is 0x and 40 lower-case hex digits, not {address!r}"
+    return bytes.fromhex(match[1])
 
 
 class HeartbeatNumber(NamedTuple):
@@ -148,6 +161,33 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call that the ledger contract makes for a transition, with exactly this much gas and no value."""
+
+    to: ContractAddress
+    gas: int
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        address_bytes(self.to)
+        assert 0 <= self.gas <= CALL_GAS_MAX, f"a call's gas is from 0 to {CALL_GAS_MAX}, not {self.gas}"
+        assert len(self.data) <= CALL_BYTES_MAX, f"a call's data is at most {CALL_BYTES_MAX} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Who alone may commit a prepared transition, and the condition that it has to pass."""
+
+    committer: ContractAddress
+    condition: bytes
+
+    def __post_init__(self) -> None:
+        address_bytes(self.committer)
+        size = len(self.condition)
+        assert size == CONDITION_BYTES, f"a word is {CONDITION_BYTES} bytes, not {size}"
+
+
+@dataclass(frozen=True, slots=True)
 class Transition:
     """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells."""
 
@@ -159,6 +199,8 @@ class Transition:
     info: tuple[bytes, ...] = ()
     valid_until_s: int = 0
     signature: bytes = b""
+    calls: tuple[Call, ...] = ()
+    preparation: Preparation | None = None
 
     def as_seen_by(self, node: NodeName) -> Transition:
         """This transition, with the bytes of those states only that the node may see."""

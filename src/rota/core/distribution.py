@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import DispatchRound
-from rota.digests import core_of, leaf_of, state_commitment
+from rota.digests import leaf_of_transition, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
 
 RECEIVED_KEPT_MAX = 10_000
@@ -136,20 +136,6 @@ def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
 def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...]:
     """The states whose bytes are in these transitions."""
     return tuple(s.id for transition in transitions for s in transition.outputs if s.content is not None)
-
-
-def leaf_of_transition(separator: bytes, transition: Transition) -> bytes:
-    """The leaf, worked out anew from everything that it binds (ledger)."""
-    return leaf_of(
-        core_of(
-            separator,
-            transition.intent,
-            reads=transition.reads,
-            inputs=transition.inputs,
-            outputs=tuple(state.commitment for state in transition.outputs),
-            info=transition.info,
-        )
-    )
 
 
 def has_false_content(transition: Transition) -> bool:

@@ -13,11 +13,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from rota.core.context import Context
-from rota.core.distribution import has_false_content, leaf_of_transition
+from rota.core.distribution import has_false_content
 from rota.core.effects import CheckRound
 from rota.core.events import RoundChecked
 from rota.core.observer import Observer
-from rota.digests import ROUND_LEAVES_MAX, round_digest
+from rota.digests import ROUND_LEAVES_MAX, leaf_of_transition, round_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
 from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
