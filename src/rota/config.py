@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
+
+MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "tip_wei")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One node's timers and limits. All are positive; a wrong one is refused by name."""
+    """One node's timers and limits. All are positive but those of `MAY_BE_ZERO`; a wrong one is refused by name."""
 
     heartbeat_ms: int = 500
     heartbeat_grace: int = 2
@@ -22,7 +25,16 @@ class Config:
     flush_timeout_ms: int = 30_000
     submitter_grace_ms: int = 4_000
     resubmit_ms: int = 5_000
+    reprice_blocks: int = 3
+    reprice_percent: int = 25
+    tip_wei: int = 1_000_000_000
+    fee_max_wei: int = 500_000_000_000
     ledger_grace_ms: int = 5_000
+    stale_head_ms: int = 2_000
+    confirmations: int = 0
+    index_from_height: int = 0
+    index_window_max: int = 256
+    fetch_blocks_max: int = 500
     step_down_pause_ms: int = 10_000
     closing_heartbeats: int = 6
     idle_grace: int = 6
@@ -38,12 +50,18 @@ class Config:
     retry_backoff_max_ms: int = 10_000
     unavailable_ttl_ms: int = 60_000
     history_max: int = 64
+    intents_open_max: int = 50_000
+    sequencers_max: int = 10_000
+    paging_queue_max: int = 1_000
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{field.name}: must be a whole number of at least 1, not {value!r}")
+            least = 0 if field.name in MAY_BE_ZERO else 1
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{field.name}: must be a whole number of at least {least}, not {value!r}")
+        if self.index_window_max <= self.confirmations:
+            raise ValueError(f"index_window_max: must be greater than confirmations, which is {self.confirmations}")
 
     @property
     def silence_ms(self) -> int:

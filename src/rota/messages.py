@@ -14,6 +14,7 @@ from rota.types import (
     ContractAddress,
     DelegationNumber,
     Digest,
+    Fees,
     FlushPoint,
     HeartbeatNumber,
     Intent,
@@ -325,6 +326,8 @@ class SubmittedIntent:
     submission_count: int
     submitted_age_ms: int = 0
     activity: str = ""
+    hash: bytes = b""
+    fees: Fees = Fees(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

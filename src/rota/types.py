@@ -17,6 +17,7 @@ ContractAddress = NewType("ContractAddress", str)
 IntentId = NewType("IntentId", bytes)
 Leaf = NewType("Leaf", bytes)
 Digest = NewType("Digest", bytes)
+BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
 CALL_BYTES_MAX: Final = 65_535
@@ -76,6 +77,13 @@ class FlushPoint(NamedTuple):
 
     digest: Digest
     intent: IntentId
+
+
+class Fees(NamedTuple):
+    """What a base-ledger transaction offers for a unit of gas (EIP-1559)."""
+
+    most_wei: int
+    tip_wei: int
 
 
 class Mode(Enum):

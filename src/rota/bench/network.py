@@ -17,18 +17,18 @@ from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
+    FetchBlocks,
     Persist,
     ReplyToUser,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
+    SignDispatch,
     SignTransition,
     SubmitTransaction,
     VerifySignature,
 )
 from rota.core.events import (
-    ChainBlockIndexed,
-    ChainOutcomesFinal,
     ForContract,
     IntentSubmitted,
     LedgerStatus,
@@ -37,14 +37,14 @@ from rota.core.events import (
     RoundChecked,
     SignatureVerified,
     Tick,
-    TransactionSent,
     TransitionSigned,
 )
+from rota.core.events.chain import BlocksFetched, DispatchSigned, HeadSeen, TransactionSent
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
 from rota.digests import domain_separator
 from rota.sim import domain
-from rota.sim.ledger import GENESIS_TIME_S, Ledger
+from rota.sim.ledger import GENESIS, GENESIS_TIME_S, Ledger
 from rota.sim.world import sign
 from rota.types import Contract, Intent, Leaf, NodeName, Outcome, Party, Receipt, State, StateId, Transition
 
@@ -83,7 +83,7 @@ class Network:
         self._dispatched: dict[Leaf, Transition] = {}
         self._shared: dict[StateId, State] = {}
         self._queue: deque[tuple[NodeName, Event]] = deque()
-        stored = StoredNode(chain_time_s=GENESIS_TIME_S)
+        stored = StoredNode(blocks=(GENESIS,))
         self._nodes = {name: Node(name, (contract,), config, 0, stored) for name in contract.committee}
         for name, node in self._nodes.items():
             self._perform(name, node.start())
@@ -146,8 +146,7 @@ class Network:
             if outcome.status is LedgerStatus.COMMITTED:
                 self._index(transition)
         for name in self._nodes:
-            self._tell(name, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
-            self._tell(name, ChainOutcomesFinal(block.time_s, block.outcomes))
+            self._tell(name, HeadSeen(block.height, block.hash))
 
     def _index(self, transition: Transition) -> None:
         """Only states that a later assembly may spend are kept: the synthetic domain looks at all it is given."""
@@ -176,6 +175,9 @@ class Network:
                     self._take_receipt(receipt)
                 case SubmitTransaction(dispatch):
                     self._submit_round(name, dispatch)
+                case FetchBlocks(first, last):
+                    blocks = self._ledger.blocks[first : last + 1]
+                    self._tell(name, BlocksFetched(tuple(self._ledger.as_seen_by(name, block) for block in blocks)))
                 case ReplyToUser(_, _, error):
                     assert not error, f"an intent was refused: {error}"
                 case _:
@@ -207,6 +209,8 @@ class Network:
                 self._answer(name, TransitionSigned(request_id, intent, sign(party, leaf)))
             case VerifySignature(_, request_id, intent, party, leaf, signature):
                 self._answer(name, SignatureVerified(request_id, intent, signature == sign(party, leaf)))
+            case SignDispatch(_, _, nonce, fees):
+                self._tell(name, DispatchSigned(nonce, fees, b"", b""))
             case CheckRound(_, peer, request_id, digest):
                 signature = sign(Party(name), Leaf(digest))
                 self._answer(name, RoundChecked(peer, request_id, signature, domain.check(effect, {})))

@@ -47,9 +47,9 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph
-from rota.core.index import RecentOutcomes
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking

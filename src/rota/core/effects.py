@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rota.core.events.chain import ChainBlock
 from rota.messages import Envelope, Snapshot
 from rota.types import (
     ContractAddress,
     DelegationNumber,
     Digest,
+    Fees,
     Intent,
     IntentId,
     Leaf,
@@ -142,8 +144,26 @@ class DispatchRound(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class FetchBlocks(Effect):
+    """Ask the chain for these blocks, both ends included; told as `BlocksFetched`, or not at all."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignDispatch(Effect):
+    """Have the node's signer sign the base-ledger transaction of a round, with this nonce and these fees."""
+
+    round: DispatchRound
+    signer: str
+    nonce: int
+    fees: Fees
+
+
+@dataclass(frozen=True, slots=True)
 class SubmitTransaction(Effect):
-    """Send a dispatched round to the chain, with its nonce; sending it again changes nothing."""
+    """Send a signed base-ledger transaction to the chain; sending it again changes nothing."""
 
     dispatch: RoundDispatch
 
@@ -160,11 +180,29 @@ class NodeStarted(Record):
 
 @dataclass(frozen=True, slots=True)
 class RoundDispatch(Record):
-    """The dispatch syncpoint: a round with its signer and nonce, its states, and whom they concern."""
+    """The dispatch syncpoint: a round as a signed transaction with its nonce, its states, and whom they concern."""
 
     round: DispatchRound
     signer: str
     nonce: int
+    fees: Fees = Fees(0, 0)
+    transaction: bytes = b""
+    hash: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRepriced(Record):
+    """Re-priced: the same nonce and payload for more; then it is sent."""
+
+    dispatch: RoundDispatch
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksIndexed(Record):
+    """Block indexed: what the index has above `parted_at` goes, and these blocks come in its place."""
+
+    parted_at: int
+    blocks: tuple[ChainBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)

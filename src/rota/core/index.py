@@ -1,46 +1,206 @@
-"""What this node's own chain index has said of one contract lately.
+"""Blocks in, outcomes out, undo: this node's own index of the chain (ledger).
 
-The ledger alone decides; its word is kept here for as long as somebody may still ask: a hand-over may
-name flush points that this node has seen confirmed already, and a sender may delegate an intent that is
-on the chain. The memory is bounded; what is forgotten is answered by the ledger itself, which lets no
-intent happen twice.
+Theory of operation. The chain tells of its latest block, again and again. The index asks for what lies
+between its own latest block and that one, and is given blocks that begin with one that it has. Where both
+chains part, what the index has above was reorganised away: it is undone first, latest first, and then the
+new blocks are taken. Such a change is one record, and nobody hears of it before it is durable, so that no
+message ever says more than a restarted node would know.
+
+A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
+news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`. Blocks become
+final at the depth of `confirmations`. The index has reached the ledger when it has the latest block that
+it was told of; when that was `ledger_grace_ms` ago, the ledger is lost.
 """
 
 from __future__ import annotations
 
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.types import FlushPoint, IntentId, Leaf
+from dataclasses import dataclass
+from itertools import pairwise
 
-OUTCOMES_KEPT_MAX = 20_000
+from rota.config import Config
+from rota.core.effects import FetchBlocks
+from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
+from rota.types import BlockHash
 
 
-class RecentOutcomes:
-    """The latest outcomes of a contract, oldest forgotten first."""
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """Where the chains part, the blocks above that went, latest first, and those that came, earliest first."""
 
-    def __init__(self) -> None:
-        self._points: dict[FlushPoint, None] = {}
-        self._committed: dict[IntentId, Leaf] = {}
+    parted_at: int
+    removed: tuple[ChainBlock, ...]
+    added: tuple[ChainBlock, ...]
 
-    def note(self, outcome: LedgerOutcome) -> None:
-        """An outcome was indexed."""
-        self._points[FlushPoint(outcome.digest, outcome.intent)] = None
-        if outcome.status is LedgerStatus.COMMITTED:
-            self._committed[outcome.intent] = outcome.leaf
-        if len(self._points) > OUTCOMES_KEPT_MAX:
-            del self._points[next(iter(self._points))]
-        if len(self._committed) > OUTCOMES_KEPT_MAX:
-            del self._committed[next(iter(self._committed))]
+    @property
+    def height(self) -> int:
+        """Where the index stands after it."""
+        return self.added[-1].height if self.added else self.parted_at
 
-    def undo(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back."""
-        self._points.pop(FlushPoint(outcome.digest, outcome.intent), None)
-        if self._committed.get(outcome.intent) == outcome.leaf:
-            del self._committed[outcome.intent]
 
-    def is_settled(self, point: FlushPoint) -> bool:
-        """The flush point has its outcome, skipped included, or its intent was committed otherwise."""
-        return point in self._points or point.intent in self._committed
+class ChainIndex:
+    """The latest blocks of the chain as this node has made them durable; the last one is where it stands."""
 
-    def is_committed(self, intent: IntentId) -> bool:
-        """The intent is on the chain."""
-        return intent in self._committed
+    def __init__(self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...]) -> None:
+        self.config = config
+        self.blocks = list(stored)
+        self.final_height = self._depth_of_finality()
+        self.head: HeadSeen | None = None
+        self.base_fee_wei = 0
+        self.is_lost = False
+        self.is_forked = False
+        self.writing: IndexChange | None = None
+        self._reached_ms = now_ms
+        self._lower_since_ms: int | None = None
+        self._asked_ms: int | None = None
+        self._steps_back = 0
+
+    @property
+    def height(self) -> int:
+        """The height of the latest block that is indexed."""
+        return self.blocks[-1].height if self.blocks else 0
+
+    def unfinal(self) -> tuple[ChainBlock, ...]:
+        """What a restarted node goes through again: its receipts were not reported."""
+        return tuple(block for block in self.blocks if block.height > self.final_height)
+
+    # From the chain.
+
+    def take_head(self, now_ms: int, head: HeadSeen) -> None:
+        """The chain stands there, or a part of it that lags behind."""
+        self.head = head
+        self.base_fee_wei = head.base_fee_wei
+        if head.height >= self.height:
+            self._lower_since_ms = None
+        elif self._lower_since_ms is None:
+            self._lower_since_ms = now_ms
+        self._note_reached(now_ms)
+
+    def take_blocks(self, now_ms: int, event: BlocksFetched) -> IndexChange | None:
+        """Attach the new blocks where both chains part; an answer that does not fit is asked for again."""
+        self._asked_ms = None
+        blocks = event.blocks
+        if self.writing is not None or not blocks or not _is_one_chain(blocks):
+            return None
+        if not self.blocks:
+            return self._begin_change(IndexChange(blocks[0].height - 1, (), blocks))
+        known = {block.height: block.hash for block in self.blocks}
+        shared = [block.height for block in blocks if known.get(block.height) == block.hash]
+        if not shared:
+            self._step_back(now_ms, blocks[0])
+            return None
+        self._steps_back = 0
+        removed = tuple(block for block in reversed(self.blocks) if block.height > shared[-1])
+        added = tuple(block for block in blocks if block.height > shared[-1])
+        change = IndexChange(shared[-1], removed, added)
+        is_better = change.height > self.height or (change.height == self.height and bool(removed))
+        return self._begin_change(change) if is_better or self._is_lower_believed(now_ms) else None
+
+    def take_written(self, now_ms: int, succeeded: bool) -> IndexChange | None:
+        """The change is durable: it is told. When it is not, it is asked for again."""
+        change, self.writing = self.writing, None
+        assert change is not None, "one change is written at a time"
+        if not succeeded:
+            self._asked_ms = now_ms
+            return None
+        kept = len(self.blocks) - len(change.removed)
+        self.blocks[kept:] = change.added
+        self.final_height = min(self.final_height, change.parted_at)
+        self._lower_since_ms = None
+        self._note_reached(now_ms)
+        return change
+
+    def take_final(self) -> tuple[ChainBlock, ...]:
+        """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""
+        depth = self._depth_of_finality()
+        final = tuple(block for block in self.blocks if self.final_height < block.height <= depth)
+        self.final_height = max(self.final_height, depth)
+        excess = len(self.blocks) - self.config.index_window_max
+        if excess > 0:
+            del self.blocks[:excess]
+        return final
+
+    # What is to be done.
+
+    def next_fetch(self, now_ms: int) -> FetchBlocks | None:
+        """One question at a time, repeated when it stays unanswered."""
+        if self.head is None or self.writing is not None:
+            return None
+        if not self._is_news(now_ms):
+            self._asked_ms = None
+            return None
+        if self._asked_ms is not None and now_ms - self._asked_ms < self.config.request_timeout_ms:
+            return None
+        self._asked_ms = now_ms
+        if not self.blocks:
+            first = self.config.index_from_height
+            return FetchBlocks(first, min(self.head.height, first + self.config.fetch_blocks_max))
+        place = max(0, len(self.blocks) - 1 - self._steps_back)
+        start = min(self.blocks[place].height, self.head.height)
+        return FetchBlocks(start, min(self.head.height, start + self.config.fetch_blocks_max))
+
+    def has_just_been_lost(self, now_ms: int) -> bool:
+        """The ledger was not reached for `ledger_grace_ms`: told once."""
+        if self.is_lost or now_ms - self._reached_ms < self.config.ledger_grace_ms:
+            return False
+        self.is_lost = True
+        return True
+
+    def has_just_come_back(self, now_ms: int) -> bool:
+        """The ledger is reached again: told once."""
+        if not self.is_lost or now_ms != self._reached_ms:
+            return False
+        self.is_lost = False
+        return True
+
+    def next_due_ms(self) -> int | None:
+        """When to look again."""
+        due = [] if self.is_lost else [self._reached_ms + self.config.ledger_grace_ms]
+        if self._asked_ms is not None and self.writing is None:
+            due.append(self._asked_ms + self.config.request_timeout_ms)
+        if self._lower_since_ms is not None and self._asked_ms is None and self.writing is None:
+            due.append(self._lower_since_ms + self.config.stale_head_ms)
+        return min(due, default=None)
+
+    def _is_news(self, now_ms: int) -> bool:
+        """The latest block is not one that we have; or it lies below ours, and for long."""
+        head = self.head
+        assert head is not None, "nothing is news before the chain was heard of"
+        if head.height < self.height:
+            return self._is_lower_believed(now_ms)
+        return self._hash_at(head.height) != head.hash
+
+    def _is_lower_believed(self, now_ms: int) -> bool:
+        return self._lower_since_ms is not None and now_ms - self._lower_since_ms >= self.config.stale_head_ms
+
+    def _note_reached(self, now_ms: int) -> None:
+        """We have the latest block that we know of, or are ahead of the part of the chain that told us."""
+        assert self.head is not None, "reached is what was heard of"
+        if self._hash_at(self.head.height) == self.head.hash:
+            self._reached_ms = now_ms
+
+    def _hash_at(self, height: int) -> BlockHash | None:
+        """Ours at this height, if we keep it."""
+        return next((block.hash for block in reversed(self.blocks) if block.height == height), None)
+
+    def _step_back(self, now_ms: int, first: ChainBlock) -> None:
+        """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
+        self._steps_back = self._steps_back * 2 + 1
+        if first.height <= self.blocks[0].height:
+            self.is_forked = True
+            self._asked_ms = now_ms
+
+    def _begin_change(self, change: IndexChange) -> IndexChange:
+        self.is_forked = False
+        self.writing = change
+        return change
+
+    def _depth_of_finality(self) -> int:
+        return self.height - self.config.confirmations
+
+
+def _is_one_chain(blocks: tuple[ChainBlock, ...]) -> bool:
+    """Neighbours name one another, so an answer that was put together while the chain changed is not taken."""
+    return all(
+        (above.height > below.height + 1 or above.parent == below.hash) and above.height > below.height
+        for below, above in pairwise(blocks)
+    )

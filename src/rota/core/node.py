@@ -3,6 +3,7 @@
 `step(now, event) -> effects`. The node owns one sequencer per contract, the submitter, and what its
 users' intents have in common: idempotency keys and dependencies across contracts. It hands each event to
 whom it concerns, keeps what sequencers ask of the submitter inside, and passes the rest on as effects.
+The chain's word goes through its index: durable first, then told to whom it concerns.
 Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
@@ -15,6 +16,8 @@ from heapq import heappop, heappush
 from rota.config import Config
 from rota.core.distribution import Delivery, Distribution, is_true, states_with_bytes
 from rota.core.effects import (
+    BlocksIndexed,
+    DispatchRepriced,
     DispatchRound,
     Effect,
     IntentAccepted,
@@ -32,9 +35,6 @@ from rota.core.effects import (
 from rota.core.events import (
     BlockIndexed,
     BlocksRemoved,
-    ChainBlockIndexed,
-    ChainBlocksRemoved,
-    ChainOutcomesFinal,
     ConnectionLost,
     ConnectionMade,
     ForContract,
@@ -50,9 +50,20 @@ from rota.core.events import (
     RoundDispatchFailed,
     RoundSubmitted,
     Tick,
+)
+from rota.core.events.chain import (
+    AccountSeen,
+    BlocksFetched,
+    ChainBlock,
+    DispatchNotSigned,
+    DispatchSigned,
+    HeadSeen,
+    Outcomes,
+    TransactionRefused,
     TransactionSent,
 )
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.index import ChainIndex
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
@@ -77,9 +88,8 @@ from rota.types import (
     Receipt,
 )
 
-SUBMITTER = ContractAddress("")
-
-Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
+# A node's own records, of its life, its index and its nonces, belong to no contract.
+OWN = ContractAddress("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,7 @@ class StoredNode:
     next_nonce: int = 0
     outcomes: Mapping[IntentId, Outcome] = field(default_factory=dict)
     keys: Mapping[str, IntentId] = field(default_factory=dict)
-    height: int = 0
-    chain_time_s: int = 0
+    blocks: tuple[ChainBlock, ...] = ()
 
 
 class Node:
@@ -107,7 +116,9 @@ class Node:
         self.config = config
         self.incarnation = stored.incarnation + 1
         self.now_ms = now_ms
-        self.height = stored.height
+        self.index = ChainIndex(config, now_ms, stored.blocks)
+        self.height, self.chain_time_s = self._standing_before(stored.blocks)
+        self.final_time_s = self.chain_time_s
         self.has_ledger = True
         self.outcomes = dict(stored.outcomes)
         self.keys = dict(stored.keys)
@@ -120,7 +131,6 @@ class Node:
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
-        self.chain_time_s = self.final_time_s = stored.chain_time_s
         self.awake: dict[ContractAddress, None] = {}
         self.deadlines: dict[ContractAddress, int] = {}
         self.deadline_heap: list[tuple[int, ContractAddress]] = []
@@ -132,16 +142,21 @@ class Node:
                 contract,
                 config,
                 now_ms,
-                stored.height,
-                stored.chain_time_s,
+                self.height,
+                self.chain_time_s,
                 _with_dispatches(stored, contract.address),
             )
             for contract in contracts
         }
 
     def start(self) -> list[Effect]:
-        """Begin a new life: its number first, then what the last one left to be done."""
-        self._persist(SUBMITTER, 0, (NodeStarted(self.incarnation),))
+        """Begin a new life: its number first, then what the last one left to be done.
+
+        Blocks that were not final are gone through again: what they say was told to a memory that is gone.
+        """
+        self._persist(OWN, 0, (NodeStarted(self.incarnation),))
+        for block in self.index.unfinal():
+            self._take_block(block)
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
@@ -166,17 +181,10 @@ class Node:
                 self._tell(envelope.contract, event)
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
-            case ChainBlockIndexed():
-                self._take_block(event)
-            case ChainBlocksRemoved(height, outcomes):
-                self._take_removed(height, outcomes)
-            case ChainOutcomesFinal(chain_time_s, outcomes):
-                self._take_final(chain_time_s, outcomes)
-            case TransactionSent(nonce):
-                submission = self.submitter.sent(now_ms, nonce)
-                if submission is not None:
-                    order = submission.dispatch.round
-                    self._tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+            case HeadSeen() | BlocksFetched():
+                self._take_from_chain(event)
+            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
+                self._take_for_submitter(event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
@@ -184,7 +192,12 @@ class Node:
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
         first = self._first_deadline()
-        deadlines = (first and first[0], self.next_heartbeat_ms, self.distribution.next_due_ms())
+        deadlines = (
+            first and first[0],
+            self.next_heartbeat_ms,
+            self.distribution.next_due_ms(),
+            self.index.next_due_ms(),
+        )
         return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
 
     def explain(self, intent: IntentId) -> Explanation:
@@ -246,8 +259,10 @@ class Node:
             if key is not None and not succeeded:
                 del self.keys[key]
         match records[0]:
-            case RoundDispatch():
+            case RoundDispatch() | DispatchRepriced():
                 self._take_dispatch_written(succeeded)
+            case BlocksIndexed():
+                self._take_index_written(succeeded)
             case StatesReceived(digest, transitions):
                 peer = self.receiving.pop((contract, digest))
                 if succeeded:
@@ -279,44 +294,123 @@ class Node:
             body = StateDistribution(delivery.digest, delivery.transitions)
             self._send(delivery.peer, delivery.contract, body)
 
+    # The submitter.
+
+    def _take_for_submitter(
+        self, event: DispatchSigned | DispatchNotSigned | TransactionSent | TransactionRefused | AccountSeen
+    ) -> None:
+        match event:
+            case DispatchSigned():
+                record = self.submitter.take_signed(event)
+                if record is not None:
+                    self._persist(OWN, 0, (record,))
+            case DispatchNotSigned(nonce, fees, reason):
+                order = self.submitter.take_unsigned(nonce, fees)
+                if order is not None:
+                    self._tell(order.contract, RoundDispatchFailed(order.digest, reason))
+                self._sign_next_dispatch()
+            case TransactionSent(nonce):
+                submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
+                if submission is not None:
+                    order = submission.dispatch.round
+                    self._tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+            case TransactionRefused():
+                self.submitter.take_refused(self.now_ms, event)
+            case AccountSeen(next_nonce):
+                self.submitter.take_account(next_nonce)
+
     def _take_dispatch_written(self, succeeded: bool) -> None:
+        """Durable: it is sent to the chain. A new round's states go out too, and its coordinator is told."""
+        is_new = self.submitter.writes_new_round
+        dispatch = self.submitter.take_written(self.now_ms, succeeded)
+        order = dispatch.round
         if succeeded:
-            dispatch = self.submitter.written()
             self._start_heartbeats()
-            self.distribution.take(self.now_ms, dispatch.round)
-            self._deliver_states()
             self.effects.append(SubmitTransaction(dispatch))
-            order = dispatch.round
+        if succeeded and is_new:
+            self.distribution.take(self.now_ms, order)
+            self._deliver_states()
             self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
-        else:
-            order = self.submitter.not_written().round
+        elif is_new:
             self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
-        self._write_next_dispatch()
+        self._sign_next_dispatch()
 
-    def _take_block(self, event: ChainBlockIndexed) -> None:
+    def _sign_next_dispatch(self) -> None:
+        order = self.submitter.next_to_sign(self.now_ms, self.height)
+        if order is not None:
+            self._start_heartbeats()
+            self.effects.append(order)
+
+    # The chain.
+
+    def _take_from_chain(self, event: HeadSeen | BlocksFetched) -> None:
+        if isinstance(event, HeadSeen):
+            self.index.take_head(self.now_ms, event)
+            self.submitter.base_fee_wei = event.base_fee_wei
+        else:
+            change = self.index.take_blocks(self.now_ms, event)
+            if change is not None:
+                self._persist(OWN, 0, (BlocksIndexed(change.parted_at, change.added),))
+        self._look_at_chain()
+
+    def _take_index_written(self, succeeded: bool) -> None:
+        """Durable: what went is undone, latest first, and what came is taken; then what became final."""
+        change = self.index.take_written(self.now_ms, succeeded)
+        if change is not None:
+            self._take_removed(change.parted_at, change.removed)
+            for block in change.added:
+                self._take_block(block)
+            for block in self.index.take_final():
+                self._take_final(block)
+        self._look_at_chain()
+
+    def _look_at_chain(self) -> None:
+        """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
+        fetch = self.index.next_fetch(self.now_ms)
+        if fetch is not None:
+            self.effects.append(fetch)
+        if self.index.has_just_been_lost(self.now_ms):
+            self._take_for_all(LedgerLost())
+        elif self.index.has_just_come_back(self.now_ms):
+            self._take_for_all(LedgerBack())
+
+    def _take_block(self, block: ChainBlock) -> None:
         """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
-        self.height, self.chain_time_s = event.height, event.chain_time_s
-        for contract, outcome in event.outcomes:
-            self.submitter.settle(contract, outcome)
-        for contract in self._concerned(event.outcomes):
-            own = _of(contract, event.outcomes)
-            self._step(contract, BlockIndexed(event.height, event.chain_time_s, own))
+        self.height, self.chain_time_s = block.height, block.time_s
+        outcomes = self._outcomes_of(block)
+        self.submitter.settle(block, outcomes)
+        for contract in self._concerned(outcomes):
+            self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
-    def _take_removed(self, height: int, outcomes: Outcomes) -> None:
+    def _take_removed(self, parted_at: int, blocks: tuple[ChainBlock, ...]) -> None:
         """A reorganisation: the height falls, and the submitter sends again what is gone."""
-        self.height = height
-        for contract, outcome in outcomes:
-            self.submitter.undo(contract, outcome)
-        for contract in self._concerned(outcomes):
-            self._step(contract, BlocksRemoved(height, _of(contract, outcomes)))
+        if not blocks:
+            return
+        self.height = parted_at
+        undone: list[tuple[ContractAddress, LedgerOutcome]] = []
+        for block in blocks:
+            outcomes = self._outcomes_of(block)
+            self.submitter.undo(block, outcomes)
+            undone.extend(reversed(outcomes))
+        for contract in self._concerned(tuple(undone)):
+            self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
 
-    def _take_final(self, chain_time_s: int, outcomes: Outcomes) -> None:
+    def _take_final(self, block: ChainBlock) -> None:
         """A block is as deep as it must be: nothing in it is undone any more."""
-        self.final_time_s = chain_time_s
-        for contract, outcome in outcomes:
-            self.submitter.finalise(contract, outcome)
+        self.final_time_s = block.time_s
+        outcomes = self._outcomes_of(block)
+        self.submitter.finalise(block, outcomes)
         for contract in self._concerned(outcomes):
-            self._step(contract, OutcomesFinal(chain_time_s, _of(contract, outcomes)))
+            self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
+
+    def _outcomes_of(self, block: ChainBlock) -> Outcomes:
+        """What everybody reads in the block, and what only we know: which of our transactions failed."""
+        return block.outcomes + self.submitter.failures_in(block)
+
+    def _standing_before(self, blocks: tuple[ChainBlock, ...]) -> tuple[int, int]:
+        """Height and time of the latest final block: a new life begins there."""
+        final = [block for block in blocks if block.height <= self.index.final_height] or list(blocks[:1])
+        return (final[-1].height, final[-1].time_s) if final else (0, 0)
 
     def _concerned(self, outcomes: Outcomes) -> tuple[ContractAddress, ...]:
         """Who is awake, and whose outcomes these are."""
@@ -331,6 +425,7 @@ class Node:
             self._deliver_states()
         if isinstance(event, Tick):
             self._run_timers()
+            self._look_at_chain()
             return
         for contract in tuple(self.sequencers):
             self._tell(contract, event)
@@ -389,7 +484,7 @@ class Node:
             match effect:
                 case DispatchRound():
                     self.submitter.take(effect)
-                    self._write_next_dispatch()
+                    self._sign_next_dispatch()
                 case Persist(_, inner, records):
                     self._persist(contract, inner, records)
                 case ReportReceipt(receipt):
@@ -425,11 +520,6 @@ class Node:
         self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
 
-    def _write_next_dispatch(self) -> None:
-        dispatch = self.submitter.next_to_write()
-        if dispatch is not None:
-            self._persist(SUBMITTER, 1, (dispatch,))
-
     def _start_heartbeats(self) -> None:
         if self.next_heartbeat_ms is None:
             self.next_heartbeat_ms = self.now_ms + self.config.heartbeat_ms
@@ -437,12 +527,13 @@ class Node:
     def _send_heartbeats(self) -> None:
         """Each sender hears of its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
         self.next_heartbeat_ms = None
-        if not self.submitter.submissions:
+        if not self.submitter.has_work:
             return
         self._start_heartbeats()
+        self._sign_next_dispatch()
         if not self.has_ledger:
             return
-        self.effects.extend(SubmitTransaction(dispatch) for dispatch in self.submitter.unanswered(self.now_ms))
+        self.effects.extend(SubmitTransaction(each) for each in self.submitter.to_be_sent_again(self.now_ms))
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():

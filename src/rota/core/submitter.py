@@ -1,9 +1,16 @@
-"""Nonces and submission: one per node, for all its contracts.
+"""Nonces, re-sending, gas price: what becomes a base-ledger transaction; one per node, for all its contracts.
 
-Theory of operation. A round that is ready gets the next nonce of the node's signer; round and nonce are
-durable before anybody hears of them and before the transaction is sent. One dispatch is written at a
-time, so that a write that fails leaves no gap: its nonce goes to the next. What was sent is listed in
-submitter heartbeats to the senders concerned until every transition of it has its outcome on our index.
+Theory of operation. A round that is ready gets the next nonce of the node's signer and is signed; round,
+nonce and signed transaction are durable before anybody hears of them and before the transaction is sent.
+One dispatch is signed and written at a time, so that a write that fails leaves no gap: its nonce goes to
+the next. What was sent is listed in submitter heartbeats to the senders concerned until every transition
+of it has its outcome on our index.
+
+A nonce must be used, or all that follow it wait for ever: a transaction is sent again until a block uses
+its nonce, even when its transitions have their outcomes already, because anybody may commit a round. The
+one whose nonce is next and that `reprice_blocks` passed by, and any that offers less than a block asks
+for, is signed anew for more, up to `fee_max_wei`; the new version is durable before it is sent, and
+whichever is mined, it is the same payload. A transaction that failed as a whole tells its coordinator so.
 """
 
 from __future__ import annotations
@@ -11,10 +18,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.config import Config
-from rota.core.effects import DispatchRound, RoundDispatch
-from rota.core.events import LedgerOutcome
+from rota.core.effects import DispatchRepriced, DispatchRound, RoundDispatch, SignDispatch
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import (
+    ChainBlock,
+    DispatchSigned,
+    MinedStatus,
+    MinedTransaction,
+    Objection,
+    Outcomes,
+    TransactionRefused,
+)
 from rota.messages import SubmittedIntent
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, Digest, Fees, IntentId, Leaf, NodeName
+
+NONCE_TAKEN = "another transaction of the signing address took its nonce"
 
 
 @dataclass(slots=True)
@@ -26,6 +44,10 @@ class Submission:
     unfinal: dict[IntentId, None] = field(default_factory=dict)
     submission_count: int = 0
     submitted_at_ms: int = 0
+    submitted_at_height: int = 0
+    is_mined: bool = False
+    is_underpriced: bool = False
+    activity: str = ""
 
 
 class Submitter:
@@ -35,101 +57,262 @@ class Submitter:
         self.signer = signer
         self.config = config
         self.next_nonce = next_nonce
+        self.base_fee_wei = 0
         self.waiting: list[DispatchRound] = []
+        self.signing: SignDispatch | None = None
+        self.asked_at_ms = 0
         self.writing: RoundDispatch | None = None
         self.submissions: dict[int, Submission] = {}
+        self._nonces: dict[tuple[ContractAddress, Digest], list[int]] = {}
         for dispatch in dispatches:
             self._watch(dispatch)
+
+    # Nonces.
 
     def take(self, order: DispatchRound) -> None:
         """A round is to be dispatched."""
         self.waiting.append(order)
 
-    def next_to_write(self) -> RoundDispatch | None:
-        """The next dispatch to be made durable, unless one is being written."""
-        if self.writing is not None or not self.waiting:
-            return None
-        self.writing = RoundDispatch(self.waiting.pop(0), self.signer, self.next_nonce)
-        return self.writing
+    def take_account(self, next_nonce: int) -> None:
+        """The chain's word at our start: nonces that strangers to this database used are passed over."""
+        if not self.submissions and self.signing is None and self.writing is None:
+            self.next_nonce = max(self.next_nonce, next_nonce)
 
-    def written(self) -> RoundDispatch:
-        """It is durable: the nonce is used."""
-        dispatch = self._take_written()
-        self.next_nonce += 1
-        self._watch(dispatch)
+    def next_to_sign(self, now_ms: int, height: int) -> SignDispatch | None:
+        """What the signer is to sign: one at a time, a better offer before a new round; asked again when it is lost."""
+        if self.writing is not None:
+            return None
+        if self.signing is not None:
+            if now_ms - self.asked_at_ms < self.config.request_timeout_ms:
+                return None
+        else:
+            self.signing = self._better_offer(height) or self._next_round()
+        self.asked_at_ms = now_ms
+        return self.signing
+
+    def take_signed(self, event: DispatchSigned) -> RoundDispatch | DispatchRepriced | None:
+        """What is to be made durable; a late answer changes nothing."""
+        signing = self.signing
+        if signing is None or (signing.nonce, signing.fees) != (event.nonce, event.fees):
+            return None
+        self.signing = None
+        self.writing = RoundDispatch(
+            signing.round, self.signer, signing.nonce, signing.fees, event.transaction, event.hash
+        )
+        return DispatchRepriced(self.writing) if signing.nonce in self.submissions else self.writing
+
+    def take_unsigned(self, nonce: int, fees: Fees) -> DispatchRound | None:
+        """The signer failed: a new round goes back to its coordinator, a better offer is made later."""
+        signing = self.signing
+        if signing is None or (signing.nonce, signing.fees) != (nonce, fees):
+            return None
+        self.signing = None
+        submission = self.submissions.get(nonce)
+        if submission is None:
+            return signing.round
+        self._look_again_at(submission)
+        return None
+
+    def take_written(self, now_ms: int, succeeded: bool) -> RoundDispatch:
+        """It is durable, and its nonce used; or it is not, and the nonce is free again."""
+        dispatch, self.writing = self.writing, None
+        assert dispatch is not None, "one dispatch is written at a time"
+        submission = self.submissions.get(dispatch.nonce)
+        if submission is None:
+            if succeeded:
+                self.next_nonce = dispatch.nonce + 1
+                self._watch(dispatch).submitted_at_ms = now_ms
+        elif succeeded:
+            submission.dispatch = dispatch
+            submission.is_underpriced = False
+            submission.submission_count = 0
+            submission.submitted_at_ms = now_ms
+        else:
+            self._look_again_at(submission)
         return dispatch
 
-    def not_written(self) -> RoundDispatch:
-        """It is not durable: the nonce is free again, and the coordinator tries again."""
-        return self._take_written()
+    def _next_round(self) -> SignDispatch | None:
+        if not self.waiting:
+            return None
+        return SignDispatch(self.waiting.pop(0), self.signer, self.next_nonce, self.usual_fees())
 
-    def sent(self, now_ms: int, nonce: int) -> Submission | None:
+    def _better_offer(self, height: int) -> SignDispatch | None:
+        """For the transaction that holds up the others, or one that no block would take at its price."""
+        open_ = [submission for submission in self.submissions.values() if not submission.is_mined]
+        for position, submission in enumerate(open_):
+            dispatch = submission.dispatch
+            has_waited = (
+                position == 0
+                and submission.submission_count > 0
+                and height - submission.submitted_at_height >= self.config.reprice_blocks
+            )
+            is_too_cheap = 0 < dispatch.fees.most_wei < self.base_fee_wei
+            if has_waited or is_too_cheap or submission.is_underpriced:
+                fees = self._raised(dispatch.fees)
+                if fees is not None:
+                    return SignDispatch(dispatch.round, self.signer, dispatch.nonce, fees)
+                submission.activity = f"the limit of {self.config.fee_max_wei} wei for a unit of gas is reached"
+                self._look_again_at(submission, height)
+        return None
+
+    def usual_fees(self) -> Fees:
+        """Twice what the latest block asked for, so that a few dearer blocks do not matter."""
+        tip_wei = min(self.config.tip_wei, self.config.fee_max_wei)
+        return Fees(min(2 * self.base_fee_wei + tip_wei, self.config.fee_max_wei), tip_wei)
+
+    def _raised(self, fees: Fees) -> Fees | None:
+        """What a chain takes as a replacement, and at least the usual; nothing when the limit is reached."""
+        usual = self.usual_fees()
+        percent = 100 + self.config.reprice_percent
+        most_wei = min(max(fees.most_wei * percent // 100 + 1, usual.most_wei), self.config.fee_max_wei)
+        tip_wei = min(max(fees.tip_wei * percent // 100 + 1, usual.tip_wei), most_wei)
+        return Fees(most_wei, tip_wei) if most_wei > fees.most_wei else None
+
+    def _look_again_at(self, submission: Submission, height: int | None = None) -> None:
+        """Not now; when `reprice_blocks` have passed by once more."""
+        submission.is_underpriced = False
+        submission.submitted_at_height = height if height is not None else submission.submitted_at_height + 1
+
+    # Sending.
+
+    def take_sent(self, now_ms: int, height: int, nonce: int) -> Submission | None:
         """The chain has taken the transaction into its pool."""
         submission = self.submissions.get(nonce)
         if submission is not None:
+            if not submission.submission_count:
+                submission.submitted_at_height = height
             submission.submission_count += 1
             submission.submitted_at_ms = now_ms
+            submission.activity = ""
         return submission
 
-    def unanswered(self, now_ms: int) -> tuple[RoundDispatch, ...]:
-        """What the chain has not taken, or has been silent about for long: it is sent again, which changes nothing."""
+    def take_refused(self, now_ms: int, event: TransactionRefused) -> None:
+        """The chain did not take it: it is sent again, for more where that is the reason; an operator sees why."""
+        submission = self.submissions.get(event.nonce)
+        if submission is None:
+            return
+        submission.submitted_at_ms = now_ms
+        if event.objection is Objection.UNDERPRICED:
+            submission.is_underpriced = True
+        if event.objection is not Objection.NONCE_TOO_LOW:
+            submission.activity = f"{event.objection.value}: {event.reason}"
+
+    def to_be_sent_again(self, now_ms: int) -> tuple[RoundDispatch, ...]:
+        """What no block has and the chain has not taken, or has been silent about: sending it changes nothing."""
         return tuple(
             submission.dispatch
             for submission in self.submissions.values()
-            if submission.unsettled
-            and (not submission.submission_count or now_ms - submission.submitted_at_ms >= self.config.resubmit_ms)
+            if not submission.is_mined and now_ms - submission.submitted_at_ms >= self._patience_ms(submission)
         )
 
-    def settle(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
-        """A transition has its outcome: it is no longer listed, but kept until the outcome is final."""
-        for _, submission in self._of_round(contract, outcome):
-            submission.unsettled.pop(outcome.intent, None)
-            submission.unfinal[outcome.intent] = None
+    def _patience_ms(self, submission: Submission) -> int:
+        has_answer = submission.submission_count or submission.activity
+        return self.config.resubmit_ms if has_answer else self.config.heartbeat_ms
 
-    def undo(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
-        """A reorganisation took the outcome back: the same transaction, with its nonce, is sent again."""
-        for _, submission in self._of_round(contract, outcome):
-            submission.unsettled[outcome.intent] = None
-            submission.submission_count = 0
+    @property
+    def has_work(self) -> bool:
+        """Something is on its way to the chain."""
+        return bool(self.submissions) or self.signing is not None or bool(self.waiting)
 
-    def finalise(self, contract: ContractAddress, outcome: LedgerOutcome) -> None:
-        """The outcome stands; a submission without open ones is done."""
-        for nonce, submission in self._of_round(contract, outcome):
-            submission.unsettled.pop(outcome.intent, None)
-            submission.unfinal.pop(outcome.intent, None)
-            if not submission.unsettled and not submission.unfinal:
-                del self.submissions[nonce]
+    @property
+    def writes_new_round(self) -> bool:
+        """What is being written is a round's first version, not a better offer for one that was sent."""
+        return self.writing is not None and self.writing.nonce not in self.submissions
 
-    def _of_round(self, contract: ContractAddress, outcome: LedgerOutcome) -> list[tuple[int, Submission]]:
-        return [
-            (nonce, submission)
-            for nonce, submission in self.submissions.items()
-            if submission.dispatch.round.contract == contract and submission.dispatch.round.digest == outcome.digest
-        ]
+    @property
+    def trouble(self) -> str:
+        """What keeps the first transaction in line from the chain, for an operator."""
+        return next((s.activity for s in self.submissions.values() if not s.is_mined and s.activity), "")
+
+    # Outcomes.
+
+    def failures_in(self, block: ChainBlock) -> Outcomes:
+        """What a block's failed transactions of ours mean for their transitions: only we can know."""
+        failed = [mined for mined in block.mined if mined.status is not MinedStatus.SUCCEEDED]
+        return tuple(outcome for mined in failed for outcome in self._failure(mined))
+
+    def _failure(self, mined: MinedTransaction) -> Outcomes:
+        submission = self.submissions.get(mined.nonce)
+        if submission is None:
+            return ()
+        order = submission.dispatch.round
+        reason = NONCE_TAKEN if mined.status is MinedStatus.TAKEN else mined.reason
+        is_contention = mined.status is MinedStatus.TAKEN
+        return tuple(
+            (
+                order.contract,
+                LedgerOutcome(each.intent, each.leaf, order.digest, LedgerStatus.REVERTED, reason, is_contention),
+            )
+            for each in order.transitions
+        )
+
+    def settle(self, block: ChainBlock, outcomes: Outcomes) -> None:
+        """Transitions have their outcomes: no longer listed, but kept until these are final; nonces are used."""
+        for mined in block.mined:
+            if mined.nonce in self.submissions:
+                self.submissions[mined.nonce].is_mined = True
+        for contract, outcome in outcomes:
+            for submission in self._of_round(contract, outcome):
+                submission.unsettled.pop(outcome.intent, None)
+                submission.unfinal[outcome.intent] = None
+
+    def undo(self, block: ChainBlock, outcomes: Outcomes) -> None:
+        """A reorganisation took a block back: the same transactions, with their nonces, are sent again."""
+        for mined in block.mined:
+            submission = self.submissions.get(mined.nonce)
+            if submission is not None:
+                submission.is_mined = False
+                submission.submission_count = submission.submitted_at_ms = 0
+        for contract, outcome in outcomes:
+            for submission in self._of_round(contract, outcome):
+                submission.unsettled[outcome.intent] = None
+
+    def finalise(self, block: ChainBlock, outcomes: Outcomes) -> None:
+        """The block stands; a submission whose nonce is used and whose outcomes are final is done."""
+        touched = {mined.nonce: None for mined in block.mined if mined.nonce in self.submissions}
+        for contract, outcome in outcomes:
+            for submission in self._of_round(contract, outcome):
+                submission.unsettled.pop(outcome.intent, None)
+                submission.unfinal.pop(outcome.intent, None)
+                touched[submission.dispatch.nonce] = None
+        for nonce in touched:
+            submission = self.submissions[nonce]
+            if submission.is_mined and not submission.unsettled and not submission.unfinal:
+                self._forget(submission.dispatch)
 
     def listed(self, now_ms: int) -> dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]]:
         """What each sender is told of its dispatched intents."""
         told: dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]] = {}
-        for nonce, submission in self.submissions.items():
+        for submission in self.submissions.values():
             order = submission.dispatch.round
             for transition, sender in zip(order.transitions, order.senders, strict=True):
                 if transition.intent in submission.unsettled:
-                    listed = SubmittedIntent(
-                        transition.intent,
-                        transition.leaf,
-                        self.signer,
-                        nonce,
-                        submission.submission_count,
-                        now_ms - submission.submitted_at_ms if submission.submission_count else 0,
-                    )
+                    listed = _listed(submission, transition.intent, transition.leaf, now_ms)
                     told.setdefault((order.contract, sender), []).append(listed)
         return told
 
-    def _watch(self, dispatch: RoundDispatch) -> None:
-        intents = dict.fromkeys(transition.intent for transition in dispatch.round.transitions)
-        self.submissions[dispatch.nonce] = Submission(dispatch, intents)
+    def _of_round(self, contract: ContractAddress, outcome: LedgerOutcome) -> list[Submission]:
+        nonces = self._nonces.get((contract, outcome.digest), ())
+        found = (self.submissions[nonce] for nonce in nonces)
+        return [each for each in found if any(t.intent == outcome.intent for t in each.dispatch.round.transitions)]
 
-    def _take_written(self) -> RoundDispatch:
-        dispatch, self.writing = self.writing, None
-        assert dispatch is not None, "one dispatch is written at a time"
-        return dispatch
+    def _watch(self, dispatch: RoundDispatch) -> Submission:
+        intents = dict.fromkeys(transition.intent for transition in dispatch.round.transitions)
+        self._nonces.setdefault((dispatch.round.contract, dispatch.round.digest), []).append(dispatch.nonce)
+        submission = self.submissions[dispatch.nonce] = Submission(dispatch, intents)
+        return submission
+
+    def _forget(self, dispatch: RoundDispatch) -> None:
+        del self.submissions[dispatch.nonce]
+        key = (dispatch.round.contract, dispatch.round.digest)
+        self._nonces[key].remove(dispatch.nonce)
+        if not self._nonces[key]:
+            del self._nonces[key]
+
+
+def _listed(submission: Submission, intent: IntentId, leaf: Leaf, now_ms: int) -> SubmittedIntent:
+    dispatch, count = submission.dispatch, submission.submission_count
+    age_ms = now_ms - submission.submitted_at_ms if count else 0
+    return SubmittedIntent(
+        intent, leaf, dispatch.signer, dispatch.nonce, count, age_ms, submission.activity, dispatch.hash, dispatch.fees
+    )

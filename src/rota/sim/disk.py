@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from rota.core.distribution import deliveries_of
 from rota.core.effects import (
+    BlocksIndexed,
     CancelAccepted,
+    DispatchRepriced,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -19,34 +21,37 @@ from rota.core.effects import (
     StatesReceived,
 )
 from rota.core.events import LedgerStatus
+from rota.core.events.chain import ChainBlock, MinedStatus
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
-from rota.sim.ledger import GENESIS_TIME_S, Block
+from rota.sim.ledger import GENESIS
 from rota.types import Contract, ContractAddress, Digest, IntentId, NodeName, Outcome, State, StateId
 
 
 @dataclass(slots=True)
 class Disk:
-    """What a node has made durable, in order; `blocks` are those that it has indexed, on top of genesis."""
+    """What a node has made durable, in order; `blocks` are those that it has indexed."""
 
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     is_failing: bool = False
 
     @property
     def height(self) -> int:
         """The height that the node's index has reached."""
-        return self.blocks[-1].height if self.blocks else 0
+        return self.blocks[-1].height
 
-    @property
-    def chain_time_s(self) -> int:
-        """The chain's time there."""
-        return self.blocks[-1].time_s if self.blocks else GENESIS_TIME_S
+    def index(self, record: BlocksIndexed) -> None:
+        """The index goes on, or back and on."""
+        while self.blocks[-1].height > record.parted_at:
+            self.blocks.pop()
+        self.blocks.extend(record.blocks)
 
-    def restore(self, name: NodeName, contracts_known: tuple[Contract, ...]) -> StoredNode:
-        """What a node finds on its disk when it starts."""
+    def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
+        """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
+        final = [block for block in self.blocks if block.height <= self.height - confirmations]
         incarnation, next_nonce = 0, 0
         contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
         dispatches: list[RoundDispatch] = []
@@ -59,6 +64,10 @@ class Disk:
                     acknowledged[(digest, peer)] = None
                 case StatesReceived():
                     pass
+                case BlocksIndexed():
+                    pass
+                case DispatchRepriced(dispatch):
+                    dispatches[:] = [dispatch if old.nonce == dispatch.nonce else old for old in dispatches]
                 case NodeStarted(number):
                     incarnation = number
                 case RoundDispatch():
@@ -72,40 +81,45 @@ class Disk:
                     outcomes[receipt.intent] = receipt.outcome
                 case _:
                     _restore(contracts[contract], record)
-        settled = self._indexed_outcomes()
+        settled = _indexed_outcomes(final)
         outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
         stored = {
             address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
             for address, intents in contracts.items()
         }
-        unsettled = self._unsettled(dispatches)
+        unsettled = _unsettled(final, dispatches)
         undelivered = tuple(
             delivery
             for dispatch in dispatches
             for delivery in deliveries_of(dispatch.round, name)
             if (delivery.digest, delivery.peer) not in acknowledged
         )
-        return StoredNode(
-            incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, self.height, self.chain_time_s
-        )
+        return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, tuple(self.blocks))
 
-    def _unsettled(self, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
-        """The dispatches that are not mined, as far as this node knows, whatever became of their intents elsewhere."""
-        mined = {(outcome.digest, outcome.intent) for block in self.blocks for _, outcome in block.outcomes}
-        return tuple(
-            dispatch
-            for dispatch in dispatches
-            if any((dispatch.round.digest, each.intent) not in mined for each in dispatch.round.transitions)
-        )
 
-    def _indexed_outcomes(self) -> dict[IntentId, bool]:
-        """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
-        settled: dict[IntentId, bool] = {}
-        for block in self.blocks:
-            for _, outcome in block.outcomes:
-                is_success = outcome.status is LedgerStatus.COMMITTED
-                settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
-        return settled
+def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
+    """The dispatches whose nonce is not used, or one of whose transitions has no outcome, in a final block."""
+    used = {mined.nonce: mined.status for block in final for mined in block.mined}
+    settled = {(outcome.digest, outcome.intent) for block in final for _, outcome in block.outcomes}
+    return tuple(
+        dispatch
+        for dispatch in dispatches
+        if dispatch.nonce not in used
+        or (
+            used[dispatch.nonce] is MinedStatus.SUCCEEDED
+            and any((dispatch.round.digest, each.intent) not in settled for each in dispatch.round.transitions)
+        )
+    )
+
+
+def _indexed_outcomes(final: list[ChainBlock]) -> dict[IntentId, bool]:
+    """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
+    settled: dict[IntentId, bool] = {}
+    for block in final:
+        for _, outcome in block.outcomes:
+            is_success = outcome.status is LedgerStatus.COMMITTED
+            settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
+    return settled
 
 
 def _restore(intents: dict[IntentId, Restored], record: Record) -> None:

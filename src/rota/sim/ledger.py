@@ -9,24 +9,19 @@ its latest blocks back: what they did is undone, and their transactions are in t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rota.core.effects import RoundDispatch
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
 FAILS_ON_CHAIN = b"revert-on-chain"
 FAILS_FOR_GOOD = b"revert-on-chain-for-good"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A mined block with what it did to each contract."""
-
-    height: int
-    time_s: int
-    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
+GENESIS = ChainBlock(0, BlockHash(bytes(32)), BlockHash(bytes(32)), GENESIS_TIME_S)
 
 
 @dataclass(slots=True)
@@ -47,12 +42,13 @@ class Ledger:
     def __init__(self, contracts: tuple[Contract, ...], payloads: Mapping[IntentId, bytes] | None = None) -> None:
         self.contracts = {contract.address: contract for contract in contracts}
         self.states = {contract.address: ContractState() for contract in contracts}
-        self.blocks: list[Block] = [Block(0, GENESIS_TIME_S, ())]
+        self.blocks: list[ChainBlock] = [GENESIS]
+        self.block_count = 0
         self.pool: dict[tuple[str, int], RoundDispatch] = {}
         self.next_nonce: dict[str, int] = {}
         self.commits: list[tuple[int, IntentId, Leaf]] = []
         self._payloads = payloads if payloads is not None else {}
-        self._mined: list[list[RoundDispatch]] = [[]]
+        self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
 
     @property
     def height(self) -> int:
@@ -64,27 +60,45 @@ class Ledger:
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
             self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
 
-    def mine(self, time_s: int, is_empty: bool = False) -> Block:
+    def mine(self, time_s: int, is_empty: bool = False) -> ChainBlock:
         """A block with everything in the pool whose nonce has come, or with nothing."""
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
         while not is_empty and (dispatch := self._next_in_pool()) is not None:
             self.next_nonce[dispatch.signer] = dispatch.nonce + 1
-            self._mined[-1].append(dispatch)
             contract = dispatch.round.contract
-            outcomes.extend((contract, outcome) for outcome in self._commit(dispatch, time_s))
-        block = Block(self.height + 1, time_s, tuple(outcomes))
+            failure = self._failure_of(dispatch, time_s)
+            self._mined[-1].append((dispatch, failure))
+            if not failure:
+                outcomes.extend((contract, outcome) for outcome in self._commit(dispatch))
+        self.block_count += 1
+        parent = self.blocks[-1]
+        block_hash = BlockHash(self.block_count.to_bytes(32, "big"))
+        block = ChainBlock(parent.height + 1, block_hash, parent.hash, time_s, tuple(outcomes))
         self.blocks.append(block)
         return block
 
-    def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[Block, ...]:
+    def mined_in(self, block: ChainBlock) -> tuple[tuple[RoundDispatch, str], ...]:
+        """The transactions of a block, each with why it failed as a whole, or nothing."""
+        return tuple(self._mined[block.height])
+
+    def as_seen_by(self, signer: str, block: ChainBlock) -> ChainBlock:
+        """A block with what became of the nonces of one signing address."""
+        mined = tuple(
+            MinedTransaction(dispatch.nonce, MinedStatus.FAILED if failure else MinedStatus.SUCCEEDED, failure)
+            for dispatch, failure in self.mined_in(block)
+            if dispatch.signer == signer
+        )
+        return replace(block, mined=mined) if mined else block
+
+    def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[ChainBlock, ...]:
         """A reorganisation: the latest blocks are gone, latest first; their transactions are to be mined again."""
-        removed: list[Block] = []
+        removed: list[ChainBlock] = []
         for _ in range(min(count, self.height)):
             block = self.blocks.pop()
             removed.append(block)
             committed = {outcome.leaf for _, outcome in block.outcomes if outcome.status is LedgerStatus.COMMITTED}
-            for dispatch in reversed(self._mined.pop()):
+            for dispatch, _ in reversed(self._mined.pop()):
                 self.next_nonce[dispatch.signer] = dispatch.nonce
                 if keeps_transactions:
                     self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
@@ -108,7 +122,7 @@ class Ledger:
         return next(
             made
             for dispatches in self._mined
-            for dispatch in dispatches
+            for dispatch, _ in dispatches
             for transition in dispatch.round.transitions
             for made in transition.outputs
             if made.id == reference
@@ -124,25 +138,28 @@ class Ledger:
                 return self.pool.pop((signer, nonce))
         return None
 
-    def _commit(self, dispatch: RoundDispatch, time_s: int) -> list[LedgerOutcome]:
+    def _failure_of(self, dispatch: RoundDispatch, time_s: int) -> str:
+        """Why the whole transaction fails, which leaves no trace but its status; nothing when it does not."""
         order = dispatch.round
-        threshold = self.contracts[order.contract].threshold
-        if len(order.signatures) < threshold or time_s > order.valid_until_s:
-            reason = "expired" if time_s > order.valid_until_s else "bad signatures"
-            return [_failed(order.digest, t, LedgerStatus.REVERTED, reason) for t in order.transitions]
+        if time_s > order.valid_until_s:
+            return "expired"
+        return "bad signatures" if len(order.signatures) < self.contracts[order.contract].threshold else ""
+
+    def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
+        order = dispatch.round
         return [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
 
     def _commit_one(self, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
         state = self.states[contract]
         if transition.intent in state.used:
-            return _failed(digest, transition, LedgerStatus.SKIPPED, "intent used", is_contention=True)
+            return _skipped(digest, transition, "intent used", is_contention=True)
         for reference in (*transition.reads, *transition.inputs):
             if reference not in state.unspent:
-                return _failed(digest, transition, LedgerStatus.SKIPPED, "state not available", is_contention=True)
+                return _skipped(digest, transition, "state not available", is_contention=True)
         word = self._payloads.get(transition.intent, b"")
         if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD):
             is_retryable = word == FAILS_ON_CHAIN
-            return _failed(digest, transition, LedgerStatus.SKIPPED, "a call failed", is_retryable=is_retryable)
+            return _skipped(digest, transition, "a call failed", is_retryable=is_retryable)
         for reference in transition.inputs:
             del state.unspent[reference]
             state.spent[reference] = transition.leaf
@@ -152,12 +169,9 @@ class Ledger:
         return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
 
 
-def _failed(
-    digest: Digest,
-    transition: Transition,
-    status: LedgerStatus,
-    reason: str,
-    is_contention: bool = False,
-    is_retryable: bool = True,
+def _skipped(
+    digest: Digest, transition: Transition, reason: str, is_contention: bool = False, is_retryable: bool = True
 ) -> LedgerOutcome:
-    return LedgerOutcome(transition.intent, transition.leaf, digest, status, reason, is_contention, is_retryable)
+    return LedgerOutcome(
+        transition.intent, transition.leaf, digest, LedgerStatus.SKIPPED, reason, is_contention, is_retryable
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple, TypeVar
 
 from rota.config import Config
@@ -43,7 +43,6 @@ class Network(NamedTuple):
     mode: Mode
     rotation: Rotation
     range_size: int
-    confirmations: int
     config: Config
 
 
@@ -82,8 +81,10 @@ def parse_network(text: str) -> Network:
         mode,
         _one_of(Rotation, "rotation", options.get("rotation", ["sticky"])),
         _number("range", options.get("range", ["100"])[0]),
-        _number("confirmations", options.get("confirmations", ["0"])[0]),
-        _config(options.get("set", [])),
+        replace(
+            _config(options.get("set", [])),
+            confirmations=_number("confirmations", options.get("confirmations", ["0"])[0]),
+        ),
     )
 
 
@@ -100,7 +101,7 @@ def build_world(network: str, recorder: Recorder) -> tuple[World, Contract]:
         said.range_size,
     )
     contract = _with_leaders(contract, list(said.leaders) if said.mode is Mode.RING else [])
-    return World(said.nodes, (contract,), said.config, recorder, confirmations=said.confirmations), contract
+    return World(said.nodes, (contract,), said.config, recorder), contract
 
 
 def _one_of(choices: type[Choice], key: str, values: list[str]) -> Choice:

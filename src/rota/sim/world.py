@@ -17,8 +17,10 @@ from heapq import heappop, heappush
 from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
+    BlocksIndexed,
     CheckRound,
     Effect,
+    FetchBlocks,
     LookUpVerifier,
     PermissionGranted,
     Persist,
@@ -27,6 +29,7 @@ from rota.core.effects import (
     ReportReceipt,
     RoundDispatch,
     SendMessage,
+    SignDispatch,
     SignTransition,
     SubmitTransaction,
     VerifySignature,
@@ -34,15 +37,9 @@ from rota.core.effects import (
 from rota.core.events import (
     AssemblyFailed,
     AssemblyFinished,
-    ChainBlockIndexed,
-    ChainBlocksRemoved,
-    ChainOutcomesFinal,
     ConnectionLost,
     ConnectionMade,
     ForContract,
-    LedgerBack,
-    LedgerLost,
-    LedgerOutcome,
     LedgerStatus,
     MessageReceived,
     Persisted,
@@ -51,17 +48,17 @@ from rota.core.events import (
     SignatureVerified,
     StopRequested,
     Tick,
-    TransactionSent,
     TransitionSigned,
     VerifierLookedUp,
 )
+from rota.core.events.chain import BlocksFetched, ChainBlock, DispatchSigned, HeadSeen, Outcomes, TransactionSent
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.digests import domain_separator
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim import domain
 from rota.sim.disk import Disk
-from rota.sim.ledger import GENESIS_TIME_S, Block, Ledger
+from rota.sim.ledger import GENESIS_TIME_S, Ledger
 from rota.types import (
     Contract,
     ContractAddress,
@@ -77,11 +74,12 @@ from rota.types import (
     Transition,
 )
 
-Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
-
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
+# How often a node asks where the chain stands, whether or not it hears of a new block.
+POLL_MS = 1_000
+BASE_FEE_WEI = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -92,7 +90,7 @@ class SimNode:
     disk: Disk = field(default_factory=Disk)
     core: Node | None = None
     is_hung: bool = False
-    lags: bool = False
+    lags_at: int | None = None
     has_ledger: bool = True
     inbox: deque[Event] = field(default_factory=deque)
     outbox: deque[list[Effect]] = field(default_factory=deque)
@@ -157,7 +155,6 @@ class World:
         block_ms: int = 200,
         disk_ms: int = 1,
         weather: Weather | None = None,
-        confirmations: int = 0,
     ) -> None:
         self.contracts = contracts
         self.config = config
@@ -167,7 +164,6 @@ class World:
         self.disk_ms = disk_ms
         self.weather = weather or Weather()
         self.now_ms = 0
-        self.confirmations = confirmations
         self.payloads: dict[IntentId, bytes] = {}
         self.ledger = Ledger(contracts, self.payloads)
         self.nodes = {name: SimNode(name) for name in names}
@@ -225,11 +221,8 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
-        # What is not final yet is indexed again: its receipts have not been reported.
-        final_height = node.disk.height - self.confirmations
-        while node.disk.blocks and node.disk.height > final_height:
-            self._unindex(node)
-        node.core = Node(name, self.contracts, self.config, self.now_ms, node.disk.restore(name, self.contracts))
+        stored = node.disk.restore(name, self.contracts, self.config.confirmations)
+        node.core = Node(name, self.contracts, self.config, self.now_ms, stored)
         node.is_hung, node.is_writing = False, False
         node.outbox.clear()
         node.inbox.clear()
@@ -237,7 +230,7 @@ class World:
         for other in self.nodes.values():
             if other.name != name and other.core is not None:
                 self._connect(name, other.name)
-        self._index(node)
+        self._poll(node, node.life)
 
     def crash(self, name: NodeName) -> None:
         """Kill a node: its memory is gone, and its peers' connections break at once."""
@@ -257,7 +250,7 @@ class World:
             self._tell(node, node.inbox.popleft())
         if not is_hung:
             self._tell(node, Tick())
-            self._index(node)
+            self._show_head(node)
 
     def stop(self, name: NodeName) -> None:
         """Ask a node to stop: it hands its role over."""
@@ -267,18 +260,13 @@ class World:
         """Take the ledger from a node, or give it back; the node notices after `ledger_grace`."""
         node = self.nodes[name]
         node.has_ledger = has_ledger
-        if has_ledger:
-            self._tell(node, LedgerBack())
-            self._index(node)
-        else:
-            self.at(self.now_ms + self.config.ledger_grace_ms, lambda: self._lose_ledger(node))
+        self._show_head(node)
 
     def lag(self, name: NodeName, lags: bool) -> None:
-        """Keep a node's index from going on, or let it catch up."""
+        """Let a node see an old chain only, as behind a node of the chain that lags, or let it catch up."""
         node = self.nodes[name]
-        node.lags = lags
-        if not lags:
-            self._index(node)
+        node.lags_at = node.disk.height if lags else None
+        self._show_head(node)
 
     def submit(self, name: NodeName, contract: ContractAddress, event: Event) -> None:
         """A user's request."""
@@ -370,11 +358,11 @@ class World:
     # The ledger.
 
     def mine(self, is_empty: bool = False) -> None:
-        """One block, and everybody whose index follows hears of it; an empty one leaves the pool as it is."""
+        """One block, and everybody who sees the chain hears of it; an empty one leaves the pool as it is."""
         self.mining_due = self.mining_due and is_empty
         block = self.ledger.mine(self.chain_time_s, is_empty)
-        self.recorder.noted(self, f"block {block.height}: {_show_outcomes(self, block.outcomes)}")
-        self._index_later()
+        self.recorder.noted(self, f"block {block.height}: {self._show_block(block)}")
+        self._show_head_later()
 
     def let_chain_time_pass(self, seconds: int) -> None:
         """The chain's clock goes ahead of ours; the next block says so."""
@@ -382,17 +370,39 @@ class World:
         self.mine()
 
     def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
-        """The latest blocks are taken back; whose index follows undoes them."""
+        """The latest blocks are taken back; who sees the chain finds out."""
         removed = self.ledger.take_back(count, keeps_transactions)
         names = ", ".join(str(block.height) for block in removed)
         self.recorder.noted(self, f"block {names} is gone")
-        self._index_later()
+        self._show_head_later()
         if self.ledger.has_work():
             self._mine_soon()
 
-    def _index_later(self) -> None:
+    def _show_head_later(self) -> None:
         for node in self.nodes.values():
-            self.at(self.now_ms + self.latency_ms, partial(self._index, node))
+            self.at(self.now_ms + self.latency_ms, partial(self._show_head, node))
+
+    def _poll(self, node: SimNode, life: int) -> None:
+        """A node asks for the latest block now and again; a new life asks for itself."""
+        if node.life == life:
+            self._show_head(node)
+            self.at(self.now_ms + POLL_MS, partial(self._poll, node, life))
+
+    def _show_head(self, node: SimNode) -> None:
+        """Tell a node where the chain stands, if it sees the chain."""
+        if node.core is not None and not node.is_hung and node.has_ledger:
+            height = self._height_seen_by(node)
+            self._tell(node, HeadSeen(height, self.ledger.blocks[height].hash, BASE_FEE_WEI))
+
+    def _height_seen_by(self, node: SimNode) -> int:
+        return self.ledger.height if node.lags_at is None else min(node.lags_at, self.ledger.height)
+
+    def _answer_fetch(self, node: SimNode, first: int, last: int) -> None:
+        """The blocks that a node asks for, as far as it sees the chain."""
+        if node.has_ledger:
+            seen = self.ledger.blocks[first : min(last, self._height_seen_by(node)) + 1]
+            blocks = tuple(self.ledger.as_seen_by(node.name, block) for block in seen)
+            self._tell(node, BlocksFetched(blocks))
 
     def _mine_soon(self) -> None:
         if self.is_mining and not self.mining_due:
@@ -403,43 +413,14 @@ class World:
         if self.mining_due and self.is_mining:
             self.mine()
 
-    def _index(self, node: SimNode) -> None:
-        """Tell a node of the blocks that it has not indexed; each is durable before it is told."""
-        while node.core is not None and not node.is_hung and not node.lags and node.has_ledger:
-            self._undo_removed(node)
-            if node.disk.height >= self.ledger.height:
-                return
-            block = self.ledger.blocks[node.disk.height + 1]
-            node.disk.blocks.append(block)
-            self._note_commits(node.disk, block.outcomes)
-            self._tell(node, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
-            if block.height > self.confirmations:
-                final = node.disk.blocks[-1 - self.confirmations]
-                self._tell(node, ChainOutcomesFinal(final.time_s, final.outcomes))
-
-    def _undo_removed(self, node: SimNode) -> None:
-        """Go back to the latest block that node and chain have in common."""
-        gone: list[Block] = []
-        while node.disk.blocks and not self._is_on_chain(node.disk.blocks[-1]):
-            gone.append(self._unindex(node))
-        if gone:
-            outcomes = tuple(outcome for block in gone for outcome in reversed(block.outcomes))
-            self._tell(node, ChainBlocksRemoved(node.disk.height, outcomes))
-
-    def _is_on_chain(self, block: Block) -> bool:
-        return block.height <= self.ledger.height and self.ledger.blocks[block.height] is block
-
-    def _unindex(self, node: SimNode) -> Block:
-        """The node's latest block is no longer in its index: the unspent states are worked out anew."""
-        block = node.disk.blocks.pop()
-        node.disk.unspent.clear()
-        for kept in node.disk.blocks:
-            self._note_commits(node.disk, kept.outcomes)
-        return block
-
-    def _lose_ledger(self, node: SimNode) -> None:
-        if not node.has_ledger:
-            self._tell(node, LedgerLost())
+    def _index(self, disk: Disk, record: BlocksIndexed) -> None:
+        """The unspent states that a node knows follow its index; after a reorganisation they are worked out anew."""
+        is_undone = disk.height > record.parted_at
+        disk.index(record)
+        if is_undone:
+            disk.unspent.clear()
+        for block in disk.blocks if is_undone else record.blocks:
+            self._note_commits(disk, block.outcomes)
 
     def _note_commits(self, disk: Disk, outcomes: Outcomes) -> None:
         """A node's own index: which states are unspent at the height that it has reached."""
@@ -497,7 +478,7 @@ class World:
         else:
             for write in writes:
                 node.disk.records.extend((write.contract, record) for record in write.records)
-                self._note_records(write.records)
+                self._note_records(node, write.records)
             for effect in effects:
                 self._do(node, effect)
             for write in writes:
@@ -537,6 +518,8 @@ class World:
                 )
             case SubmitTransaction(dispatch):
                 self._submit(node, dispatch)
+            case FetchBlocks(first, last):
+                self._answer_fetch(node, first, last)
             case Persist():
                 pass
             case _:
@@ -564,6 +547,9 @@ class World:
             case VerifySignature(contract, request_id, intent, party, leaf, signature):
                 verified = SignatureVerified(request_id, intent, signature == sign(party, leaf))
                 self._tell(node, ForContract(contract, verified))
+            case SignDispatch(order, signer, nonce, fees):
+                content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
+                self._tell(node, DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest()))
             case CheckRound(contract, peer, request_id, digest):
                 refusals = domain.check(effect, self.payloads, node.name)
                 signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
@@ -582,9 +568,11 @@ class World:
 
     # Disk.
 
-    def _note_records(self, records: tuple[Record, ...]) -> None:
+    def _note_records(self, node: SimNode, records: tuple[Record, ...]) -> None:
         for record in records:
-            if isinstance(record, PermissionGranted):
+            if isinstance(record, BlocksIndexed):
+                self._index(node.disk, record)
+            elif isinstance(record, PermissionGranted):
                 self.permissions.append(record)
             elif isinstance(record, RoundDispatch):
                 self.dispatches.append(record)
@@ -595,6 +583,18 @@ class World:
     def show(self, intent: IntentId) -> str:
         """An intent's name: scenarios choose ids that are names."""
         return intent.rstrip(b"\x00").decode(errors="replace")
+
+    def _show_block(self, block: ChainBlock) -> str:
+        shown = [f"{self.show(outcome.intent)} {outcome.status.value}" for _, outcome in block.outcomes]
+        shown += [
+            f"the transaction of {self._show_members(dispatch)} failed"
+            for dispatch, failure in self.ledger.mined_in(block)
+            if failure
+        ]
+        return ", ".join(shown) or "empty"
+
+    def _show_members(self, dispatch: RoundDispatch) -> str:
+        return ", ".join(self.show(transition.intent) for transition in dispatch.round.transitions)
 
 
 def _by_write(effects: list[Effect]) -> list[list[Effect]]:
@@ -610,8 +610,3 @@ def _by_write(effects: list[Effect]) -> list[list[Effect]]:
 def sign(party: Party, leaf: Leaf) -> bytes:
     """The world's signature scheme: nobody in it forges."""
     return hashlib.sha256(party.encode() + leaf).digest()
-
-
-def _show_outcomes(world: World, outcomes: Outcomes) -> str:
-    shown = [f"{world.show(outcome.intent)} {outcome.status.value}" for _, outcome in outcomes]
-    return ", ".join(shown) or "empty"

@@ -504,7 +504,7 @@ class CoordinatorHeartbeat(_message.Message):
     def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., state: _Optional[_Union[CoordinatorState, str]] = ..., intents: _Optional[_Iterable[_Union[ListedIntent, _Mapping]]] = ..., successor: _Optional[str] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class SubmittedIntent(_message.Message):
-    __slots__ = ("intent", "leaf", "signer", "nonce", "submission_count", "submitted_age_ms", "activity")
+    __slots__ = ("intent", "leaf", "signer", "nonce", "submission_count", "submitted_age_ms", "activity", "hash", "most_wei", "tip_wei")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     LEAF_FIELD_NUMBER: _ClassVar[int]
     SIGNER_FIELD_NUMBER: _ClassVar[int]
@@ -512,6 +512,9 @@ class SubmittedIntent(_message.Message):
     SUBMISSION_COUNT_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     ACTIVITY_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    MOST_WEI_FIELD_NUMBER: _ClassVar[int]
+    TIP_WEI_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     leaf: bytes
     signer: str
@@ -519,7 +522,10 @@ class SubmittedIntent(_message.Message):
     submission_count: int
     submitted_age_ms: int
     activity: str
-    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., signer: _Optional[str] = ..., nonce: _Optional[int] = ..., submission_count: _Optional[int] = ..., submitted_age_ms: _Optional[int] = ..., activity: _Optional[str] = ...) -> None: ...
+    hash: bytes
+    most_wei: int
+    tip_wei: int
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., signer: _Optional[str] = ..., nonce: _Optional[int] = ..., submission_count: _Optional[int] = ..., submitted_age_ms: _Optional[int] = ..., activity: _Optional[str] = ..., hash: _Optional[bytes] = ..., most_wei: _Optional[int] = ..., tip_wei: _Optional[int] = ...) -> None: ...
 
 class SubmitterHeartbeat(_message.Message):
     __slots__ = ("number", "intents")

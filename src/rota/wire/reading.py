@@ -287,6 +287,8 @@ class Reader:
                 number(part.submission_count),
                 number(part.submitted_age_ms),
                 self.text(part.activity),
+                opaque(part.hash, WORD_BYTES, "a transaction's hash"),
+                types.Fees(number(part.most_wei), number(part.tip_wei)),
             )
             for part in self.items(wire)
         )

@@ -291,6 +291,9 @@ def _write_submitted_intents(
             submission_count=submitted.submission_count,
             submitted_age_ms=submitted.submitted_age_ms,
             activity=_text(submitted.activity),
+            hash=submitted.hash,
+            most_wei=submitted.fees.most_wei,
+            tip_wei=submitted.fees.tip_wei,
         )
 
 

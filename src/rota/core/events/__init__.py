@@ -248,35 +248,3 @@ class ForContract(Event):
 
     contract: ContractAddress
     event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class ChainBlockIndexed(Event):
-    """The node's index has reached a height, with these outcomes of its contracts."""
-
-    height: int
-    chain_time_s: int
-    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ChainBlocksRemoved(Event):
-    """A reorganisation took these outcomes back; the node's index stands at `height` again."""
-
-    height: int
-    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChainOutcomesFinal(Event):
-    """A block of this chain time, with these outcomes, is as deep as `confirmations` asks."""
-
-    chain_time_s: int
-    outcomes: tuple[tuple[ContractAddress, LedgerOutcome], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionSent(Event):
-    """The chain took a base-ledger transaction of ours into its pool."""
-
-    nonce: int

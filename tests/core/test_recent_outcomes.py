@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.index import OUTCOMES_KEPT_MAX, RecentOutcomes
+from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX, RecentOutcomes
 from rota.types import Digest, FlushPoint, IntentId, Leaf
 
 ROUND, OTHER_ROUND = Digest(b"round"), Digest(b"other")

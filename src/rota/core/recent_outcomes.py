@@ -1,0 +1,46 @@
+"""What this node's own chain index has said of one contract lately.
+
+The ledger alone decides; its word is kept here for as long as somebody may still ask: a hand-over may
+name flush points that this node has seen confirmed already, and a sender may delegate an intent that is
+on the chain. The memory is bounded; what is forgotten is answered by the ledger itself, which lets no
+intent happen twice.
+"""
+
+from __future__ import annotations
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.types import FlushPoint, IntentId, Leaf
+
+OUTCOMES_KEPT_MAX = 20_000
+
+
+class RecentOutcomes:
+    """The latest outcomes of a contract, oldest forgotten first."""
+
+    def __init__(self) -> None:
+        self._points: dict[FlushPoint, None] = {}
+        self._committed: dict[IntentId, Leaf] = {}
+
+    def note(self, outcome: LedgerOutcome) -> None:
+        """An outcome was indexed."""
+        self._points[FlushPoint(outcome.digest, outcome.intent)] = None
+        if outcome.status is LedgerStatus.COMMITTED:
+            self._committed[outcome.intent] = outcome.leaf
+        if len(self._points) > OUTCOMES_KEPT_MAX:
+            del self._points[next(iter(self._points))]
+        if len(self._committed) > OUTCOMES_KEPT_MAX:
+            del self._committed[next(iter(self._committed))]
+
+    def undo(self, outcome: LedgerOutcome) -> None:
+        """A reorganisation took an outcome back."""
+        self._points.pop(FlushPoint(outcome.digest, outcome.intent), None)
+        if self._committed.get(outcome.intent) == outcome.leaf:
+            del self._committed[outcome.intent]
+
+    def is_settled(self, point: FlushPoint) -> bool:
+        """The flush point has its outcome, skipped included, or its intent was committed otherwise."""
+        return point in self._points or point.intent in self._committed
+
+    def is_committed(self, intent: IntentId) -> bool:
+        """The intent is on the chain."""
+        return intent in self._committed
