@@ -27,12 +27,25 @@ class Write(NamedTuple):
     failed: Event
 
 
+class Ids:
+    """The ids of one life of a node: of whatever contract, a later one is greater, and after a restart too."""
+
+    def __init__(self, incarnation: int) -> None:
+        self.incarnation = incarnation
+        self._counter = 0
+
+    def next(self) -> RequestId:
+        """A fresh one."""
+        self._counter += 1
+        return RequestId(self.incarnation, self._counter)
+
+
 @dataclass(slots=True)
 class Context:
     """The time and place of a step, and its outbox. Only the sequencer advances it."""
 
     node: NodeName
-    incarnation: int
+    ids: Ids
     contract: Contract
     config: Config
     now_ms: int = 0
@@ -45,11 +58,15 @@ class Context:
     timers: Timers = field(default_factory=Timers)
     separator: bytes = field(init=False)
     writing: dict[int, list[Write]] = field(default_factory=dict)
-    counter: int = 0
     token: int = 0
 
     def __post_init__(self) -> None:
         self.separator = domain_separator(self.contract.chain_id, self.contract.address)
+
+    @property
+    def incarnation(self) -> int:
+        """The number of this node's present life."""
+        return self.ids.incarnation
 
     @property
     def block_range(self) -> int:
@@ -62,8 +79,7 @@ class Context:
 
     def next_id(self) -> RequestId:
         """A fresh id; a later one, or one after a restart, is greater."""
-        self.counter += 1
-        return RequestId(self.incarnation, self.counter)
+        return self.ids.next()
 
     def send(self, peer: NodeName, message: Message, correlation_id: RequestId | None = None) -> None:
         """Say something to a node, with what every message carries of its author (protocol §4, §6)."""
@@ -106,8 +122,7 @@ class Context:
     def backoff_ms(self, attempt: int, first_ms: int, most_ms: int, growth: float = 2.0) -> int:
         """A growing delay with up to a quarter of jitter, the same for the same seed."""
         delay_ms = min(first_ms * growth ** min(attempt, BACKOFF_STEPS_MAX), most_ms)
-        self.counter += 1
-        seed = f"{self.node}/{self.incarnation}/{self.counter}".encode()
+        seed = f"{self.node}/{self.ids.next()}".encode()
         fraction = hashlib.sha256(seed).digest()[0] / 1024
         return int(delay_ms * (1 - fraction))
 

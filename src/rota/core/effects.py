@@ -144,6 +144,22 @@ class DispatchRound(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class LookUpIntents(Effect):
+    """Ask the store: which intent has this key, if any, and what became of these intents of ours?"""
+
+    token: int
+    key: str
+    intents: tuple[IntentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadContract(Effect):
+    """Load a contract from the store: its configuration, unfinished intents, and dispatches without an outcome."""
+
+    contract: ContractAddress
+
+
+@dataclass(frozen=True, slots=True)
 class FetchBlocks(Effect):
     """Ask the chain for these blocks, both ends included; told as `BlocksFetched`, or not at all."""
 

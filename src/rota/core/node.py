@@ -1,19 +1,19 @@
 """Start reading here: the pure machine of a whole node.
 
-`step(now, event) -> effects`. The node owns one sequencer per contract, the submitter, and what its
-users' intents have in common: idempotency keys and dependencies across contracts. It hands each event to
-whom it concerns, keeps what sequencers ask of the submitter inside, and passes the rest on as effects.
-The chain's word goes through its index: durable first, then told to whom it concerns.
+`step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
+what they have in common: the intake of its users' intents, the block index, the submitter and the
+distribution of private states. It hands each event to whom it concerns, keeps what sequencers ask of the
+submitter inside, and passes the rest on as effects. The chain's word is durable before it is told.
 Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass, field, replace
 
 from rota.config import Config
+from rota.core.context import Ids
 from rota.core.distribution import Delivery, Distribution, is_true, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
@@ -35,9 +35,11 @@ from rota.core.effects import (
 from rota.core.events import (
     BlockIndexed,
     BlocksRemoved,
+    CancelRequested,
     ConnectionLost,
     ConnectionMade,
     ForContract,
+    IntentsLookedUp,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -46,9 +48,11 @@ from rota.core.events import (
     OutcomesFinal,
     Persisted,
     PersistFailed,
+    ResumeRequested,
     RoundDispatched,
     RoundDispatchFailed,
     RoundSubmitted,
+    StopRequested,
     Tick,
 )
 from rota.core.events.chain import (
@@ -62,9 +66,12 @@ from rota.core.events.chain import (
     TransactionRefused,
     TransactionSent,
 )
+from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
 from rota.core.index import ChainIndex
+from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
+from rota.core.paging import Sequencers
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import (
@@ -101,8 +108,6 @@ class StoredNode:
     dispatches: tuple[RoundDispatch, ...] = ()
     undelivered: tuple[Delivery, ...] = ()
     next_nonce: int = 0
-    outcomes: Mapping[IntentId, Outcome] = field(default_factory=dict)
-    keys: Mapping[str, IntentId] = field(default_factory=dict)
     blocks: tuple[ChainBlock, ...] = ()
 
 
@@ -115,14 +120,15 @@ class Node:
         self.name = name
         self.config = config
         self.incarnation = stored.incarnation + 1
+        self.ids = Ids(self.incarnation)
         self.now_ms = now_ms
         self.index = ChainIndex(config, now_ms, stored.blocks)
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
         self.has_ledger = True
-        self.outcomes = dict(stored.outcomes)
-        self.keys = dict(stored.keys)
-        self.unwritten: dict[IntentId, str] = {}
+        self.lost_peers: dict[NodeName, None] = {}
+        self.without_ledger: dict[ContractAddress, None] = {}
+        self.intake = Intake(name, config)
         self.receiving: dict[tuple[ContractAddress, Digest], NodeName] = {}
         self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
@@ -131,23 +137,10 @@ class Node:
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
-        self.awake: dict[ContractAddress, None] = {}
-        self.deadlines: dict[ContractAddress, int] = {}
-        self.deadline_heap: list[tuple[int, ContractAddress]] = []
         self.dependents: dict[IntentId, dict[ContractAddress, None]] = {}
-        self.sequencers = {
-            contract.address: Sequencer(
-                name,
-                self.incarnation,
-                contract,
-                config,
-                now_ms,
-                self.height,
-                self.chain_time_s,
-                _with_dispatches(stored, contract.address),
-            )
-            for contract in contracts
-        }
+        self.sequencers = Sequencers(config)
+        for contract in contracts:
+            self._add(contract, stored.contracts.get(contract.address, StoredContract()))
 
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
@@ -160,9 +153,7 @@ class Node:
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
-        for contract, sequencer in self.sequencers.items():
-            for open_ in sequencer.sender.transactions.values():
-                self._note_dependencies(contract, open_.intent)
+        for contract in tuple(self.sequencers.loaded):
             self._tell(contract, Tick())
         return self._take_effects()
 
@@ -185,15 +176,18 @@ class Node:
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
                 self._take_for_submitter(event)
+            case IntentsLookedUp():
+                self._take_intake(self.intake.take_answer(event))
+            case ContractLoaded() | ContractMissing():
+                self._take_from_store(event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        first = self._first_deadline()
         deadlines = (
-            first and first[0],
+            self.sequencers.next_due_ms(),
             self.next_heartbeat_ms,
             self.distribution.next_due_ms(),
             self.index.next_due_ms(),
@@ -202,62 +196,87 @@ class Node:
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
-        for sequencer in self.sequencers.values():
+        for sequencer in self.sequencers.loaded.values():
             held = sequencer.coordinator.transactions.get(intent)
             found = explain_at_sender(sequencer, intent)
             if held is not None and not held.is_gone:
                 found = explain_at_coordinator(sequencer, intent)
             if found is not None:
                 return found
-        outcome = self.outcomes.get(intent)
+        outcome = self.intake.outcomes.get(intent)
         return Explanation(outcome.value if outcome is not None else "unknown")
 
-    # Events.
+    # Users.
 
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
-            self._take_intent(contract, event)
+            self._take_intake(self.intake.take(contract, event))
         else:
             self._tell(contract, event)
 
-    def _take_intent(self, contract: ContractAddress, event: IntentSubmitted) -> None:
-        """A repeated idempotency key gets the existing id; what cannot be accepted is refused before it gets one."""
-        intent = event.intent
-        known = self.keys.get(intent.idempotency_key)
-        if known is not None:
-            is_durable = known not in self.unwritten
-            error = "" if is_durable else "idempotencyKey: an intent with this key is being accepted; try again"
-            self.effects.append(ReplyToUser(event.reply_to, known, error))
-            return
-        error = self._flaw_of(contract, event)
-        if error:
-            self.effects.append(ReplyToUser(event.reply_to, intent.id, error))
-            return
-        if intent.idempotency_key:
-            self.keys[intent.idempotency_key] = intent.id
-            self.unwritten[intent.id] = intent.idempotency_key
-        settled = tuple((other, self.outcomes[other]) for other in intent.depends_on if other in self.outcomes)
-        self._tell(contract, IntentSubmitted(event.reply_to, intent, settled))
+    def _take_intake(self, answer: Accepted | Effect | None) -> None:
+        """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""
+        if isinstance(answer, Accepted):
+            self._tell(answer.contract, answer.event)
+        elif answer is not None:
+            self.effects.append(answer)
 
-    def _flaw_of(self, contract: ContractAddress, event: IntentSubmitted) -> str:
-        if contract not in self.sequencers:
-            return f"contract: {contract} is not known to {self.name}"
-        if not event.intent.sender.endswith(f"@{self.name}"):
-            return f"from: {event.intent.sender} is not a party of {self.name}"
-        for other in event.intent.depends_on:
-            is_open = any(other in sequencer.sender.transactions for sequencer in self.sequencers.values())
-            if not is_open and other not in self.outcomes:
-                return f"dependsOn: {other.hex()} is not an intent of {self.name}"
-        return ""
+    # The store.
+
+    def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
+        """A contract is there, or there is none: what waited for it goes on, or is refused."""
+        is_there = isinstance(event, ContractLoaded)
+        address = event.contract.address if isinstance(event, ContractLoaded) else event.contract
+        waiting = self.sequencers.take_loaded(address) or ()
+        if isinstance(event, ContractLoaded) and address not in self.sequencers.loaded:
+            self._add(event.contract, event.stored)
+            self._replay_unfinal(address)
+            self._tell(address, Tick())
+        for waited in waiting:
+            if is_there:
+                self._tell(address, waited)
+            else:
+                self._refuse(waited, f"contract: {address} is not known to {self.name}")
+        self.sequencers.page_out()
+
+    def _add(self, contract: Contract, stored: StoredContract) -> None:
+        """A contract comes into memory, with our own dispatches of it that have no outcome."""
+        dispatches = tuple(each.dispatch for each in self.submitter.submissions.values())
+        sequencer = Sequencer(
+            self.name,
+            self.ids,
+            contract,
+            self.config,
+            self.now_ms,
+            *self._standing_before(tuple(self.index.blocks)),
+            _with_dispatches(stored, dispatches, contract.address),
+        )
+        self.sequencers.add(contract.address, sequencer)
+        for open_ in sequencer.sender.transactions.values():
+            self.intake.open[open_.intent.id] = contract.address
+            self._note_dependencies(contract.address, open_.intent)
+
+    def _replay_unfinal(self, address: ContractAddress) -> None:
+        """What blocks said of it that are not final is told to a contract that comes into memory."""
+        for block in self.index.unfinal():
+            own = _of(address, self._outcomes_of(block))
+            self._step(address, BlockIndexed(block.height, block.time_s, own))
+
+    def _refuse(self, event: Event, error: str) -> None:
+        """Users are told; what others said they repeat."""
+        if isinstance(event, IntentSubmitted):
+            self.intake.take_written(event.intent, succeeded=False)
+            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error))
+        elif isinstance(event, CancelRequested | ResumeRequested):
+            self.effects.append(ReplyToUser(event.reply_to, event.intent, error))
 
     def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
         contract, inner, records = self.writes.pop(token)
         succeeded = isinstance(event, Persisted)
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         for record in records:
-            key = self.unwritten.pop(record.intent.id, None) if isinstance(record, IntentAccepted) else None
-            if key is not None and not succeeded:
-                del self.keys[key]
+            if isinstance(record, IntentAccepted):
+                self.intake.take_written(record.intent, succeeded)
         match records[0]:
             case RoundDispatch() | DispatchRepriced():
                 self._take_dispatch_written(succeeded)
@@ -279,7 +298,7 @@ class Node:
 
     def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        sequencer = self.sequencers.get(contract)
+        sequencer = self.sequencers.loaded.get(contract)
         has_states = bool(states_with_bytes(body.transitions))
         if sequencer is None or not has_states or (contract, body.digest) in self.receiving:
             return
@@ -414,69 +433,96 @@ class Node:
 
     def _concerned(self, outcomes: Outcomes) -> tuple[ContractAddress, ...]:
         """Who is awake, and whose outcomes these are."""
-        return tuple(dict.fromkeys((*self.awake, *(address for address, _ in outcomes))))
+        return tuple(dict.fromkeys((*self.sequencers.awake, *(address for address, _ in outcomes))))
+
+    # Everybody.
 
     def _take_for_all(self, event: Event) -> None:
-        """Connections, the ledger, time: they concern every contract."""
-        if isinstance(event, LedgerLost | LedgerBack):
-            self.has_ledger = isinstance(event, LedgerBack)
-        if isinstance(event, ConnectionLost | ConnectionMade):
-            self.distribution.connection_changed(self.now_ms, event.peer, isinstance(event, ConnectionMade))
-            self._deliver_states()
-        if isinstance(event, Tick):
-            self._run_timers()
-            self._look_at_chain()
-            return
-        for contract in tuple(self.sequencers):
-            self._tell(contract, event)
+        """Connections, the ledger, time: they concern who is awake; the others make up for it when they wake."""
+        match event:
+            case Tick():
+                self._run_timers()
+                self._look_at_chain()
+            case StopRequested():
+                for contract in tuple(self.sequencers.awake):
+                    self._tell(contract, event)
+            case ConnectionLost(peer) | ConnectionMade(peer):
+                is_made = isinstance(event, ConnectionMade)
+                self.lost_peers.pop(peer, None)
+                if not is_made:
+                    self.lost_peers[peer] = None
+                self.distribution.connection_changed(self.now_ms, peer, is_made)
+                self._deliver_states()
+                self._wake_all()
+            case _:
+                assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
+                self.has_ledger = isinstance(event, LedgerBack)
+                self._wake_all()
+
+    def _wake_all(self) -> None:
+        """Who is awake hears of it now, and who has said that it has no ledger."""
+        for contract in tuple(dict.fromkeys((*self.sequencers.awake, *self.without_ledger))):
+            self._wake(contract, self.sequencers.loaded[contract])
 
     def _run_timers(self) -> None:
         """Only those whose time has come are told: an idle contract costs nothing."""
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
         self._deliver_states()
-        while (first := self._first_deadline()) is not None and first[0] <= self.now_ms:
-            del self.deadlines[first[1]]
-            self._tell(first[1], Tick())
-
-    def _first_deadline(self) -> tuple[int, ContractAddress] | None:
-        heap = self.deadline_heap
-        while heap and self.deadlines.get(heap[0][1]) != heap[0][0]:
-            heappop(heap)
-        return heap[0] if heap else None
+        while (contract := self.sequencers.take_due(self.now_ms)) is not None:
+            self._tell(contract, Tick())
 
     # Effects.
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
-        """Tell a sequencer, if we have that contract; one that slept first hears where the chain stands."""
-        sequencer = self.sequencers.get(contract)
-        if sequencer is not None:
-            standing = (self.height, self.chain_time_s)
-            if (sequencer.context.height, sequencer.context.chain_time_s) != standing:
-                self._step(contract, BlockIndexed(*standing))
-            if sequencer.sender.final_time_s != self.final_time_s:
-                self._step(contract, OutcomesFinal(self.final_time_s, ()))
-            self._step(contract, event)
+        """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        sequencer = self.sequencers.loaded.get(contract)
+        if sequencer is None:
+            self._await_loading(contract, event)
+            return
+        self._wake(contract, sequencer)
+        self._step(contract, event)
+
+    def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
+        """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
+        context = sequencer.context
+        if (context.height, context.chain_time_s) != (self.height, self.chain_time_s):
+            self._step(contract, BlockIndexed(self.height, self.chain_time_s))
+        if sequencer.sender.final_time_s != self.final_time_s:
+            self._step(contract, OutcomesFinal(self.final_time_s, ()))
+        if sequencer.lost_peers.keys() != self.lost_peers.keys():
+            for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
+                self._step(contract, ConnectionLost(peer))
+            for peer in [peer for peer in sequencer.lost_peers if peer not in self.lost_peers]:
+                self._step(contract, ConnectionMade(peer))
+        if context.has_ledger and not self.has_ledger:
+            self.without_ledger[contract] = None
+            self._step(contract, LedgerLost())
+        elif self.has_ledger and not context.has_ledger:
+            del self.without_ledger[contract]
+            self._step(contract, LedgerBack())
+
+    def _await_loading(self, contract: ContractAddress, event: Event) -> None:
+        """Only what somebody said or asked brings a contract into memory."""
+        if not isinstance(event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested):
+            return
+        if self.sequencers.is_full(contract):
+            self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
+            return
+        load = self.sequencers.await_loading(self.now_ms, contract, event)
+        if load is not None:
+            self.effects.append(load)
 
     def _step(self, contract: ContractAddress, event: Event) -> None:
-        """One step of a sequencer."""
-        sequencer = self.sequencers.get(contract)
+        """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
+        sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
             self._perform(contract, sequencer.step(self.now_ms, event))
-            self._note_wakefulness(contract, sequencer)
-
-    def _note_wakefulness(self, contract: ContractAddress, sequencer: Sequencer) -> None:
-        """Who has something under way is told of every block; everybody when its next timer is due."""
-        if sequencer.is_awake:
-            self.awake[contract] = None
-        else:
-            self.awake.pop(contract, None)
-        due_ms = sequencer.next_deadline_ms()
-        if due_ms is None:
-            self.deadlines.pop(contract, None)
-        elif self.deadlines.get(contract) != due_ms:
-            self.deadlines[contract] = due_ms
-            heappush(self.deadline_heap, (due_ms, contract))
+            self.sequencers.note_step(contract, sequencer)
+        elif self.sequencers.has_room:
+            load = self.sequencers.load(self.now_ms, contract)
+            if load is not None:
+                self.effects.append(load)
 
     def _perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
@@ -495,7 +541,7 @@ class Node:
 
     def _note_outcome(self, receipt: Receipt) -> None:
         """Who depends on it, in whatever contract, goes on or ends."""
-        self.outcomes[receipt.intent] = receipt.outcome
+        self.intake.note_outcome(receipt.intent, receipt.outcome)
         self._tell_dependents(receipt.intent, receipt.outcome)
 
     def _note_dependencies(self, contract: ContractAddress, intent: Intent) -> None:
@@ -504,16 +550,18 @@ class Node:
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
         for contract in self.dependents.pop(intent, {}):
-            self.sequencers[contract].sender.dependency_ended(intent, outcome)
-            self._tell(contract, Tick())
+            sequencer = self.sequencers.loaded.get(contract)
+            if sequencer is not None:
+                sequencer.sender.dependency_ended(intent, outcome)
+                self._tell(contract, Tick())
 
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
             self._note_dependencies(intent.contract, intent)
             for other in intent.depends_on:
-                if other in self.outcomes:
-                    self._tell_dependents(other, self.outcomes[other])
+                if other in self.intake.outcomes:
+                    self._tell_dependents(other, self.intake.outcomes[other])
 
     def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         self.token += 1
@@ -540,13 +588,8 @@ class Node:
             self._send(sender, contract, SubmitterHeartbeat(number, tuple(intents)))
 
     def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
-        """To a peer, or to ourselves without a wire; for a contract that we have."""
-        sequencer = self.sequencers.get(contract)
-        if sequencer is None:
-            return
-        envelope = Envelope(
-            contract, sequencer.context.next_id(), self.incarnation, self.height, body, not self.has_ledger
-        )
+        """To a peer, or to ourselves without a wire."""
+        envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger)
         if peer == self.name:
             self._tell(contract, MessageReceived(peer, envelope))
         else:
@@ -561,15 +604,16 @@ def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, .
     return tuple(outcome for address, outcome in outcomes if address == contract)
 
 
-def _with_dispatches(stored: StoredNode, address: ContractAddress) -> StoredContract:
+def _with_dispatches(
+    stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
+) -> StoredContract:
     """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
-    contract = stored.contracts.get(address, StoredContract())
     dispatched = tuple(
         HandedOver(
             FlushPoint(dispatch.round.digest, transition.intent), transition.leaf, transition.inputs, transition.outputs
         )
-        for dispatch in stored.dispatches
+        for dispatch in dispatches
         if dispatch.round.contract == address
         for transition in dispatch.round.transitions
     )
-    return StoredContract(contract.intents, dispatched, tuple(stored.outcomes.items()))
+    return replace(stored, dispatched=dispatched)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rota.config import Config
-from rota.core.context import Context
+from rota.core.context import Context, Ids
 from rota.core.coordinator import Coordinator
 from rota.core.effects import Effect, ReplyToUser, SendMessage
 from rota.core.endorser import Endorser
@@ -93,7 +93,7 @@ class Sequencer:
     def __init__(
         self,
         node: NodeName,
-        incarnation: int,
+        ids: Ids,
         contract: Contract,
         config: Config,
         now_ms: int = 0,
@@ -102,12 +102,13 @@ class Sequencer:
         stored: StoredContract | None = None,
     ) -> None:
         stored = stored or StoredContract()
-        self.context = Context(node, incarnation, contract, config, now_ms, height, chain_time_s)
+        self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
         self.coordinator = Coordinator(self.context, self.observer, stored.dispatched)
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer)
         self.startup = StartupNotices(self.context, self.observer)
+        self.lost_peers: dict[NodeName, None] = {}
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
 
@@ -123,6 +124,11 @@ class Sequencer:
     def is_awake(self) -> bool:
         """Something is under way here: every block matters."""
         return bool(self.sender.transactions) or self.coordinator.state is not CoordinatorState.IDLE
+
+    @property
+    def is_busy(self) -> bool:
+        """It cannot be paged out: something is under way, being written, or dispatched and without an outcome."""
+        return self.is_awake or self.context.is_writing or bool(self.coordinator.restored)
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
@@ -285,12 +291,14 @@ class Sequencer:
         self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))
 
     def _connection_lost(self, peer: NodeName) -> None:
+        self.lost_peers[peer] = None
         self.observer.connection_changed(peer, connected=False)
         self.coordinator.handle(coordinator_events.PeerLost(peer))
         self.sender.handle(sender_events.PeerLost(peer))
 
     def _connection_made(self, peer: NodeName) -> None:
         """After a reconnection with nothing in flight the next activity is answered with Startup (§4.4)."""
+        self.lost_peers.pop(peer, None)
         self.observer.connection_changed(peer, connected=True)
         self.coordinator.something_changed()
         if not self.sender.transactions and not self.coordinator.transactions:

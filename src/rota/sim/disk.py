@@ -13,6 +13,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LookUpIntents,
     NodeStarted,
     PermissionGranted,
     Record,
@@ -20,7 +21,7 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
 )
-from rota.core.events import LedgerStatus
+from rota.core.events import IntentsLookedUp, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
@@ -34,6 +35,8 @@ class Disk:
     """What a node has made durable, in order; `blocks` are those that it has indexed."""
 
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
+    keys: dict[str, IntentId] = field(default_factory=dict)
+    intents: dict[IntentId, Outcome | None] = field(default_factory=dict)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     is_failing: bool = False
@@ -43,6 +46,36 @@ class Disk:
         """The height that the node's index has reached."""
         return self.blocks[-1].height
 
+    def write(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+        """Make records durable; what is looked up by key or id is kept at hand."""
+        for record in records:
+            self.records.append((contract, record))
+            match record:
+                case IntentAccepted(intent):
+                    self.intents[intent.id] = None
+                    if intent.idempotency_key:
+                        self.keys[intent.idempotency_key] = intent.id
+                case IntentFinalised(receipt):
+                    self.intents[receipt.intent] = receipt.outcome
+                case _:
+                    pass
+
+    def look_up(self, order: LookUpIntents, confirmations: int) -> IntentsLookedUp:
+        """Which intent has this key, and what became of these."""
+        confirmed = _indexed_outcomes(self._final(confirmations))
+        outcomes: list[tuple[IntentId, Outcome]] = []
+        unfinished: list[IntentId] = []
+        for intent in order.intents:
+            outcome = Outcome.CONFIRMED if confirmed.get(intent) else self.intents.get(intent)
+            if outcome is not None:
+                outcomes.append((intent, outcome))
+            elif intent in self.intents:
+                unfinished.append(intent)
+        return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
+
+    def _final(self, confirmations: int) -> list[ChainBlock]:
+        return [block for block in self.blocks if block.height <= self.height - confirmations]
+
     def index(self, record: BlocksIndexed) -> None:
         """The index goes on, or back and on."""
         while self.blocks[-1].height > record.parted_at:
@@ -51,12 +84,11 @@ class Disk:
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
-        final = [block for block in self.blocks if block.height <= self.height - confirmations]
+        final = self._final(confirmations)
         incarnation, next_nonce = 0, 0
         contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
         dispatches: list[RoundDispatch] = []
         outcomes: dict[IntentId, Outcome] = {}
-        keys: dict[str, IntentId] = {}
         acknowledged: dict[tuple[Digest, NodeName], None] = {}
         for contract, record in self.records:
             match record:
@@ -75,8 +107,6 @@ class Disk:
                     next_nonce = record.nonce + 1
                 case IntentAccepted(intent):
                     contracts[contract][intent.id] = Restored(intent)
-                    if intent.idempotency_key:
-                        keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     outcomes[receipt.intent] = receipt.outcome
                 case _:
@@ -84,7 +114,9 @@ class Disk:
         settled = _indexed_outcomes(final)
         outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
         stored = {
-            address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
+            address: StoredContract(
+                tuple(r for i, r in intents.items() if i not in outcomes), (), tuple(outcomes.items())
+            )
             for address, intents in contracts.items()
         }
         unsettled = _unsettled(final, dispatches)
@@ -94,7 +126,7 @@ class Disk:
             for delivery in deliveries_of(dispatch.round, name)
             if (delivery.digest, delivery.peer) not in acknowledged
         )
-        return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, tuple(self.blocks))
+        return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, tuple(self.blocks))
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
@@ -110,6 +142,10 @@ def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tupl
             and any((dispatch.round.digest, each.intent) not in settled for each in dispatch.round.transitions)
         )
     )
+
+
+def _unfinished(intents: dict[IntentId, Restored], outcomes: dict[IntentId, Outcome]) -> tuple[Restored, ...]:
+    return tuple(restored for intent, restored in intents.items() if intent not in outcomes)
 
 
 def _indexed_outcomes(final: list[ChainBlock]) -> dict[IntentId, bool]:

@@ -160,7 +160,7 @@ class Run:
     def sender_state(self, name: str) -> str:
         """Where an intent is at its sender."""
         for node in self.world.nodes.values():
-            for sequencer in node.core.sequencers.values() if node.core is not None else ():
+            for sequencer in node.core.sequencers.loaded.values() if node.core is not None else ():
                 transaction = sequencer.sender.transactions.get(self.intent(name))
                 if transaction is not None:
                     return str(transaction.state.value)
@@ -171,7 +171,7 @@ class Run:
         return [
             node.name
             for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
             if sequencer.coordinator.state is CoordinatorState.ACTIVE
         ]
 
@@ -243,7 +243,7 @@ def _until_coordinates(run: Run, name: str, state: str) -> None:
             intent in sequencer.coordinator.transactions
             and sequencer.coordinator.transactions[intent].state.value == state
             for node in run.world.nodes.values()
-            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
         )
 
     if not run.world.run_until(run.world.now_ms + DEFAULT_LIMIT_MS, is_done):

@@ -235,7 +235,7 @@ class Swarm:
         return [
             f"{self.world.show(transaction.intent.id)} {transaction.state.value} at {node.name}"
             for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
             for transaction in sequencer.sender.transactions.values()
         ]
 
@@ -245,7 +245,7 @@ class Swarm:
         return not any(
             sequencer.sender.transactions
             for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
         )
 
     def _liveness(self) -> list[str]:
@@ -254,7 +254,7 @@ class Swarm:
         active = [
             node.name
             for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.values() if node.core is not None else ())
+            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
             if sequencer.coordinator.state is CoordinatorState.ACTIVE
         ]
         if len(active) > 1 and self.contract.mode is not Mode.SENDER:

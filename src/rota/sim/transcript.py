@@ -60,7 +60,7 @@ class Transcript(Recorder):
     def stepped(self, world: World, node: SimNode) -> None:
         """One line for each change of state."""
         assert node.core is not None, "a node that steps runs"
-        for sequencer in node.core.sequencers.values():
+        for sequencer in node.core.sequencers.loaded.values():
             self._note(world, node, "coordinator", sequencer.coordinator.state.value)
             if sequencer.coordinator.state is CoordinatorState.ACTIVE:
                 self.was_active[node.name] = None

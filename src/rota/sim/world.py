@@ -21,6 +21,8 @@ from rota.core.effects import (
     CheckRound,
     Effect,
     FetchBlocks,
+    LoadContract,
+    LookUpIntents,
     LookUpVerifier,
     PermissionGranted,
     Persist,
@@ -52,6 +54,7 @@ from rota.core.events import (
     VerifierLookedUp,
 )
 from rota.core.events.chain import BlocksFetched, ChainBlock, DispatchSigned, HeadSeen, Outcomes, TransactionSent
+from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.digests import domain_separator
@@ -477,7 +480,7 @@ class World:
                 self._tell(node, PersistFailed(write.token, "the disk is failing"))
         else:
             for write in writes:
-                node.disk.records.extend((write.contract, record) for record in write.records)
+                node.disk.write(write.contract, write.records)
                 self._note_records(node, write.records)
             for effect in effects:
                 self._do(node, effect)
@@ -520,10 +523,23 @@ class World:
                 self._submit(node, dispatch)
             case FetchBlocks(first, last):
                 self._answer_fetch(node, first, last)
+            case LookUpIntents():
+                self._tell(node, node.disk.look_up(effect, self.config.confirmations))
+            case LoadContract(contract):
+                self._load(node, contract)
             case Persist():
                 pass
             case _:
                 self._compute(node, effect)
+
+    def _load(self, node: SimNode, address: ContractAddress) -> None:
+        """What a node's store knows of a contract that it has not in memory."""
+        contract = next((known for known in self.contracts if known.address == address), None)
+        if contract is None:
+            self._tell(node, ContractMissing(address))
+        else:
+            stored = node.disk.restore(node.name, self.contracts, self.config.confirmations)
+            self._tell(node, ContractLoaded(contract, stored.contracts[address]))
 
     def _submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
         if node.has_ledger:

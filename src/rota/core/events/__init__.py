@@ -248,3 +248,13 @@ class ForContract(Event):
 
     contract: ContractAddress
     event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class IntentsLookedUp(Event):
+    """The store's answer: the intent that has the key, the outcomes of those that are final, and the unfinished."""
+
+    token: int
+    existing: IntentId | None = None
+    outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    unfinished: tuple[IntentId, ...] = ()
