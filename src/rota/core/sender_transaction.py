@@ -71,6 +71,7 @@ from rota.core.states.sender_transaction import (
     PERMITTED,
     UNPERMITTED,
     HeldRequest,
+    Permission,
     Restored,
     State,
 )
@@ -171,6 +172,13 @@ TABLE = Table(
         Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=rules.answer_revert),
         Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
         *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=rules.answer_error),
+        *in_states(
+            DELEGATED,
+            DispatchConfirmationRequestReceived,
+            when=rules.was_permitted_before,
+            then=State.PREPARED,
+            do=rules.grant_again,
+        ),
         *in_states(
             DELEGATED,
             DispatchConfirmationRequestReceived,
@@ -414,6 +422,7 @@ class SenderTransaction(Machine):
         self.cancels_open = 0
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
+        self.earlier_permission: Permission | None = None
         self.number = DelegationNumber(self.context.incarnation, 0)
         self.delegate: NodeName | None = None
         self.delegate_incarnation = 0

@@ -96,6 +96,13 @@ def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> b
     return transaction.void_after_s > 0 and transaction.sender.final_time_s <= transaction.void_after_s
 
 
+def was_permitted_before(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """the permission for that leaf is durable already, under the current number: there is only one (S4)"""
+    permission = transaction.permission
+    is_standing = permission is not None and permission.number == transaction.number
+    return is_standing and transaction.is_permission_durable and asks_for_permitted_leaf(transaction, event)
+
+
 def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """the current delegate asks for the leaf that we assembled for it, under the current number"""
     result = transaction.result
@@ -547,12 +554,12 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
 
 def forget_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """It was never given, and its coordinator has asked anew meanwhile."""
-    transaction.permission = None
+    _restore_earlier(transaction)
 
 
 def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """The permission is not durable, so it was not given; the coordinator asks again."""
-    transaction.permission = None
+    _restore_earlier(transaction)
 
 
 def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
@@ -633,11 +640,18 @@ def _answer_slot(
 
 
 def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
+    transaction.earlier_permission = transaction.permission if transaction.is_permission_durable else None
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
+
+
+def _restore_earlier(transaction: SenderTransaction) -> None:
+    """What was permitted before, and is durable, stands as it stood."""
+    transaction.permission = transaction.earlier_permission
+    transaction.is_permission_durable = transaction.permission is not None
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
