@@ -306,13 +306,28 @@ class ListedIntent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorHeartbeat(Message):
-    """I coordinate, in this state, and I hold these intents of yours."""
+    """I coordinate, in this state, and I hold these intents of yours.
+
+    A whole list has them all. Another has what changed since the heartbeat before it, and what is gone; count and
+    digest are of the list as it is now, so that whoever missed one notices and asks for the whole.
+    """
 
     number: HeartbeatNumber
     state: CoordinatorState
     intents: tuple[ListedIntent, ...] = ()
     successor: NodeName | None = None
     refused: NodeName | None = None
+    is_whole: bool = True
+    gone: tuple[IntentId, ...] = ()
+    count: int = 0
+    digest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRequest(Message):
+    """I have missed something: tell me the whole list of my intents with you."""
+
+    number: HeartbeatNumber
 
 
 @dataclass(frozen=True, slots=True)

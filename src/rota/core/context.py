@@ -119,6 +119,10 @@ class Context:
         """The time that lies so far ahead."""
         return self.now_ms + delay_ms
 
+    def next_beat_ms(self) -> int:
+        """The next beat of this node's clock: all its contracts beat together, so that a peer gets one frame (§6)."""
+        return (self.now_ms // self.config.heartbeat_ms + 1) * self.config.heartbeat_ms
+
     def backoff_ms(self, attempt: int, first_ms: int, most_ms: int, growth: float = 2.0) -> int:
         """A growing delay with up to a quarter of jitter, the same for the same seed."""
         delay_ms = min(first_ms * growth ** min(attempt, BACKOFF_STEPS_MAX), most_ms)

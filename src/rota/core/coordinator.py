@@ -47,6 +47,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph
+from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.recent_outcomes import RecentOutcomes
@@ -57,7 +58,7 @@ from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
-from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, ListedIntent, Rejection
+from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
 from rota.types import FlushPoint, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, Rotation, Tried
 
@@ -253,6 +254,7 @@ class Coordinator(Machine):
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.senders: dict[NodeName, int] = {}
+        self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
         self.received_count = 0
         self.heartbeat_count = 0
@@ -448,24 +450,49 @@ class Coordinator(Machine):
         successor = self.successor if state in LEAVING else None
         self.heartbeat_count += 1
         listed = self._listed()
-        for node in self._listeners():
-            intents = tuple(listed.get(node, ()))
-            self.context.send(node, CoordinatorHeartbeat(self.number, state, intents, successor))
+        listeners = self._listeners()
+        for node in listeners:
+            self._send_heartbeat(node, state, listed.get(node, {}), successor)
+        for node in [node for node in self.told if node not in listeners]:
+            del self.told[node]
 
     def refuse(self, node: NodeName) -> None:
         """Answer a hand-over request with a heartbeat that says no."""
         self.heartbeat_count += 1
-        intents = tuple(self._listed().get(node, ()))
-        heartbeat = CoordinatorHeartbeat(self.number, State(self.state.value), intents, refused=node)
+        self._send_heartbeat(node, State(self.state.value), self._listed().get(node, {}), refused=node)
+
+    def tell_whole_list(self, node: NodeName) -> None:
+        """A sender has missed a heartbeat."""
+        if node in self.told and self.state in HEARTBEATING:
+            del self.told[node]
+            self.heartbeat_count += 1
+            state = State(self.state.value)
+            successor = self.successor if state in LEAVING else None
+            self._send_heartbeat(node, state, self._listed().get(node, {}), successor)
+
+    def _send_heartbeat(
+        self,
+        node: NodeName,
+        state: State,
+        listed: dict[IntentId, str],
+        successor: NodeName | None = None,
+        refused: NodeName | None = None,
+    ) -> None:
+        """A node hears what changed for it since the last time, or everything the first time (protocol §6)."""
+        is_whole = node not in self.told
+        told = self.told.setdefault(node, Listing())
+        changed, gone = told.changes(listed)
+        heartbeat = CoordinatorHeartbeat(
+            self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest
+        )
         self.context.send(node, heartbeat)
 
-    def _listed(self) -> dict[NodeName, list[ListedIntent]]:
+    def _listed(self) -> dict[NodeName, dict[IntentId, str]]:
         """What each sender is told of its intents here."""
-        listed: dict[NodeName, list[ListedIntent]] = {}
+        listed: dict[NodeName, dict[IntentId, str]] = {}
         for transaction in self.transactions.values():
             if self._may_list(transaction):
-                entry = ListedIntent(transaction.intent.id, transaction.state.value)
-                listed.setdefault(transaction.sender, []).append(entry)
+                listed.setdefault(transaction.sender, {})[transaction.intent.id] = transaction.state.value
         return listed
 
     def _may_list(self, transaction: CoordinatorTransaction) -> bool:
@@ -484,8 +511,9 @@ class Coordinator(Machine):
         timers = self.context.timers
         if self.state is State.IDLE:
             timers.cancel(self, "heartbeat")
+            self.told.clear()
         elif not timers.is_set(self, "heartbeat"):
-            timers.set(self, "heartbeat", self.context.after(self.context.config.heartbeat_ms), HeartbeatInterval())
+            timers.set(self, "heartbeat", self.context.next_beat_ms(), HeartbeatInterval())
         if self.state is not State.ELECT:
             timers.cancel(self, "request")
             timers.cancel(self, "handover")

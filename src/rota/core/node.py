@@ -570,7 +570,7 @@ class Node:
 
     def _start_heartbeats(self) -> None:
         if self.next_heartbeat_ms is None:
-            self.next_heartbeat_ms = self.now_ms + self.config.heartbeat_ms
+            self.next_heartbeat_ms = (self.now_ms // self.config.heartbeat_ms + 1) * self.config.heartbeat_ms
 
     def _send_heartbeats(self) -> None:
         """Each sender hears of its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""

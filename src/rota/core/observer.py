@@ -16,11 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.context import Context
+from rota.core.listing import Listing
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, Tried
 
 LIVE = frozenset({CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE})
 EXPECTED = LIVE | {CoordinatorState.STANDBY}
+PEERS_KEPT_MAX = 4_096
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Peer:
     number: HeartbeatNumber = NEVER_HEARD
     heartbeat: CoordinatorHeartbeat | None = None
     heartbeat_at_ms: int = 0
+    listing: Listing | None = None
     heard_at_ms: int = 0
     tried_as: HeartbeatNumber | None = None
     silent_since_ms: int | None = None
@@ -49,7 +52,19 @@ class Observer:
 
     def peer(self, node: NodeName) -> Peer:
         """What we know of a node; a stranger is taken to be there until the contrary is known."""
-        return self.peers.setdefault(node, Peer())
+        known = self.peers.get(node)
+        if known is None:
+            if len(self.peers) >= PEERS_KEPT_MAX:
+                self._forget_a_stranger()
+            known = self.peers[node] = Peer()
+        return known
+
+    def _forget_a_stranger(self) -> None:
+        """The one that we have known longest of those that are no members."""
+        committee = self.context.contract.committee
+        stranger = next((node for node in self.peers if node not in committee), None)
+        if stranger is not None:
+            del self.peers[stranger]
 
     # What is heard.
 
@@ -72,7 +87,18 @@ class Observer:
         peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, heartbeat, self.context.now_ms
         if heartbeat.state in LIVE and self._replaces_accepted(node):
             self.accepted = node
+        self._take_listing(peer, heartbeat)
         return True
+
+    def _take_listing(self, peer: Peer, heartbeat: CoordinatorHeartbeat) -> None:
+        """What it lists of ours; nothing is known of it when a heartbeat is missing, until the whole list comes."""
+        if heartbeat.is_whole:
+            peer.listing = Listing()
+        if peer.listing is not None:
+            peer.listing.apply(heartbeat.intents, heartbeat.gone)
+            has_missed = (peer.listing.count, peer.listing.digest) != (heartbeat.count, heartbeat.digest)
+            if has_missed and not heartbeat.is_whole:
+                peer.listing = None
 
     def connection_changed(self, node: NodeName, connected: bool) -> None:
         """The connection was lost or made; a new one is a sign of life like a message."""
@@ -84,7 +110,8 @@ class Observer:
     def believe_tried(self, author: NodeName, tried: tuple[Tried, ...]) -> None:
         """A delegation or request that we accept says whom its author could not reach; of itself it knows nothing."""
         for node, number in tried:
-            if node not in (self.context.node, author) and number >= self.peer(node).number:
+            is_known = node in self.peers or node in self.context.contract.committee
+            if is_known and node not in (self.context.node, author) and number >= self.peer(node).number:
                 self.peer(node).tried_as = number
 
     def may_coordinate(self, node: NodeName) -> bool:

@@ -67,6 +67,7 @@ from rota.messages import (
     HandedOver,
     Handover,
     HandoverRequest,
+    ListingRequest,
     Startup,
     StartupAcknowledgement,
     SubmitterHeartbeat,
@@ -243,6 +244,8 @@ class Sequencer:
             case Startup():
                 self.startup.acknowledge(peer, body)
                 self.sender.handle(sender_events.PeerHeard(peer))
+            case ListingRequest():
+                self.coordinator.tell_whole_list(peer)
             case StartupAcknowledgement():
                 self.startup.take_acknowledgement(peer, body)
             case _:

@@ -118,7 +118,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "verifier_request", "verifier_response")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "verifier_request", "verifier_response", "listing_request")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +149,7 @@ class Envelope(_message.Message):
     STATE_DISTRIBUTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    LISTING_REQUEST_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
     message_id: RequestId
     correlation_id: RequestId
@@ -179,7 +180,8 @@ class Envelope(_message.Message):
     state_distribution_acknowledgement: StateDistributionAcknowledgement
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ...) -> None: ...
+    listing_request: ListingRequest
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -490,18 +492,32 @@ class ListedIntent(_message.Message):
     def __init__(self, intent: _Optional[bytes] = ..., state: _Optional[str] = ...) -> None: ...
 
 class CoordinatorHeartbeat(_message.Message):
-    __slots__ = ("number", "state", "intents", "successor", "refused")
+    __slots__ = ("number", "state", "intents", "successor", "refused", "is_whole", "gone", "count", "digest")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     INTENTS_FIELD_NUMBER: _ClassVar[int]
     SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     number: HeartbeatNumber
     state: CoordinatorState
     intents: _containers.RepeatedCompositeFieldContainer[ListedIntent]
     successor: str
     refused: str
-    def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., state: _Optional[_Union[CoordinatorState, str]] = ..., intents: _Optional[_Iterable[_Union[ListedIntent, _Mapping]]] = ..., successor: _Optional[str] = ..., refused: _Optional[str] = ...) -> None: ...
+    is_whole: bool
+    gone: _containers.RepeatedScalarFieldContainer[bytes]
+    count: int
+    digest: int
+    def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., state: _Optional[_Union[CoordinatorState, str]] = ..., intents: _Optional[_Iterable[_Union[ListedIntent, _Mapping]]] = ..., successor: _Optional[str] = ..., refused: _Optional[str] = ..., is_whole: _Optional[bool] = ..., gone: _Optional[_Iterable[bytes]] = ..., count: _Optional[int] = ..., digest: _Optional[int] = ...) -> None: ...
+
+class ListingRequest(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: HeartbeatNumber
+    def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
 
 class SubmittedIntent(_message.Message):
     __slots__ = ("intent", "leaf", "signer", "nonce", "submission_count", "submitted_age_ms", "activity", "hash", "most_wei", "tip_wei")

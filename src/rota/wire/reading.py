@@ -172,7 +172,14 @@ class Reader:
             ),
             self.node(wire.successor) if wire.HasField("successor") else None,
             self.node(wire.refused) if wire.HasField("refused") else None,
+            wire.is_whole,
+            self.intent_ids(wire.gone),
+            number(wire.count),
+            wire.digest,
         )
+
+    def listing_request(self, wire: pb.ListingRequest) -> messages.ListingRequest:
+        return messages.ListingRequest(heartbeat_number(wire.number))
 
     def submitter_heartbeat(self, wire: pb.SubmitterHeartbeat) -> messages.SubmitterHeartbeat:
         return messages.SubmitterHeartbeat(heartbeat_number(wire.number), self.submitted_intents(wire.intents))
@@ -437,4 +444,5 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "state_distribution_acknowledgement": Reader.state_distribution_acknowledgement,
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
+    "listing_request": Reader.listing_request,
 }

@@ -166,6 +166,14 @@ def _write_coordinator_heartbeat(wire: pb.CoordinatorHeartbeat, heartbeat: messa
         wire.successor = heartbeat.successor
     if heartbeat.refused is not None:
         wire.refused = heartbeat.refused
+    wire.is_whole = heartbeat.is_whole
+    wire.gone.extend(heartbeat.gone)
+    wire.count = heartbeat.count
+    wire.digest = heartbeat.digest
+
+
+def _write_listing_request(wire: pb.ListingRequest, request: messages.ListingRequest) -> None:
+    _write_heartbeat_number(wire.number, request.number)
 
 
 def _write_submitter_heartbeat(wire: pb.SubmitterHeartbeat, heartbeat: messages.SubmitterHeartbeat) -> None:
@@ -358,4 +366,5 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     ),
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
+    messages.ListingRequest: ("listing_request", _write_listing_request),
 }

@@ -622,7 +622,7 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
 
 
 def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
-    due_ms = coordinator.context.after(coordinator.context.config.heartbeat_ms)
+    due_ms = coordinator.context.next_beat_ms()
     coordinator.context.timers.set(coordinator, "heartbeat", due_ms, HeartbeatInterval())
 
 

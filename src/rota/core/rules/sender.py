@@ -28,7 +28,7 @@ from rota.core.observer import LIVE
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender import LEAVING, Command
 from rota.core.states.sender_transaction import Restored
-from rota.messages import Answer, Delegation, DelegationCommand, Rejection
+from rota.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.types import NEVER_HEARD, DelegationNumber, NodeName, RequestId, Rotation
 
 if TYPE_CHECKING:
@@ -167,11 +167,13 @@ def delegate_ready(sender: Sender, event: Event) -> None:
 
 def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
     """Renew the leases of what it lists; what it has forgotten is delegated again, and what it had no room for."""
-    listed = {entry.intent for entry in event.heartbeat.intents}
+    listing = sender.observer.peer(event.peer).listing
+    if listing is None:
+        sender.context.send(event.peer, ListingRequest(event.heartbeat.number))
     for transaction in tuple(sender.delegated.values()):
-        if transaction.delegate != event.peer:
+        if transaction.delegate != event.peer or listing is None:
             continue
-        if transaction.intent.id in listed:
+        if transaction.intent.id in listing.states:
             transaction.lease_ms = sender.context.now_ms
         elif event.heartbeat.number > transaction.accepted_at:
             transaction.handle(CoordinatorChanged("its coordinator does not list it"))
