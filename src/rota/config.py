@@ -42,6 +42,7 @@ class Config:
     in_flight_max: int = 5_000
     dispatch_ahead_max: int = 16
     assembly_slot_max: int = 64
+    slot_ms_max: int = 500
     round_max: int = 64
     rounds_open_max: int = 2
     revert_retry_max: int = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rota.types import (
     ContractAddress,
@@ -30,6 +30,7 @@ from rota.types import (
 )
 
 PROTOCOL_VERSION = (1, 0)
+STATE_REQUEST_LEAVES_MAX = 64
 
 
 class CoordinatorState(Enum):
@@ -49,6 +50,19 @@ class Message:
     """What an envelope carries."""
 
     __slots__ = ()
+
+
+class Reply(Message):
+    """A message that answers another, and names it by the id that all its copies have."""
+
+    __slots__ = ()
+    answered_id: ClassVar[str] = "request_id"
+
+    @property
+    def in_reply_to(self) -> RequestId:
+        """The id of what it answers."""
+        found: RequestId = getattr(self, self.answered_id)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +120,10 @@ class IntentAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DelegationAccepted(Message):
+class DelegationAccepted(Reply):
     """The delegate coordinates; `heartbeat` is the number of its latest heartbeat at that moment."""
 
+    answered_id: ClassVar[str] = "command_id"
     command_id: RequestId
     answers: tuple[IntentAnswer, ...]
     heartbeat: HeartbeatNumber
@@ -124,9 +139,10 @@ class Rejection(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DelegationRejected(Message):
+class DelegationRejected(Reply):
     """The delegate does not coordinate: the heights differ, or `active` is preferred, or it has no ledger."""
 
+    answered_id: ClassVar[str] = "command_id"
     command_id: RequestId
     rejection: Rejection
     provided_height: int = 0
@@ -176,11 +192,12 @@ class AssemblyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class AssembleResponse(Message):
-    """The results of a slot, in the order of its request."""
+class AssembleResponse(Reply):
+    """The results of a slot, in the order of its request, and how long they took."""
 
     request_id: RequestId
     results: tuple[AssemblyResult, ...]
+    took_ms: int = 0
 
 
 class ErrorCode(Enum):
@@ -205,7 +222,7 @@ class IntentError(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AssembleError(Message):
+class AssembleError(Reply):
     """Intents of a slot that this sender does not assemble for this coordinator."""
 
     request_id: RequestId
@@ -235,7 +252,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class EndorsementResponse(Message):
+class EndorsementResponse(Reply):
     """The signature over the whole round, or which transitions of it are refused."""
 
     request_id: RequestId
@@ -245,7 +262,7 @@ class EndorsementResponse(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class EndorsementError(Message):
+class EndorsementError(Reply):
     """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts."""
 
     request_id: RequestId
@@ -279,7 +296,7 @@ class DispatchConfirmationRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchConfirmationResponse(Message):
+class DispatchConfirmationResponse(Reply):
     """Permission for these intents, each for the leaf that was asked for."""
 
     request_id: RequestId
@@ -287,7 +304,7 @@ class DispatchConfirmationResponse(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchConfirmationError(Message):
+class DispatchConfirmationError(Reply):
     """No permission for these intents."""
 
     request_id: RequestId
@@ -361,9 +378,10 @@ class Startup(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class StartupAcknowledgement(Message):
+class StartupAcknowledgement(Reply):
     """Every copy of a Startup gets one."""
 
+    answered_id: ClassVar[str] = "startup_id"
     startup_id: RequestId
 
 
@@ -396,7 +414,7 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Handover(Message):
+class Handover(Reply):
     """What the old coordinator still has under way; nothing when there is nothing to flush."""
 
     request_id: RequestId
@@ -429,17 +447,26 @@ class TransactionReverted(Message):
 
 @dataclass(frozen=True, slots=True)
 class StateDistribution(Message):
-    """The states of a dispatched round that the receiver may see; the digest is the same on every repeat."""
+    """The states of a dispatched round that the receiver may see; digest and part are the same on every repeat."""
 
     digest: Digest
     transitions: tuple[Transition, ...]
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StateDistributionAcknowledgement(Message):
-    """The states of that round are durable here; every copy gets one."""
+    """The states of that part of the round are durable here; every copy gets one."""
 
     digest: Digest
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateRequest(Message):
+    """Send me again what I may see of the states that these leaves made."""
+
+    leaves: tuple[Leaf, ...]
 
 
 # Who is who: a Request.
@@ -454,7 +481,7 @@ class VerifierRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierResponse(Message):
+class VerifierResponse(Reply):
     """The party's verifier; empty when there is no such party here."""
 
     request_id: RequestId

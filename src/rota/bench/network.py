@@ -26,9 +26,11 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     SubmitTransaction,
+    VerifyEndorsement,
     VerifySignature,
 )
 from rota.core.events import (
+    EndorsementVerified,
     ForContract,
     IntentSubmitted,
     LedgerStatus,
@@ -209,6 +211,9 @@ class Network:
                 self._answer(name, TransitionSigned(request_id, intent, sign(party, leaf)))
             case VerifySignature(_, request_id, intent, party, leaf, signature):
                 self._answer(name, SignatureVerified(request_id, intent, signature == sign(party, leaf)))
+            case VerifyEndorsement(_, peer, digest, signature):
+                is_valid = signature == sign(Party(peer), Leaf(digest))
+                self._answer(name, EndorsementVerified(peer, digest, signature, is_valid))
             case SignDispatch(_, _, nonce, fees):
                 self._tell(name, DispatchSigned(nonce, fees, b"", b""))
             case CheckRound(_, peer, request_id, digest):

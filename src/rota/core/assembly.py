@@ -39,6 +39,7 @@ class Slot:
     peer: NodeName
     intents: tuple[IntentId, ...]
     size: int
+    since_ms: int
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
 
@@ -72,7 +73,7 @@ class Assembly:
         if not accepted:
             self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
             return
-        slot = self.slots[peer] = Slot(request, peer, accepted, len(intents), errors=errors)
+        slot = self.slots[peer] = Slot(request, peer, accepted, len(intents), self.context.now_ms, errors=errors)
         for intent in accepted:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
@@ -157,7 +158,8 @@ class Assembly:
             results = tuple(
                 _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results
             )
-            self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results))
+            took_ms = self.context.now_ms - slot.since_ms
+            self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results, took_ms))
         if slot.errors:
             errors = tuple(slot.errors.values())
             self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))

@@ -13,7 +13,7 @@ from rota.core.machine import Event, Handler
 from rota.core.selection import ranking
 from rota.core.timers import Timers
 from rota.digests import domain_separator
-from rota.messages import Envelope, Message
+from rota.messages import Envelope, Message, Reply
 from rota.types import Contract, NodeName, RequestId
 
 BACKOFF_STEPS_MAX = 32
@@ -81,7 +81,7 @@ class Context:
         """A fresh id; a later one, or one after a restart, is greater."""
         return self.ids.next()
 
-    def send(self, peer: NodeName, message: Message, correlation_id: RequestId | None = None) -> None:
+    def send(self, peer: NodeName, message: Message) -> None:
         """Say something to a node, with what every message carries of its author (protocol §4, §6)."""
         envelope = Envelope(
             self.contract.address,
@@ -90,7 +90,7 @@ class Context:
             self.height,
             message,
             not self.has_ledger,
-            correlation_id,
+            message.in_reply_to if isinstance(message, Reply) else None,
         )
         self.effects.append(SendMessage(peer, envelope))
 

@@ -1,14 +1,16 @@
 """Private states to their parties until acknowledged: one per node, for all its contracts.
 
 Theory of operation. Who dispatches a round also sends its private states to every node on their lists, each
-as that node may see it, in one message a round. The list is durable with the dispatch; the receiver makes the
-states durable and then acknowledges; the distributor makes the acknowledgement durable and stops. Until then
-it repeats with backoff, across restarts of both sides, and not over a connection that is down. What arrives
-is checked against the leaves, which the ledger knows: a state that is not what it claims to be is refused.
+as that node may see it, in one message a round, or in several when they are large. The list is durable with
+the dispatch; the receiver makes the states durable and then acknowledges; the distributor makes the
+acknowledgement durable and stops. Until then it repeats with backoff, across restarts of both sides, and not
+over a connection that is down. What arrives is checked against the leaves, which the ledger knows: a state
+that is not what it claims to be is refused. A node that lost its states asks for them again, by leaf.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -18,17 +20,19 @@ from rota.digests import leaf_of_transition, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
 
 RECEIVED_KEPT_MAX = 10_000
+DELIVERY_BYTES_MAX = 1_048_576
 BACKOFF_STEPS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The states of one round for one node."""
+    """The states of one round for one node, or a part of them when they are large."""
 
     contract: ContractAddress
     digest: Digest
     peer: NodeName
     transitions: tuple[Transition, ...]
+    part: int = 0
 
 
 @dataclass(slots=True)
@@ -46,7 +50,7 @@ class Distribution:
         self.config = config
         self.lost: dict[NodeName, None] = {}
         self.received: dict[tuple[ContractAddress, StateId], None] = {}
-        self._open: dict[NodeName, dict[Digest, _Open]] = {}
+        self._open: dict[NodeName, dict[tuple[Digest, int], _Open]] = {}
         self._due: list[tuple[int, int, _Open]] = []
         self._order = 0
         for delivery in undelivered:
@@ -76,13 +80,13 @@ class Distribution:
             heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def is_open(self, peer: NodeName, digest: Digest) -> bool:
+    def is_open(self, peer: NodeName, digest: Digest, part: int) -> bool:
         """That node has not acknowledged these states yet."""
-        return digest in self._open.get(peer, {})
+        return (digest, part) in self._open.get(peer, {})
 
-    def acknowledged(self, peer: NodeName, digest: Digest) -> None:
+    def acknowledged(self, peer: NodeName, digest: Digest, part: int) -> None:
         """The acknowledgement is durable."""
-        self._open.get(peer, {}).pop(digest, None)
+        self._open.get(peer, {}).pop((digest, part), None)
 
     def connection_changed(self, now_ms: int, peer: NodeName, connected: bool) -> None:
         """Nothing is sent over a connection that is down; when it is back, at once."""
@@ -95,7 +99,8 @@ class Distribution:
             self._schedule(open_, now_ms)
 
     def _begin(self, now_ms: int, delivery: Delivery) -> None:
-        open_ = self._open.setdefault(delivery.peer, {})[delivery.digest] = _Open(delivery)
+        key = (delivery.digest, delivery.part)
+        open_ = self._open.setdefault(delivery.peer, {})[key] = _Open(delivery)
         self._schedule(open_, now_ms)
 
     def _schedule(self, open_: _Open, due_ms: int) -> None:
@@ -105,7 +110,8 @@ class Distribution:
 
     def _is_current(self, due_ms: int, open_: _Open) -> bool:
         delivery = open_.delivery
-        is_latest = self._open[delivery.peer].get(delivery.digest) is open_ and open_.due_ms == due_ms
+        key = (delivery.digest, delivery.part)
+        is_latest = self._open[delivery.peer].get(key) is open_ and open_.due_ms == due_ms
         return is_latest and delivery.peer not in self.lost
 
     # Receiving.
@@ -130,7 +136,25 @@ def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
         for peer in listed:
             if peer not in (node, sender):
                 owed.setdefault(peer, []).append(transition.as_seen_by(peer))
-    return tuple(Delivery(order.contract, order.digest, peer, tuple(due)) for peer, due in owed.items())
+    return tuple(
+        Delivery(order.contract, order.digest, peer, due, part)
+        for peer, all_due in owed.items()
+        for part, due in enumerate(parts_of(all_due))
+    )
+
+
+def parts_of(transitions: Iterable[Transition]) -> tuple[tuple[Transition, ...], ...]:
+    """What goes in one message each, so that no frame grows too large; a transition is never divided."""
+    parts: list[list[Transition]] = []
+    room = 0
+    for transition in transitions:
+        size = sum(len(state.content or b"") for state in transition.outputs)
+        if size > room or not parts:
+            parts.append([])
+            room = DELIVERY_BYTES_MAX
+        parts[-1].append(transition)
+        room -= size
+    return tuple(tuple(part) for part in parts)
 
 
 def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...]:

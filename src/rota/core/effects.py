@@ -121,6 +121,25 @@ class CheckRound(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyEndorsement(Effect):
+    """Did this endorser sign that round? One wrong signature would fail the whole transaction on the ledger."""
+
+    contract: ContractAddress
+    peer: NodeName
+    digest: Digest
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FindStates(Effect):
+    """Find in the store the transitions of these leaves, with the states that the peer may see."""
+
+    contract: ContractAddress
+    peer: NodeName
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LookUpVerifier(Effect):
     """Which verifier has this party of our own node? The answer goes to `peer`."""
 
@@ -227,6 +246,7 @@ class StatesReceived(Record):
 
     digest: Digest
     transitions: tuple[Transition, ...]
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +255,7 @@ class StatesAcknowledged(Record):
 
     digest: Digest
     peer: NodeName
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

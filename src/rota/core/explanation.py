@@ -132,5 +132,5 @@ def _what_was_tried(transaction: CoordinatorTransaction) -> str:
     opened = transaction.round
     if opened is not None:
         missing = [node for node in opened.missing() if node in opened.rejections]
-        tried.extend(f"{node} answered {opened.rejections[node].value}" for node in missing)
+        tried.extend(f"{node} answered {opened.rejections[node]}" for node in missing)
     return ", ".join(tried)

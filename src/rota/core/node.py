@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.distribution import Delivery, Distribution, is_true, states_with_bytes
+from rota.core.distribution import Delivery, Distribution, is_true, parts_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
     DispatchRepriced,
     DispatchRound,
     Effect,
+    FindStates,
     IntentAccepted,
     NodeStarted,
     Persist,
@@ -52,6 +53,8 @@ from rota.core.events import (
     RoundDispatched,
     RoundDispatchFailed,
     RoundSubmitted,
+    StatesFound,
+    StatesWanted,
     StopRequested,
     Tick,
 )
@@ -75,11 +78,13 @@ from rota.core.paging import Sequencers
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import (
+    STATE_REQUEST_LEAVES_MAX,
     Envelope,
     HandedOver,
     Message,
     StateDistribution,
     StateDistributionAcknowledgement,
+    StateRequest,
     SubmitterHeartbeat,
 )
 from rota.types import (
@@ -90,9 +95,11 @@ from rota.types import (
     HeartbeatNumber,
     Intent,
     IntentId,
+    Leaf,
     NodeName,
     Outcome,
     Receipt,
+    Transition,
 )
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
@@ -129,7 +136,7 @@ class Node:
         self.lost_peers: dict[NodeName, None] = {}
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
-        self.receiving: dict[tuple[ContractAddress, Digest], NodeName] = {}
+        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
         self.heartbeat_count = 0
@@ -165,9 +172,15 @@ class Node:
                 self._take_for_contract(contract, inner)
             case MessageReceived(peer, Envelope(contract, body=StateDistribution() as body)):
                 self._take_states(peer, contract, body)
-            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest))):
-                if self.distribution.is_open(peer, digest):
-                    self._persist(contract, 0, (StatesAcknowledged(digest, peer),))
+            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest, part))):
+                if self.distribution.is_open(peer, digest, part):
+                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
+            case MessageReceived(peer, Envelope(contract, body=StateRequest(leaves))):
+                self.effects.append(FindStates(contract, peer, leaves))
+            case StatesWanted(contract, leaves):
+                self._ask_for_states(contract, leaves)
+            case StatesFound(contract, peer, digest, transitions):
+                self._send_found(contract, peer, digest, transitions)
             case MessageReceived(_, envelope):
                 self._tell(envelope.contract, event)
             case Persisted(token) | PersistFailed(token):
@@ -282,14 +295,14 @@ class Node:
                 self._take_dispatch_written(succeeded)
             case BlocksIndexed():
                 self._take_index_written(succeeded)
-            case StatesReceived(digest, transitions):
-                peer = self.receiving.pop((contract, digest))
+            case StatesReceived(digest, transitions, part):
+                peer = self.receiving.pop((contract, digest, part))
                 if succeeded:
                     self.distribution.note_received(contract, transitions)
-                    self._send(peer, contract, StateDistributionAcknowledgement(digest))
-            case StatesAcknowledged(digest, peer):
+                    self._send(peer, contract, StateDistributionAcknowledgement(digest, part))
+            case StatesAcknowledged(digest, peer, part):
                 if succeeded:
-                    self.distribution.acknowledged(peer, digest)
+                    self.distribution.acknowledged(peer, digest, part)
             case NodeStarted():
                 pass
             case _:
@@ -300,17 +313,36 @@ class Node:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
         sequencer = self.sequencers.loaded.get(contract)
         has_states = bool(states_with_bytes(body.transitions))
-        if sequencer is None or not has_states or (contract, body.digest) in self.receiving:
+        key = (contract, body.digest, body.part)
+        if sequencer is None or not has_states or key in self.receiving:
             return
         if self.distribution.is_received(contract, body.transitions):
-            self._send(peer, contract, StateDistributionAcknowledgement(body.digest))
+            self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
         elif all(is_true(sequencer.context.separator, self.name, transition) for transition in body.transitions):
-            self.receiving[(contract, body.digest)] = peer
-            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions),))
+            self.receiving[key] = peer
+            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
+
+    def _ask_for_states(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
+        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
+        sequencer = self.sequencers.loaded.get(contract)
+        members = sequencer.context.contract.committee if sequencer is not None else ()
+        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
+            for member in members:
+                if member != self.name:
+                    self._send(member, contract, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
+
+    def _send_found(
+        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
+    ) -> None:
+        """A peer's own states again, and nobody else's (S8); not assured, since it asks until it has them."""
+        seen = [transition.as_seen_by(peer) for transition in transitions]
+        owed = [transition for transition in seen if states_with_bytes((transition,))]
+        for part, due in enumerate(parts_of(owed)):
+            self._send(peer, contract, StateDistribution(digest, due, part))
 
     def _deliver_states(self) -> None:
         for delivery in self.distribution.take_due(self.now_ms):
-            body = StateDistribution(delivery.digest, delivery.transitions)
+            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
             self._send(delivery.peer, delivery.contract, body)
 
     # The submitter.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rota.core.sender import Sender
 
 
+VERIFIERS_KEPT_MAX = 10_000
+
+
 class Parties:
     """The verifiers that this node knows, and those that it asks for."""
 
@@ -45,6 +48,8 @@ class Parties:
         del self.resolving[response.party]
         if response.verifier:
             self.verifiers[response.party] = response.verifier
+            if len(self.verifiers) > VERIFIERS_KEPT_MAX:
+                del self.verifiers[next(iter(self.verifiers))]
         for transaction in tuple(self.sender.transactions.values()):
             if response.party in transaction.unresolved:
                 transaction.handle(PartyResolved(response.party, response.verifier))

@@ -22,8 +22,8 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import DispatchRound
-from rota.core.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.effects import DispatchRound, VerifyEndorsement
+from rota.core.events import EndorsementVerified, RoundDispatched, RoundDispatchFailed, RoundSubmitted
 from rota.core.events.coordinator_transaction import (
     Collected,
     DispatchConfirmationRejected,
@@ -46,7 +46,6 @@ from rota.messages import (
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
-    Rejection,
     SubmittedIntent,
     TransactionDispatched,
 )
@@ -89,7 +88,7 @@ class Round:
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
     refusals: dict[NodeName, dict[IntentId, str]] = field(default_factory=dict)
-    rejections: dict[NodeName, Rejection] = field(default_factory=dict)
+    rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
 
@@ -190,9 +189,12 @@ class Rounds:
         if opened is None or response.digest != opened.digest:
             return
         if response.signature and not response.refusals:
-            opened.signatures[peer] = response.signature
-            if len(opened.signatures) == self.context.contract.threshold:
-                self._endorse(opened)
+            if peer == self.context.node:
+                self._take_signature(opened, peer, response.signature)
+            else:
+                address = self.context.contract.address
+                order = VerifyEndorsement(address, peer, opened.digest, response.signature)
+                self.context.effects.append(order)
             return
         refused = {refusal.intent: refusal.reason for refusal in response.refusals if refusal.intent in opened.members}
         if refused:
@@ -200,16 +202,36 @@ class Rounds:
             self._weigh_refusals(opened)
             self.coordinator.something_changed()
 
+    def take_verified(self, event: EndorsementVerified) -> None:
+        """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
+        opened = self.rounds.get(event.digest)
+        if opened is None or opened.phase is not Phase.ENDORSING or event.peer not in opened.missing():
+            return
+        if event.is_valid:
+            self._take_signature(opened, event.peer, event.signature)
+        else:
+            opened.rejections[event.peer] = "with a signature that is not its own"
+            self._renew_request(opened, event.peer)
+
+    def _take_signature(self, opened: Round, peer: NodeName, signature: bytes) -> None:
+        opened.signatures[peer] = signature
+        if len(opened.signatures) == self.context.contract.threshold:
+            self._endorse(opened)
+
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
         """By §5 the endorser cannot accept us now: no refusal. It is asked again, with a new request."""
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
             return
-        opened.rejections[peer] = error.rejection
-        del self.round_by_request[error.request_id]
+        opened.rejections[peer] = error.rejection.value
+        self._renew_request(opened, peer)
+        self.coordinator.endorser_follows(error.accepted)
+
+    def _renew_request(self, opened: Round, peer: NodeName) -> None:
+        """A retry after an error has a new request id (protocol §4.2)."""
+        del self.round_by_request[opened.requests[peer]]
         opened.requests[peer] = self.context.next_id()
         self.round_by_request[opened.requests[peer]] = opened
-        self.coordinator.endorser_follows(error.accepted)
 
     def open_rounds(self) -> None:
         """Everything that is assembled goes, up to `round_max`, while not too many are under way."""

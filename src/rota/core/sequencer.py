@@ -22,6 +22,7 @@ from rota.core.events import (
     CancelRequested,
     ConnectionLost,
     ConnectionMade,
+    EndorsementVerified,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -211,6 +212,8 @@ class Sequencer:
                     transaction.handle(sender_transaction_events.SignatureVerified(request_id, is_ours))
             case RoundChecked():
                 self.endorser.take_checked(event)
+            case EndorsementVerified():
+                self.coordinator.rounds.take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
             case _:
@@ -226,9 +229,7 @@ class Sequencer:
         self.startup.notice(body)
         match body:
             case DelegationCommand():
-                self.coordinator.handle(
-                    coordinator_events.TransactionsDelegated(peer, envelope.height, body, envelope.message_id)
-                )
+                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, envelope.height, body))
             case DelegationAccepted():
                 self.sender.heard(peer)
                 self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))

@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
 
+MANY = 1_000_000
+
+
 @dataclass(slots=True)
 class Slot:
     """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
 
     request: AssembleRequest
     sender: NodeName
+    size: int
     unanswered: dict[IntentId, None]
     gone: set[Leaf] = field(default_factory=set)
 
@@ -53,6 +57,7 @@ class Slots:
         self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
         self.turns: list[NodeName] = []
         self.lost_turns: dict[NodeName, int] = {}
+        self.sizes: dict[NodeName, int] = {}
         self.not_before_ms: dict[NodeName, int] = {}
 
     def handle(self, event: Event) -> None:
@@ -106,6 +111,7 @@ class Slots:
         if not self._is_current(peer, response.request_id):
             return
         self.lost_turns.pop(peer, None)
+        self._note_pace(response.took_ms)
         for result in response.results:
             transaction = self._answered(result.intent)
             if transaction is not None:
@@ -142,6 +148,21 @@ class Slots:
                 self._request_assembly(sender, chosen)
                 return
 
+    def size_max(self, sender: NodeName) -> int:
+        """As many as this sender lately assembled in `slot_ms_max`, so that a slow one holds nobody up for long."""
+        return min(self.sizes.get(sender, MANY), self.context.config.assembly_slot_max)
+
+    def _note_pace(self, took_ms: int) -> None:
+        """The next slot of a sender that took too long is shorter; one that was quick gets twice as many."""
+        slot, limit_ms = self.slot, self.context.config.slot_ms_max
+        assert slot is not None, "only a slot takes time"
+        if took_ms > limit_ms:
+            self.sizes[slot.sender] = max(1, slot.size * limit_ms // took_ms)
+        elif slot.sender in self.sizes and took_ms * 2 <= limit_ms:
+            self.sizes[slot.sender] = self.size_max(slot.sender) * 2
+            if self.sizes[slot.sender] >= self.context.config.assembly_slot_max:
+                del self.sizes[slot.sender]
+
     def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
         is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms
@@ -153,7 +174,7 @@ class Slots:
             is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
             if is_free and all(awaited in chosen for awaited in transaction.waits_for):
                 chosen[intent] = transaction
-                if len(chosen) == self.context.config.assembly_slot_max:
+                if len(chosen) == self.size_max(sender):
                     break
         return list(chosen.values())
 
@@ -161,7 +182,7 @@ class Slots:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
         request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender))
-        self.slot = Slot(request, sender, dict.fromkeys(intents))
+        self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents))
         for transaction in chosen:
             transaction.handle(Selected(request_id))
         self.context.send(sender, request)
@@ -185,6 +206,7 @@ class Slots:
         slot = self.slot
         assert slot is not None, "a slot's timers end with it"
         lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
+        self.sizes[slot.sender] = max(1, slot.size // 2)
         config = self.context.config
         delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.not_before_ms[slot.sender] = self.context.after(delay_ms)

@@ -27,7 +27,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.sim.ledger import GENESIS
-from rota.types import Contract, ContractAddress, Digest, IntentId, NodeName, Outcome, State, StateId
+from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, State, StateId, Transition
 
 
 @dataclass(slots=True)
@@ -73,6 +73,24 @@ class Disk:
                 unfinished.append(intent)
         return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
 
+    def find_states(
+        self, contract: ContractAddress, leaves: tuple[Leaf, ...]
+    ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
+        """The transitions of these leaves that this node dispatched or was sent, by round."""
+        found: dict[Digest, tuple[Transition, ...]] = {}
+        for written_for, record in self.records:
+            match record:
+                case RoundDispatch(order) if order.contract == contract:
+                    digest, transitions = order.digest, order.transitions
+                case StatesReceived(digest, transitions) if written_for == contract:
+                    pass
+                case _:
+                    continue
+            wanted = tuple(transition for transition in transitions if transition.leaf in leaves)
+            if wanted:
+                found.setdefault(digest, wanted)
+        return tuple(found.items())
+
     def _final(self, confirmations: int) -> list[ChainBlock]:
         return [block for block in self.blocks if block.height <= self.height - confirmations]
 
@@ -89,11 +107,11 @@ class Disk:
         contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
         dispatches: list[RoundDispatch] = []
         outcomes: dict[IntentId, Outcome] = {}
-        acknowledged: dict[tuple[Digest, NodeName], None] = {}
+        acknowledged: dict[tuple[Digest, NodeName, int], None] = {}
         for contract, record in self.records:
             match record:
-                case StatesAcknowledged(digest, peer):
-                    acknowledged[(digest, peer)] = None
+                case StatesAcknowledged(digest, peer, part):
+                    acknowledged[(digest, peer, part)] = None
                 case StatesReceived():
                     pass
                 case BlocksIndexed():
@@ -124,7 +142,7 @@ class Disk:
             delivery
             for dispatch in dispatches
             for delivery in deliveries_of(dispatch.round, name)
-            if (delivery.digest, delivery.peer) not in acknowledged
+            if (delivery.digest, delivery.peer, delivery.part) not in acknowledged
         )
         return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, tuple(self.blocks))
 

@@ -21,6 +21,7 @@ from rota.core.effects import (
     CheckRound,
     Effect,
     FetchBlocks,
+    FindStates,
     LoadContract,
     LookUpIntents,
     LookUpVerifier,
@@ -34,6 +35,7 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     SubmitTransaction,
+    VerifyEndorsement,
     VerifySignature,
 )
 from rota.core.events import (
@@ -41,6 +43,7 @@ from rota.core.events import (
     AssemblyFinished,
     ConnectionLost,
     ConnectionMade,
+    EndorsementVerified,
     ForContract,
     LedgerStatus,
     MessageReceived,
@@ -48,6 +51,7 @@ from rota.core.events import (
     PersistFailed,
     RoundChecked,
     SignatureVerified,
+    StatesFound,
     StopRequested,
     Tick,
     TransitionSigned,
@@ -570,6 +574,12 @@ class World:
                 refusals = domain.check(effect, self.payloads, node.name)
                 signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
                 self._tell(node, ForContract(contract, RoundChecked(peer, request_id, signature, refusals)))
+            case VerifyEndorsement(contract, peer, digest, signature):
+                is_valid = signature == sign(Party(peer), Leaf(digest))
+                self._tell(node, ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid)))
+            case FindStates(contract, peer, leaves):
+                for digest, transitions in node.disk.find_states(contract, leaves):
+                    self._tell(node, StatesFound(contract, peer, digest, transitions))
             case LookUpVerifier(contract, peer, request_id, party):
                 verifier = "" if party.startswith("nobody") else f"key of {party}"
                 self._tell(node, ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier)))

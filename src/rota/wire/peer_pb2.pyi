@@ -118,7 +118,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "verifier_request", "verifier_response", "listing_request")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "verifier_request", "verifier_response", "listing_request")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -147,6 +147,7 @@ class Envelope(_message.Message):
     TRANSACTION_REVERTED_FIELD_NUMBER: _ClassVar[int]
     STATE_DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     STATE_DISTRIBUTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
+    STATE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LISTING_REQUEST_FIELD_NUMBER: _ClassVar[int]
@@ -178,10 +179,11 @@ class Envelope(_message.Message):
     transaction_reverted: TransactionReverted
     state_distribution: StateDistribution
     state_distribution_acknowledgement: StateDistributionAcknowledgement
+    state_request: StateRequest
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
     listing_request: ListingRequest
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -362,12 +364,14 @@ class AssemblyResult(_message.Message):
     def __init__(self, intent: _Optional[bytes] = ..., outcome: _Optional[_Union[AssemblyOutcome, str]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
-    __slots__ = ("request_id", "results")
+    __slots__ = ("request_id", "results", "took_ms")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    TOOK_MS_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     results: _containers.RepeatedCompositeFieldContainer[AssemblyResult]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., results: _Optional[_Iterable[_Union[AssemblyResult, _Mapping]]] = ...) -> None: ...
+    took_ms: int
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., results: _Optional[_Iterable[_Union[AssemblyResult, _Mapping]]] = ..., took_ms: _Optional[int] = ...) -> None: ...
 
 class IntentError(_message.Message):
     __slots__ = ("intent", "code", "text")
@@ -620,18 +624,28 @@ class TransactionReverted(_message.Message):
     def __init__(self, intent: _Optional[bytes] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., leaf: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class StateDistribution(_message.Message):
-    __slots__ = ("digest", "transitions")
+    __slots__ = ("digest", "transitions", "part")
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     TRANSITIONS_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     digest: bytes
     transitions: _containers.RepeatedCompositeFieldContainer[Transition]
-    def __init__(self, digest: _Optional[bytes] = ..., transitions: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
+    part: int
+    def __init__(self, digest: _Optional[bytes] = ..., transitions: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., part: _Optional[int] = ...) -> None: ...
 
 class StateDistributionAcknowledgement(_message.Message):
-    __slots__ = ("digest",)
+    __slots__ = ("digest", "part")
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     digest: bytes
-    def __init__(self, digest: _Optional[bytes] = ...) -> None: ...
+    part: int
+    def __init__(self, digest: _Optional[bytes] = ..., part: _Optional[int] = ...) -> None: ...
+
+class StateRequest(_message.Message):
+    __slots__ = ("leaves",)
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, leaves: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class VerifierRequest(_message.Message):
     __slots__ = ("request_id", "party")

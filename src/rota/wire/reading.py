@@ -105,6 +105,7 @@ class Reader:
                 )
                 for part in self.items(wire.results)
             ),
+            number(wire.took_ms),
         )
 
     def assemble_error(self, wire: pb.AssembleError) -> messages.AssembleError:
@@ -217,13 +218,19 @@ class Reader:
 
     def state_distribution(self, wire: pb.StateDistribution) -> messages.StateDistribution:
         return messages.StateDistribution(
-            digest(wire.digest), tuple(self.transition(part) for part in self.items(wire.transitions))
+            digest(wire.digest),
+            tuple(self.transition(part) for part in self.items(wire.transitions)),
+            number(wire.part),
         )
 
     def state_distribution_acknowledgement(
         self, wire: pb.StateDistributionAcknowledgement
     ) -> messages.StateDistributionAcknowledgement:
-        return messages.StateDistributionAcknowledgement(digest(wire.digest))
+        return messages.StateDistributionAcknowledgement(digest(wire.digest), number(wire.part))
+
+    def state_request(self, wire: pb.StateRequest) -> messages.StateRequest:
+        leaves = self.items(wire.leaves, messages.STATE_REQUEST_LEAVES_MAX)
+        return messages.StateRequest(tuple(leaf(part) for part in leaves))
 
     def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
         return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
@@ -442,6 +449,7 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "transaction_reverted": Reader.transaction_reverted,
     "state_distribution": Reader.state_distribution,
     "state_distribution_acknowledgement": Reader.state_distribution_acknowledgement,
+    "state_request": Reader.state_request,
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
     "listing_request": Reader.listing_request,

@@ -87,6 +87,7 @@ def _write_assemble_request(wire: pb.AssembleRequest, request: messages.Assemble
 
 def _write_assemble_response(wire: pb.AssembleResponse, response: messages.AssembleResponse) -> None:
     _write_request_id(wire.request_id, response.request_id)
+    wire.took_ms = response.took_ms
     for result in response.results:
         part = wire.results.add()
         part.intent = result.intent
@@ -221,6 +222,7 @@ def _write_transaction_reverted(wire: pb.TransactionReverted, reverted: messages
 
 def _write_state_distribution(wire: pb.StateDistribution, distribution: messages.StateDistribution) -> None:
     wire.digest = distribution.digest
+    wire.part = distribution.part
     for transition in distribution.transitions:
         _write_transition(wire.transitions.add(), transition)
 
@@ -229,6 +231,11 @@ def _write_state_distribution_acknowledgement(
     wire: pb.StateDistributionAcknowledgement, acknowledgement: messages.StateDistributionAcknowledgement
 ) -> None:
     wire.digest = acknowledgement.digest
+    wire.part = acknowledgement.part
+
+
+def _write_state_request(wire: pb.StateRequest, request: messages.StateRequest) -> None:
+    wire.leaves.extend(request.leaves)
 
 
 def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
@@ -364,6 +371,7 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
         "state_distribution_acknowledgement",
         _write_state_distribution_acknowledgement,
     ),
+    messages.StateRequest: ("state_request", _write_state_request),
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
     messages.ListingRequest: ("listing_request", _write_listing_request),

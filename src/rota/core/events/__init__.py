@@ -187,6 +187,16 @@ class RoundChecked(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class EndorsementVerified(Event):
+    """Whether an endorser's signature over a round is its own."""
+
+    peer: NodeName
+    digest: Digest
+    signature: bytes
+    is_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
 class VerifierLookedUp(Event):
     """The key store's answer for a party of this node; empty when there is none."""
 
@@ -258,3 +268,21 @@ class IntentsLookedUp(Event):
     existing: IntentId | None = None
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
     unfinished: tuple[IntentId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatesWanted(Event):
+    """This node lacks the private states that these leaves made, if it may see any: its peers are to be asked."""
+
+    contract: ContractAddress
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatesFound(Event):
+    """The store's answer to `FindStates`: transitions of one round, as the peer may see them."""
+
+    contract: ContractAddress
+    peer: NodeName
+    digest: Digest
+    transitions: tuple[Transition, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.core.machine import Event
 from rota.messages import CoordinatorHeartbeat, DelegationCommand, Handover, HandoverRequest
-from rota.types import NodeName, RequestId
+from rota.types import NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,6 @@ class TransactionsDelegated(Event):
     peer: NodeName
     height: int
     command: DelegationCommand
-    message_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)

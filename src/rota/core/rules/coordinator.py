@@ -285,7 +285,7 @@ def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
     coordinator.observer.believe_tried(event.peer, event.command.tried)
     answers = tuple(_answer(coordinator, event, delegation) for delegation in event.command.delegations)
     accepted = DelegationAccepted(event.command.command_id, answers, coordinator.number)
-    coordinator.context.send(event.peer, accepted, event.message_id)
+    coordinator.context.send(event.peer, accepted)
 
 
 def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None:
@@ -565,7 +565,7 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
         coordinator.observer.heartbeat_age_ms(active) if active is not None else 0,
         number,
     )
-    coordinator.context.send(event.peer, rejected, event.message_id)
+    coordinator.context.send(event.peer, rejected)
 
 
 def _choose_whom_to_ask(coordinator: Coordinator) -> None:
