@@ -189,6 +189,7 @@ class World:
         self.dispatches: list[RoundDispatch] = []
         self.transitions: dict[Leaf, Transition] = {}
         self.message_count = 0
+        self.signature_count = 0
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -573,6 +574,7 @@ class World:
             case CheckRound(contract, peer, request_id, digest):
                 refusals = domain.check(effect, self.payloads, node.name)
                 signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
+                self.signature_count += bool(signature)
                 self._tell(node, ForContract(contract, RoundChecked(peer, request_id, signature, refusals)))
             case VerifyEndorsement(contract, peer, digest, signature):
                 is_valid = signature == sign(Party(peer), Leaf(digest))
