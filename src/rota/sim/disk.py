@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from rota.core.distribution import deliveries_of
 from rota.core.effects import (
@@ -26,6 +27,14 @@ from rota.sim.ledger import GENESIS_TIME_S, Block
 from rota.types import Contract, ContractAddress, Digest, IntentId, NodeName, Outcome, State, StateId
 
 
+class Fate(Enum):
+    """What becomes of a write: it is done, it fails, or it is done and reported as a failure."""
+
+    WORKS = "works"
+    FAILS = "fails"
+    LIES = "lies"
+
+
 @dataclass(slots=True)
 class Disk:
     """What a node has made durable, in order; `blocks` are those that it has indexed, on top of genesis."""
@@ -33,7 +42,16 @@ class Disk:
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
-    is_failing: bool = False
+    fate: Fate = Fate.WORKS
+
+    @property
+    def is_failing(self) -> bool:
+        """Nothing can be written."""
+        return self.fate is Fate.FAILS
+
+    @is_failing.setter
+    def is_failing(self, is_failing: bool) -> None:
+        self.fate = Fate.FAILS if is_failing else Fate.WORKS
 
     @property
     def height(self) -> int:
@@ -49,7 +67,7 @@ class Disk:
         """What a node finds on its disk when it starts."""
         incarnation, next_nonce = 0, 0
         contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
-        dispatches: list[RoundDispatch] = []
+        by_nonce: dict[int, RoundDispatch] = {}
         outcomes: dict[IntentId, Outcome] = {}
         keys: dict[str, IntentId] = {}
         acknowledged: dict[tuple[Digest, NodeName], None] = {}
@@ -62,8 +80,9 @@ class Disk:
                 case NodeStarted(number):
                     incarnation = number
                 case RoundDispatch():
-                    dispatches.append(record)
-                    next_nonce = record.nonce + 1
+                    # A disk that reported a failure may hold a dispatch whose nonce went to another one.
+                    by_nonce[record.nonce] = record
+                    next_nonce = max(next_nonce, record.nonce + 1)
                 case IntentAccepted(intent):
                     contracts[contract][intent.id] = Restored(intent)
                     if intent.idempotency_key:
@@ -72,6 +91,7 @@ class Disk:
                     outcomes[receipt.intent] = receipt.outcome
                 case _:
                     _restore(contracts[contract], record)
+        dispatches = list(by_nonce.values())
         settled = self._indexed_outcomes()
         outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
         stored = {
