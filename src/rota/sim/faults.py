@@ -109,8 +109,8 @@ def mend_all(world: World, weather: BadWeather) -> None:
         node.blocks_behind, node.index_delay_ms, node.lags = 0, None, False
     _start_mining(world)
     for node in world.nodes.values():
-        if node.core is None:
-            world.start(node.name)
+        if node.core is None or node.is_stopping:
+            _restart(world, node.name, node.config)
         if node.is_hung:
             world.hang(node.name, False)
         if not node.has_ledger:

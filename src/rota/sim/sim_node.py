@@ -33,6 +33,7 @@ class SimNode:
     protocol_version: tuple[int, int] = PROTOCOL_VERSION
     core: Node | None = None
     is_hung: bool = False
+    is_stopping: bool = False
     lags: bool = False
     blocks_behind: int = 0
     index_delay_ms: int | None = None

@@ -218,7 +218,7 @@ class World:
             self._unindex(node)
         stored = node.disk.restore(name, self.contracts_of[name])
         node.core = Node(name, self.contracts_of[name], node.config, node.clock.read(self.now_ms), stored)
-        node.is_hung, node.is_writing, node.effects_to_live = False, False, None
+        node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
         node.outbox.clear()
         node.inbox.clear()
         node.tick_at_ms = None
@@ -265,6 +265,7 @@ class World:
 
     def stop(self, name: NodeName) -> None:
         """Ask a node to stop: it hands its role over."""
+        self.nodes[name].is_stopping = True
         self._tell(self.nodes[name], StopRequested())
 
     def set_ledger(self, name: NodeName, has_ledger: bool) -> None:

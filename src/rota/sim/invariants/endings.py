@@ -68,7 +68,7 @@ class EveryIntentEnds(Invariant):
                 self.intents[intent.id] = intent
             case IntentParked(parked):
                 self.parked[parked] = None
-            case IntentResumed(resumed):
+            case IntentResumed(resumed) if fact.is_told:
                 self.parked.pop(resumed, None)
             case _:
                 pass

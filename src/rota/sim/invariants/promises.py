@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,8 +141,8 @@ class Said:
     cancelled: dict[IntentId, None] = field(default_factory=dict)
     finalised: dict[IntentId, Outcome] = field(default_factory=dict)
     states: set[StateId] = field(default_factory=set)
-    dispatched: set[tuple[int, Leaf]] = field(default_factory=set)
-    owed: dict[tuple[Digest, NodeName], None] = field(default_factory=dict)
+    dispatches: dict[int, RoundDispatch] = field(default_factory=dict)
+    delivered: set[tuple[Digest, NodeName]] = field(default_factory=set)
 
 
 class RestartContradictsNothing(Invariant):
@@ -198,23 +198,14 @@ class RestartContradictsNothing(Invariant):
                 said.permitted[intent] = transition.leaf
                 said.permissions.add((intent, transition.leaf))
             case RoundDispatch():
-                self._record_dispatch(fact.node, said, fact.record)
+                said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
+                said.dispatches[fact.record.nonce] = fact.record
             case StatesReceived(_, transitions):
                 said.states.update(s.id for t in transitions for s in t.outputs if s.content is not None)
             case StatesAcknowledged(digest, peer):
-                said.owed.pop((digest, peer), None)
+                said.delivered.add((digest, peer))
             case _:
                 raise AssertionError(f"S9 does not know {type(fact.record).__name__}")
-
-    def _record_dispatch(self, node: NodeName, said: Said, dispatch: RoundDispatch) -> None:
-        """Who dispatches owes the states to everybody on their lists but itself and who made them."""
-        said.next_nonce = max(said.next_nonce, dispatch.nonce + 1)
-        for transition, sender in zip(dispatch.round.transitions, dispatch.round.senders, strict=True):
-            said.dispatched.add((dispatch.nonce, transition.leaf))
-            for state in transition.outputs:
-                for peer in state.distribution:
-                    if peer not in (node, sender):
-                        said.owed[(dispatch.round.digest, peer)] = None
 
     def _committed(self, fact: Committed) -> None:
         self.committed.add(fact.transition.intent)
@@ -287,7 +278,8 @@ class RestartContradictsNothing(Invariant):
         body = fact.envelope.body
         assert isinstance(body, TransactionDispatched | SubmitterHeartbeat)
         for listed in body.intents:
-            if (listed.nonce, listed.leaf) not in said.dispatched:
+            dispatch = said.dispatches.get(listed.nonce)
+            if dispatch is None or listed.leaf not in dispatch.round.leaves:
                 words = f"says that {show(listed.intent)} has nonce {listed.nonce}"
                 self.accuse(f"{fact.node} {words}, and that is not on its disk")
 
@@ -314,7 +306,7 @@ class RestartContradictsNothing(Invariant):
             self.accuse(f"{fact.node} started as incarnation {remembered.incarnation} after {said.incarnation}")
         if remembered.next_nonce != said.next_nonce:
             self.accuse(f"{fact.node} goes on with nonce {remembered.next_nonce}, and {said.next_nonce} is the next")
-        for digest, peer in said.owed:
+        for digest, peer in _owed(fact.node, said):
             if (digest, peer) not in remembered.undelivered:
                 self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
         self._compare_intents(fact.node, said, remembered)
@@ -333,3 +325,14 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{node} forgot whether {show(intent)} is parked")
             if known.is_cancelled != (intent in said.cancelled):
                 self.accuse(f"{node} forgot whether {show(intent)} is cancelled")
+
+
+def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:
+    """Who dispatches owes the states to everybody on their lists but itself and who made them."""
+    for dispatch in said.dispatches.values():
+        digest = dispatch.round.digest
+        for transition, sender in zip(dispatch.round.transitions, dispatch.round.senders, strict=True):
+            peers = {peer: None for state in transition.outputs for peer in state.distribution}
+            for peer in peers:
+                if peer not in (node, sender) and (digest, peer) not in said.delivered:
+                    yield digest, peer
