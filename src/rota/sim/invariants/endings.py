@@ -10,6 +10,7 @@ from typing import Any
 
 from rota.core.effects import (
     IntentAccepted,
+    IntentFinalised,
     IntentParked,
     IntentResumed,
     PermissionGranted,
@@ -27,11 +28,24 @@ from rota.sim.facts import (
     Recorded,
     Reported,
     Request,
+    Started,
     Stopped,
     Undone,
 )
 from rota.sim.invariants.judge import Handler, Invariant, show
-from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Outcome, Rotation, StateId
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Outcome,
+    Rotation,
+    StateId,
+    node_of,
+)
 
 # A rival has given way this long after the faults ended.
 SETTLED_AFTER_MS = 20_000
@@ -43,17 +57,29 @@ RING = 2**64
 
 
 class EveryIntentEnds(Invariant):
-    """L1: every intent is final, parked, or depends on a parked one."""
+    """L1: every intent is final, parked, or depends on a parked one.
+
+    A node that died after an outcome was durable and before it was reported has it on its disk for whoever asks.
+    """
 
     name = "L1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What was promised and reported."""
+        """What was promised, what is durable, and what was reported."""
         self.promised: dict[IntentId, NodeName] = {}
         self.intents: dict[IntentId, Intent] = {}
         self.parked: dict[IntentId, None] = {}
         self.reported: set[IntentId] = set()
-        return {Promised: self._promised, Reported: self._reported, Recorded: self._recorded}
+        self.lives: dict[NodeName, int] = {}
+        self.ended_in_life: dict[IntentId, int] = {}
+        return {
+            Promised: self._promised,
+            Reported: self._reported,
+            Recorded: self._recorded,
+            Committed: self._committed,
+            Undone: self._undone,
+            Started: self._started,
+        }
 
     def _promised(self, fact: Promised) -> None:
         if fact.request is Request.SUBMIT:
@@ -70,13 +96,27 @@ class EveryIntentEnds(Invariant):
                 self.parked[parked] = None
             case IntentResumed(resumed) if fact.is_told:
                 self.parked.pop(resumed, None)
+            case IntentFinalised(receipt):
+                self.ended_in_life[receipt.intent] = self.lives[fact.node]
             case _:
                 pass
+
+    def _committed(self, fact: Committed) -> None:
+        intent = self.intents.get(fact.transition.intent)
+        if intent is not None:
+            self.ended_in_life[intent.id] = self.lives[node_of(intent.sender)]
+
+    def _undone(self, fact: Undone) -> None:
+        self.ended_in_life.pop(fact.transition.intent, None)
+
+    def _started(self, fact: Started) -> None:
+        self.lives[fact.node] = self.lives.get(fact.node, 0) + 1
 
     def conclude(self) -> None:
         """What was promised and not reported waits for a user, or for something that does."""
         for intent, node in self.promised.items():
-            if intent not in self.reported and not self._waits_for_user(intent):
+            is_over = intent in self.reported or self.ended_in_life.get(intent, self.lives[node]) < self.lives[node]
+            if not is_over and not self._waits_for_user(intent):
                 self.accuse(f"{show(intent)} was acknowledged by {node} and never ended")
 
     def _waits_for_user(self, intent: IntentId) -> bool:

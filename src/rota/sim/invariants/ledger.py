@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import DispatchRound, PermissionGranted, RoundDispatch
+from rota.core.effects import DispatchRound, IntentFinalised, PermissionGranted, RoundDispatch
 from rota.digests import leaf_of_transition, round_digest
 from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Submitted, Undone
 from rota.sim.invariants.judge import Handler, Invariant, show
@@ -27,6 +27,7 @@ class OneEffectAndOneOutcome(Invariant):
             Undone: self._undone,
             Reorganised: self._reorganised,
             Reported: self._reported,
+            Recorded: self._recorded,
         }
 
     def _committed(self, fact: Committed) -> None:
@@ -52,8 +53,15 @@ class OneEffectAndOneOutcome(Invariant):
         elif self.reported[intent].outcome is Outcome.CONFIRMED:
             self.accuse(f"{show(intent)} was reported confirmed before it was final")
 
+    def _recorded(self, fact: Recorded) -> None:
+        """A receipt on the disk may be read before it is reported."""
+        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+            self._judge(fact.record.receipt)
+
     def _reported(self, fact: Reported) -> None:
-        receipt = fact.receipt
+        self._judge(fact.receipt)
+
+    def _judge(self, receipt: Receipt) -> None:
         before = self.reported.setdefault(receipt.intent, receipt)
         if before.outcome is not receipt.outcome:
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
