@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from rota.sim.diagram import mermaid
-from rota.sim.swarm import FAULTS, Report, Settings, Swarm
+from rota.sim.plan import FAULTS, Settings
+from rota.sim.swarm import Report, Swarm
 from rota.sim.transcript import Transcript, show
 from rota.types import Mode, Rotation
 
@@ -97,7 +98,13 @@ def command(
         raise click.UsageError("--seed and --seeds exclude each other")
     if one is None and (trace or diagram is not None):
         raise click.UsageError("--trace and --diagram go with --seed")
-    settings = Settings(nodes, minutes, Rotation(rotation) if rotation else None, Mode(mode) if mode else None, faults)
+    settings = Settings(
+        nodes=nodes,
+        minutes=minutes,
+        rotation=Rotation(rotation) if rotation else None,
+        mode=Mode(mode) if mode else None,
+        faults=faults,
+    )
     if one is not None:
         reports = [_play_recorded(one, settings, trace, diagram)]
     else:
@@ -107,11 +114,7 @@ def command(
 
 
 def _play(seed: int, settings: Settings) -> Report:
-    """A core that trips over an assertion of its own is a finding, to be told with its seed like any other."""
-    try:
-        return Swarm(seed, settings).play()
-    except Exception as error:
-        return Report(seed, violations=[f"crash: {type(error).__name__}: {error}"])
+    return Swarm(seed, settings).play()
 
 
 def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO | None) -> Report:
@@ -143,7 +146,7 @@ def _play_many(seeds: range, settings: Settings, jobs: int, quiet: bool) -> Iter
 
 def _print(reports: list[Report], settings: Settings, as_json: bool) -> None:
     violations = [
-        {"seed": report.seed, "invariant": violation, "replay": _replay(report.seed, settings)}
+        {"seed": report.seed, "invariant": str(violation), "replay": _replay(report.seed, settings)}
         for report in reports
         for violation in report.violations
     ]

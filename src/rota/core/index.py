@@ -76,8 +76,8 @@ class ChainIndex:
         self._note_reached(now_ms)
 
     def take_blocks(self, now_ms: int, event: BlocksFetched) -> IndexChange | None:
-        """Attach the new blocks where both chains part; an answer that does not fit is asked for again."""
-        self._asked_ms = None
+        """Attach the new blocks where both chains part; an answer that does not fit is asked for again, later."""
+        self._asked_ms = now_ms
         blocks = event.blocks
         if self.writing is not None or not blocks or not _is_one_chain(blocks):
             return None
@@ -86,7 +86,7 @@ class ChainIndex:
         known = {block.height: block.hash for block in self.blocks}
         shared = [block.height for block in blocks if known.get(block.height) == block.hash]
         if not shared:
-            self._step_back(now_ms, blocks[0])
+            self._step_back(blocks[0])
             return None
         self._steps_back = 0
         removed = tuple(block for block in reversed(self.blocks) if block.height > shared[-1])
@@ -182,14 +182,15 @@ class ChainIndex:
         """Ours at this height, if we keep it."""
         return next((block.hash for block in reversed(self.blocks) if block.height == height), None)
 
-    def _step_back(self, now_ms: int, first: ChainBlock) -> None:
+    def _step_back(self, first: ChainBlock) -> None:
         """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
         self._steps_back = self._steps_back * 2 + 1
-        if first.height <= self.blocks[0].height:
-            self.is_forked = True
-            self._asked_ms = now_ms
+        self.is_forked = first.height <= self.blocks[0].height
+        if not self.is_forked:
+            self._asked_ms = None
 
     def _begin_change(self, change: IndexChange) -> IndexChange:
+        self._asked_ms = None
         self.is_forked = False
         self.writing = change
         return change

@@ -47,9 +47,14 @@ class Intake:
             return ReplyToUser(event.reply_to, intent.id, flaw)
         if not intent.idempotency_key and not intent.depends_on:
             return self._accept(contract, event, ())
+        question = self.ask(intent.depends_on, intent.idempotency_key)
+        self._asking[question.token] = (contract, event)
+        return question
+
+    def ask(self, intents: tuple[IntentId, ...], key: str = "") -> LookUpIntents:
+        """A question to the store, with a token that its answer bears."""
         self._token += 1
-        self._asking[self._token] = (contract, event)
-        return LookUpIntents(self._token, intent.idempotency_key, intent.depends_on)
+        return LookUpIntents(self._token, key, intents)
 
     def take_answer(self, answer: IntentsLookedUp) -> Accepted | ReplyToUser | None:
         """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""

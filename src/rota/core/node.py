@@ -143,6 +143,7 @@ class Node:
         self.next_heartbeat_ms: int | None = None
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
+        self.doubtful: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
         self.dependents: dict[IntentId, dict[ContractAddress, None]] = {}
         self.sequencers = Sequencers(config)
@@ -190,7 +191,7 @@ class Node:
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
                 self._take_for_submitter(event)
             case IntentsLookedUp():
-                self._take_intake(self.intake.take_answer(event))
+                self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
             case _:
@@ -284,8 +285,27 @@ class Node:
             self.effects.append(ReplyToUser(event.reply_to, event.intent, error))
 
     def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
-        contract, inner, records = self.writes.pop(token)
-        succeeded = isinstance(event, Persisted)
+        """A commit may report a failure and have happened: of an intent the store is asked before its user is told."""
+        write = self.writes.pop(token)
+        accepted = tuple(record.intent.id for record in write[2] if isinstance(record, IntentAccepted))
+        if isinstance(event, PersistFailed) and accepted:
+            question = self.intake.ask(accepted)
+            self.doubtful[question.token] = write
+            self.effects.append(question)
+        else:
+            self._settle_write(*write, succeeded=isinstance(event, Persisted))
+
+    def _take_looked_up(self, event: IntentsLookedUp) -> None:
+        write = self.doubtful.pop(event.token, None)
+        if write is None:
+            self._take_intake(self.intake.take_answer(event))
+        else:
+            self._settle_write(*write, succeeded=bool(event.unfinished))
+
+    def _settle_write(
+        self, contract: ContractAddress, inner: int, records: tuple[Record, ...], succeeded: bool
+    ) -> None:
+        """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         for record in records:
             if isinstance(record, IntentAccepted):

@@ -52,6 +52,7 @@ class Parties:
                 del self.verifiers[next(iter(self.verifiers))]
         for transaction in tuple(self.sender.transactions.values()):
             if response.party in transaction.unresolved:
+                transaction.note_party(response.party, response.verifier)
                 transaction.handle(PartyResolved(response.party, response.verifier))
 
     def take_request(self, peer: NodeName, request: VerifierRequest) -> None:

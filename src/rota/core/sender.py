@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
 from rota.core.context import Context
-from rota.core.effects import IntentAccepted, ReplyToUser
+from rota.core.effects import IntentAccepted
 from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
 from rota.core.events.sender import (
     BaseLedgerTransactionReverted,
@@ -197,7 +197,6 @@ class Sender(Machine):
         self.context.persist(
             IntentAccepted(event.intent), self, IntentDurable(event), IntentNotWritten(event.reply_to, event.intent.id)
         )
-        self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
 
     def restore(self, restored: Restored, outcomes: dict[IntentId, Outcome]) -> None:
         """An intent that was not final when the node stopped."""
@@ -208,6 +207,7 @@ class Sender(Machine):
         event = DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
         for transaction in tuple(self.transactions.values()):
             if intent in transaction.unmet:
+                transaction.note_dependency(intent, outcome)
                 transaction.handle(event)
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
@@ -220,6 +220,7 @@ class Sender(Machine):
         for other in intent.depends_on:
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
+                transaction.note_dependency(other, outcomes[other])
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
         for party in tuple(transaction.unresolved):
             self.parties.resolve(party)

@@ -57,7 +57,17 @@ from rota.core.events.sender_transaction import (
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import AssemblyResult
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    Transition,
+)
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -126,7 +136,7 @@ TABLE = Table(
         Row(State.INITIAL, Created, when=rules.was_cancelled, then=State.ENDING, do=rules.restore_cancelled),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
-        *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.note_dependency),
+        *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.look_for_work),
         *in_states(
             (State.PENDING, State.PARKED),
             DependencyReverted,
@@ -149,7 +159,7 @@ TABLE = Table(
             then=State.REVERTED,
             do=rules.end_for_party,
         ),
-        *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.note_party),
+        *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.look_for_work),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
         *in_states(DELEGATED, Delegated, do=rules.begin_lease),
         *in_states(DELEGATED, CoordinatorChanged, then=State.PENDING, do=rules.lose_delegation),
@@ -446,6 +456,22 @@ class SenderTransaction(Machine):
         self.void_after_s = 0 if is_new else self.context.chain_time_s + self.context.config.validity_s
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}
+        self.reverted_dependency: IntentId | None = None
+        self.unknown_party: Party | None = None
+
+    def note_dependency(self, intent: IntentId, outcome: Outcome) -> None:
+        """One that it depends on is final. Whatever state it is in, it may have to wait for the others again."""
+        if outcome is Outcome.CONFIRMED:
+            del self.unmet[intent]
+        else:
+            self.reverted_dependency = intent
+
+    def note_party(self, party: Party, verifier: str) -> None:
+        """A party is resolved, or there is none of that name; in whatever state."""
+        if verifier:
+            del self.unresolved[party]
+        else:
+            self.unknown_party = party
 
     @property
     def is_ready(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from rota.core.distribution import deliveries_of
 from rota.core.effects import (
@@ -30,6 +31,14 @@ from rota.sim.ledger import GENESIS
 from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, State, StateId, Transition
 
 
+class Fate(Enum):
+    """What becomes of a write: it is done, it fails, or it is done and reported as a failure."""
+
+    WORKS = "works"
+    FAILS = "fails"
+    LIES = "lies"
+
+
 @dataclass(slots=True)
 class Disk:
     """What a node has made durable, in order; `blocks` are those that it has indexed."""
@@ -39,7 +48,16 @@ class Disk:
     intents: dict[IntentId, Outcome | None] = field(default_factory=dict)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
-    is_failing: bool = False
+    fate: Fate = Fate.WORKS
+
+    @property
+    def is_failing(self) -> bool:
+        """Nothing can be written."""
+        return self.fate is Fate.FAILS
+
+    @is_failing.setter
+    def is_failing(self, is_failing: bool) -> None:
+        self.fate = Fate.FAILS if is_failing else Fate.WORKS
 
     @property
     def height(self) -> int:
@@ -94,18 +112,12 @@ class Disk:
     def _final(self, confirmations: int) -> list[ChainBlock]:
         return [block for block in self.blocks if block.height <= self.height - confirmations]
 
-    def index(self, record: BlocksIndexed) -> None:
-        """The index goes on, or back and on."""
-        while self.blocks[-1].height > record.parted_at:
-            self.blocks.pop()
-        self.blocks.extend(record.blocks)
-
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
         final = self._final(confirmations)
         incarnation, next_nonce = 0, 0
         contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
-        dispatches: list[RoundDispatch] = []
+        by_nonce: dict[int, RoundDispatch] = {}
         outcomes: dict[IntentId, Outcome] = {}
         acknowledged: dict[tuple[Digest, NodeName, int], None] = {}
         for contract, record in self.records:
@@ -117,18 +129,20 @@ class Disk:
                 case BlocksIndexed():
                     pass
                 case DispatchRepriced(dispatch):
-                    dispatches[:] = [dispatch if old.nonce == dispatch.nonce else old for old in dispatches]
+                    by_nonce[dispatch.nonce] = dispatch
                 case NodeStarted(number):
                     incarnation = number
                 case RoundDispatch():
-                    dispatches.append(record)
-                    next_nonce = record.nonce + 1
+                    # A disk that reported a failure may hold a dispatch whose nonce went to another one.
+                    by_nonce[record.nonce] = record
+                    next_nonce = max(next_nonce, record.nonce + 1)
                 case IntentAccepted(intent):
                     contracts[contract][intent.id] = Restored(intent)
                 case IntentFinalised(receipt):
                     outcomes[receipt.intent] = receipt.outcome
                 case _:
                     _restore(contracts[contract], record)
+        dispatches = list(by_nonce.values())
         settled = _indexed_outcomes(final)
         outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
         stored = {

@@ -1,33 +1,46 @@
 """A synthetic domain: what the simulator's intents do.
 
-A payload is a word. `spend` replaces the one shared state of the contract, so that every intent stands on
-the last one; `mint` makes a state and stands on nothing; `revert` and `park` end or park the intent at its
-assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. What is
-called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. A
-scenario may change its mind about an intent: then the world's word counts, not the payload.
+A payload is a word, with arguments behind a colon. `spend` replaces the one shared state of the contract, so that
+every intent stands on the last one; `spend:2` another one of several, and `spend:1+2` two at once. `look:1` reads a
+shared state and makes one of its own. `mint` makes a state for everybody and stands on nothing. `pay:B` spends a
+private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
+may see. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and `refuse`
+is assembled but no endorser signs it. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend`
+here, and fails on the ledger. A scenario may change its mind about an intent: then the world's word counts, not the
+payload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
-from rota.types import Contract, Intent, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.types import Contract, Intent, IntentId, Leaf, NodeName, State, StateId, Transition, node_of
 
 SHARED = b"shared"
 UNCHANGED: Mapping[IntentId, bytes] = {}
+
+
+class Draft(NamedTuple):
+    """What an intent spends and reads, and the states that it makes: how each begins, and who may see it."""
+
+    inputs: tuple[StateId, ...]
+    reads: tuple[StateId, ...]
+    outputs: tuple[tuple[bytes, tuple[NodeName, ...]], ...]
 
 
 def assemble(
     contract: Contract,
     separator: bytes,
     order: AssembleIntents,
-    unspent: dict[StateId, State],
+    unspent: Mapping[StateId, State],
     attempt: int,
     payloads: Mapping[IntentId, bytes] = UNCHANGED,
+    node: NodeName | None = None,
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made.
 
@@ -35,8 +48,10 @@ def assemble(
     `payloads` holds what the world has to say of some intents.
     """
     spent = set(order.snapshot.locks)
-    candidates = (*unspent.values(), *order.snapshot.states)
-    available = {state.id: state for state in candidates if state.id not in spent}
+    available: dict[bytes, dict[StateId, State]] = {}
+    for state in (*unspent.values(), *order.snapshot.states):
+        if state.id not in spent and state.content is not None and (node is None or node in state.distribution):
+            available.setdefault(_purse_of(state), {})[state.id] = state
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
         word = payloads.get(intent.id, intent.payload).decode()
@@ -47,12 +62,14 @@ def assemble(
             reason = "not enough funds" if word == "revert" else "not before tomorrow"
             results.append(AssemblyFinished(order.request_id, intent.id, outcome, reason=reason))
         else:
-            transition = _transition(contract, separator, intent, word, order, available, attempt)
-            for reference in transition.inputs:
-                del available[reference]
-            available.update({state.id: state for state in transition.outputs})
-            finished = AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
-            results.append(finished)
+            draft = _draft(contract, intent, word, available)
+            transition = _transition(separator, intent, draft, order, attempt)
+            for purse in available.values():
+                for reference in transition.inputs:
+                    purse.pop(reference, None)
+            for state in transition.outputs:
+                available.setdefault(_purse_of(state), {})[state.id] = state
+            results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition))
     return results
 
 
@@ -70,25 +87,48 @@ def _refuses(word: str, node: NodeName | None) -> bool:
     return verb == "refuse" and (not names or node in names.split("+"))
 
 
-def _transition(
-    contract: Contract,
-    separator: bytes,
-    intent: Intent,
-    word: str,
-    order: AssembleIntents,
-    available: dict[StateId, State],
-    attempt: int,
-) -> Transition:
-    members: tuple[NodeName, ...] = tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
-    is_shared = word != "mint"
-    shared = [state for state in available.values() if state.content is not None and state.content.startswith(SHARED)]
-    inputs = tuple(state.id for state in shared[-1:]) if is_shared else ()
-    prefix = SHARED if is_shared else b"minted"
-    content = b"/".join((prefix, intent.id, str(order.request_id).encode(), str(attempt).encode()))
-    commitment = state_commitment(content)
-    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=inputs, outputs=(commitment,)))
-    outputs = (State(StateId(leaf, 0), commitment, members, content),)
-    return Transition(intent.id, leaf, inputs, (), outputs, valid_until_s=order.valid_until_s)
+def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes, dict[StateId, State]]) -> Draft:
+    verb, _, arguments = word.partition(":")
+    members = tuple(dict.fromkeys((*contract.committee, *contract.endorsers, node_of(intent.sender))))
+    if verb == "mint":
+        return Draft((), (), ((b"minted", members),))
+    if verb == "look":
+        seen = _latest(available, b"shared " + arguments.encode())
+        return Draft((), seen, ((b"minted", members),))
+    if verb == "pay":
+        payer, payee = node_of(intent.sender), NodeName(arguments)
+        seen_by = tuple(dict.fromkeys((*contract.endorsers, payer, payee)))
+        coins = _latest(available, b"coin of " + payer.encode())
+        return Draft(coins, (), tuple((b"coin of " + owner.encode(), seen_by) for owner in (payee, payer)))
+    purses = (
+        [b"shared " + name.encode() for name in arguments.split("+")] if verb == "spend" and arguments else [SHARED]
+    )
+    inputs = tuple(reference for purse in purses for reference in _latest(available, purse))
+    return Draft(inputs, (), tuple((purse, members) for purse in purses))
+
+
+def _latest(available: dict[bytes, dict[StateId, State]], purse: bytes) -> tuple[StateId, ...]:
+    return tuple(available.get(purse, ()))[-1:]
+
+
+def _purse_of(state: State) -> bytes:
+    """How a state's content begins says what it is."""
+    assert state.content is not None, "only who may see a state looks at it"
+    return state.content.partition(b"/")[0]
+
+
+def _transition(separator: bytes, intent: Intent, draft: Draft, order: AssembleIntents, attempt: int) -> Transition:
+    made = tuple(
+        b"/".join((purse, intent.id, str(order.request_id).encode(), str(attempt).encode(), str(number).encode()))
+        for number, (purse, _) in enumerate(draft.outputs)
+    )
+    commitments = tuple(state_commitment(content) for content in made)
+    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=draft.inputs, reads=draft.reads, outputs=commitments))
+    outputs = tuple(
+        State(StateId(leaf, number), commitment, seen_by, content)
+        for number, (commitment, (_, seen_by), content) in enumerate(zip(commitments, draft.outputs, made, strict=True))
+    )
+    return Transition(intent.id, leaf, draft.inputs, draft.reads, outputs, valid_until_s=order.valid_until_s)
 
 
 def intent_id(name: str) -> IntentId:

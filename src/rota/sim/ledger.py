@@ -49,6 +49,7 @@ class Ledger:
         self.commits: list[tuple[int, IntentId, Leaf]] = []
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
+        self._made: dict[StateId, State] = {}
 
     @property
     def height(self) -> int:
@@ -115,18 +116,7 @@ class Ledger:
             del state.unspent[made.id]
         for reference in transition.inputs:
             del state.spent[reference]
-            state.unspent[reference] = self._maker_of(reference)
-
-    def _maker_of(self, reference: StateId) -> State:
-        """The state itself, from the transition that made it."""
-        return next(
-            made
-            for dispatches in self._mined
-            for dispatch, _ in dispatches
-            for transition in dispatch.round.transitions
-            for made in transition.outputs
-            if made.id == reference
-        )
+            state.unspent[reference] = self._made[reference]
 
     def has_work(self) -> bool:
         """A transaction could be mined."""
@@ -165,6 +155,7 @@ class Ledger:
             state.spent[reference] = transition.leaf
         state.used[transition.intent] = transition.leaf
         state.unspent.update({made.id: made for made in transition.outputs})
+        self._made.update({made.id: made for made in transition.outputs})
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
         return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
 

@@ -26,7 +26,7 @@ from rota.sim.domain import intent_id
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
 from rota.sim.transcript import Happening, Transcript, show
-from rota.sim.world import HoldRule, MessageRule
+from rota.sim.weather import HoldRule, MessageRule
 from rota.types import Intent, IntentId, NodeName, Outcome, Party
 
 DEFAULT_LIMIT_MS = 60_000

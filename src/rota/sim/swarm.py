@@ -1,60 +1,40 @@
-"""Random networks under random faults, from a seed: first trouble, then calm, then judgement.
+"""Plays the plan of a seed: first trouble, then calm, then judgement.
 
-In the safety phase nodes crash, hang, lag, lose their ledger or their disk, and the network loses,
-duplicates, delays and cuts. In the liveness phase everything is mended and every intent must end. The
-same seed plays the same run.
+In the safety phase users submit, cancel and resume while nodes, disks, network and ledger are hurt; S1 to S10 are
+judged after every step. In the liveness phase everything is mended and every intent must end; some more are submitted
+then, so that it can be seen who coordinates. L1 to L5 are judged at the end. The same seed plays the same run.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
-from rota.config import Config
-from rota.core.events import CancelRequested, IntentSubmitted
-from rota.messages import CoordinatorState
+from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.core.states.sender_transaction import State as TransactionState
+from rota.sim import faults
 from rota.sim.domain import intent_id
-from rota.sim.invariants import undelivered_states, violations
-from rota.sim.world import Recorder, SimNode, Weather, World
-from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
+from rota.sim.facts import FaultsEnded, Indexed, LedgerStood
+from rota.sim.faults import BadWeather
+from rota.sim.invariants import Violation
+from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
+from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
+from rota.sim.world import Recorder, World
+from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation
 
-FAULTS = ("crash", "hang", "cut", "one-way", "lag", "ledger", "disk", "loss", "stall")
-MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
-ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
-NODE_NAMES = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-DEPENDENT = 0.1
-CANCELLED = 0.05
-PAYLOADS = ("spend", "spend", "spend", "mint", "mint", "refuse", "revert")
-
-
-class BadWeather(Weather):
-    """Loses, duplicates and delays, by chance."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.loss = 0.0
-        self.duplication = 0.0
-        self.jitter_ms = 0
-
-    def delays_ms(self, latency_ms: int) -> tuple[int, ...]:
-        """The delay of each copy that arrives."""
-        if self.random.random() < self.loss:
-            return ()
-        copies = 2 if self.random.random() < self.duplication else 1
-        return tuple(latency_ms + self.random.randint(0, self.jitter_ms) for _ in range(copies))
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is not left to the seed; `None` lets the seed draw."""
-
-    nodes: int | None = None
-    minutes: float = 1.0
-    rotation: Rotation | None = None
-    mode: Mode | None = None
-    faults: tuple[str, ...] | None = None
+# The calm ends here at the latest; what is not final then never will be.
+CALM_MAX_MS = 900_000
+PROBES_FOR_MS = 12_000
+PROBES_EVERY_MS = 400
+# Blocks come now and then without transactions too, so that receipts become final.
+CALM_BLOCK_MS = 1_000
+# Every index reaches the last block in this time.
+CATCH_UP_MS = 2_000
+# More than an endorser lets a round be valid beyond `validity`.
+VOID_MARGIN_S = 61
+VOIDED_EVERY_MS = 30_000
+DEFAULT_SETTINGS = Settings()
 
 
 @dataclass(slots=True)
@@ -65,208 +45,197 @@ class Report:
     intents: int = 0
     faults: int = 0
     events: int = 0
+    messages: int = 0
     simulated_ms: int = 0
-    violations: list[str] = field(default_factory=list)
-
-
-DEFAULT_SETTINGS = Settings()
+    violations: list[Violation] = field(default_factory=list)
 
 
 class Swarm:
     """One seed."""
 
     def __init__(self, seed: int, settings: Settings = DEFAULT_SETTINGS, recorder: Recorder | None = None) -> None:
-        self.random = Random(seed)
+        self.plan = plan = draw_plan(seed, settings)
         self.report = Report(seed)
-        self.trouble_ms = int(settings.minutes * 60_000)
-        random = self.random
-        drawn_nodes, drawn_mode, drawn_rotation = random.randint(3, 5), random.choice(MODES), random.choice(ROTATIONS)
-        names = tuple(NodeName(name) for name in NODE_NAMES[: settings.nodes or drawn_nodes])
-        threshold = random.randint(len(names) // 2 + 1, len(names))
-        mode = settings.mode or drawn_mode
-        self.contract = Contract(
-            ContractAddress("0x" + hashlib.sha256(str(seed).encode()).hexdigest()[:40]),
-            names[:1] if mode is Mode.STATIC else names,
-            names,
-            threshold,
-            mode,
-            settings.rotation or drawn_rotation,
-            random.choice((4, 20, 100)),
-        )
-        self.weather = BadWeather(random)
+        self.weather = BadWeather(Random(f"{seed}/weather"), plan.names)
         self.world = World(
-            names,
-            (self.contract,),
-            Config(),
+            plan.names,
+            plan.contracts,
+            plan.config,
             recorder,
-            latency_ms=random.choice((5, 50)),
-            block_ms=random.choice((100, 1000)),
-            weather=self.weather,
+            plan.latency_ms,
+            plan.block_ms,
+            plan.disk_ms,
+            self.weather,
+            _contracts_by_node(plan),
         )
-        drawn_faults = tuple(random.sample(FAULTS, random.randint(0, len(FAULTS))))
-        self.faults = drawn_faults if settings.faults is None else settings.faults
-        self.count = 0
-        self.latest: dict[NodeName, IntentId] = {}
+        self.intents: dict[int, Intent] = {}
+        self.found = self.world.judge.found
+        self.is_over = False
 
     def play(self) -> Report:
-        """Trouble, calm, judgement."""
+        """Trouble, calm, judgement; a core that trips over an assertion of its own is a finding like any other."""
+        try:
+            self._play()
+        except Exception as error:
+            self.found.append(Violation("assertion", f"{type(error).__name__}: {error}"))
+        report, world = self.report, self.world
+        report.violations = list(self.found)
+        report.events, report.messages, report.simulated_ms = world.event_count, world.message_count, world.now_ms
+        return report
+
+    def _play(self) -> None:
         for name in self.world.nodes:
             self.world.start(name)
-        self._submit_later()
-        for fault in self.faults:
-            self._hurt_later(fault)
-        self.world.run_until(self.trouble_ms)
-        self._mend()
-        # Whatever was endorsed before must have become void, which takes its validity in chain time.
-        end_ms = self.trouble_ms + 800_000
-        self._mine_now_and_then(end_ms)
-        self.world.run_until(end_ms, self._is_finished)
-        self.report.violations = [*violations(self.world), *self._liveness(), *undelivered_states(self.world)]
-        self.report.intents = self.count
-        self.report.events = self.world.event_count
-        self.report.simulated_ms = self.world.now_ms
-        return self.report
+        for submission in self.plan.submissions:
+            self.world.at(submission.at_ms, partial(self._submit, submission))
+        for fault in self.plan.faults:
+            self.world.at(fault.at_ms, partial(self._hurt, fault))
+        if self.world.run_until(self.plan.trouble_ms, self._is_condemned):
+            return
+        self._calm()
+        if not self.found:
+            self._conclude()
 
-    def _submit_later(self) -> None:
-        due_ms = self.world.now_ms + self.random.choice((5, 50, 200, 1000))
-        if due_ms < self.trouble_ms:
-            self.world.at(due_ms, self._submit)
+    def _is_condemned(self) -> bool:
+        return bool(self.found)
 
-    def _submit(self) -> None:
-        node = self.random.choice(list(self.world.nodes.values()))
-        self.count += 1
-        name = f"{node.name}-{self.count}"
-        payload = self.random.choice(PAYLOADS).encode()
-        latest = self.latest.get(node.name)
-        depends_on = (latest,) if latest is not None and self.random.random() < DEPENDENT else ()
-        sender = Party(f"user@{node.name}")
-        intent = Intent(intent_id(name), self.contract.address, sender, payload, depends_on)
-        self.latest[node.name] = intent.id
-        self.world.payloads[intent.id] = payload
-        self.world.submit(node.name, self.contract.address, IntentSubmitted(name, intent))
-        if self.random.random() < CANCELLED:
+    # Users.
+
+    def _submit(self, submission: Submission) -> None:
+        self.report.intents += 1
+        name = f"{submission.node}-{submission.number}"
+        depends_on = self.intents[submission.depends_on].id if submission.depends_on in self.intents else None
+        intent = Intent(
+            intent_id(name),
+            submission.contract,
+            Party(f"user@{submission.node}"),
+            submission.payload.encode(),
+            (depends_on,) if depends_on is not None else (),
+            (Party(submission.party),) if submission.party else (),
+            name if submission.repeat_after_ms is not None else "",
+        )
+        self.intents[submission.number] = intent
+        self.world.payloads[intent.id] = intent.payload
+        self._ask(submission, IntentSubmitted(name, intent))
+        if submission.repeat_after_ms is not None:
+            repeated = IntentSubmitted(f"{name} again", intent)
+            self._later(submission.repeat_after_ms, lambda: self._ask(submission, repeated))
+        if submission.cancel_after_ms is not None:
             cancel = CancelRequested(f"cancel {name}", intent.id)
-            due_ms = self.world.now_ms + self.random.choice((1, 100, 1000, 5000))
-            self.world.at(due_ms, lambda: self.world.submit(node.name, self.contract.address, cancel))
-        self._submit_later()
+            self._later(submission.cancel_after_ms, lambda: self._ask(submission, cancel))
+        if submission.change_after_ms is not None:
+            self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
 
-    def _hurt_later(self, fault: str) -> None:
-        due_ms = self.world.now_ms + self.random.randint(500, 8_000)
-        if due_ms < self.trouble_ms:
-            self.world.at(due_ms, lambda: self._hurt(fault))
+    def _ask(self, submission: Submission, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
+        self.world.submit(submission.node, submission.contract, event)
 
-    def _hurt(self, fault: str) -> None:
+    def _go_on(self, submission: Submission, intent: IntentId) -> None:
+        """What kept it is gone: the domain no longer fails, or the user resumes what was parked."""
+        self.world.payloads[intent] = b"mint"
+        if submission.payload == "park":
+            self._ask(submission, ResumeRequested(f"resume {self.world.show(intent)}", intent))
+
+    def _later(self, delay_ms: int, action: faults.Mend) -> None:
+        self.world.at(self.world.now_ms + delay_ms, action)
+
+    # Trouble.
+
+    def _hurt(self, fault: Fault) -> None:
         self.report.faults += 1
-        node = self.random.choice(list(self.world.nodes.values()))
-        other = self.random.choice([name for name in self.world.nodes if name != node.name])
-        mend_ms = self.world.now_ms + self.random.choice((100, 1000, 4000, 10_000))
-        mend = self._apply(fault, node, other)
-        self.world.recorder.noted(self.world, f"fault: {fault} {node.name} {other}")
-        self.world.at(mend_ms, mend)
-        self._hurt_later(fault)
+        self.world.recorder.noted(
+            self.world, f"fault {fault.number}: {fault.kind} {fault.node} {fault.other} for {fault.for_ms} ms"
+        )
+        mend = faults.apply(self.world, self.weather, fault)
+        mend_ms = self.world.now_ms + fault.for_ms
+        if mend_ms < self.plan.trouble_ms:
+            self.world.at(mend_ms, mend)
 
-    def _apply(self, fault: str, node: SimNode, other: NodeName) -> Callable[[], None]:
-        """Do harm, and say how it is mended."""
-        world = self.world
-        name = node.name
-        match fault:
-            case "crash":
-                if node.core is not None:
-                    world.crash(name)
-                return lambda: world.start(name) if node.core is None else None
-            case "hang":
-                world.hang(name, True)
-                return lambda: world.hang(name, False)
-            case "cut" | "one-way":
-                world.cut_way(name, other)
-                if fault == "cut":
-                    world.cut_way(other, name)
-                return world.heal
-            case "lag":
-                world.lag(name, True)
-                return lambda: world.lag(name, False)
-            case "ledger":
-                world.set_ledger(name, False)
-                return lambda: world.set_ledger(name, True)
-            case "disk":
-                node.disk.is_failing = True
-                return lambda: setattr(node.disk, "is_failing", False)
-            case "stall":
-                world.is_mining = False
-                return self._mine_again
-            case _:
-                self.weather.loss = self.random.uniform(0, 0.3)
-                self.weather.duplication = self.random.uniform(0, 0.3)
-                self.weather.jitter_ms = self.random.choice((0, 20, 500, 2000))
-                return self._calm
-
-    def _mine_again(self) -> None:
-        self.world.is_mining = True
-        if self.world.ledger.has_work():
-            self.world.mine()
+    # Calm.
 
     def _calm(self) -> None:
-        self.weather.loss = self.weather.duplication = 0.0
-        self.weather.jitter_ms = 0
-
-    def _mend(self) -> None:
         world = self.world
-        self._calm()
-        self._mine_again()
-        for node in world.nodes.values():
-            node.disk.is_failing = False
-            if node.core is None:
-                world.start(node.name)
-            if node.is_hung:
-                world.hang(node.name, False)
-            world.lag(node.name, False)
-            if not node.has_ledger:
-                world.set_ledger(node.name, True)
-        world.heal()
+        world.recorder.noted(world, "the faults end")
+        faults.mend_all(world, self.weather)
+        self._mend_domain()
+        world.judge.tell(FaultsEnded(world.now_ms))
+        self._mine_now_and_then()
+        probes_ms = self._probe()
+        end_ms = self.plan.trouble_ms + CALM_MAX_MS
+        voided_ms = probes_ms
+        while world.now_ms < end_ms and not self.found:
+            world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
+            if world.now_ms > probes_ms and self._is_at_rest():
+                self.is_over = True
+                world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
+                return
+            if world.now_ms > voided_ms + VOIDED_EVERY_MS:
+                # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
+                voided_ms = world.now_ms
+                world.let_chain_time_pass(self.plan.config.validity_s + VOID_MARGIN_S)
 
-    def _mine_now_and_then(self, end_ms: int) -> None:
-        """Chain time goes on without transactions too."""
-        if self.world.now_ms < end_ms:
-            if self.world.now_ms > self.trouble_ms:
-                self.world.mine()
-            self.world.at(self.world.now_ms + 5_000, lambda: self._mine_now_and_then(end_ms))
+    def _mend_domain(self) -> None:
+        """A domain that fails for ever would keep its intents for ever."""
+        for submission in self.plan.submissions:
+            if submission.payload == "fail":
+                self.world.payloads[self.intents[submission.number].id] = b"mint"
 
-    def _open(self) -> list[str]:
-        return [
-            f"{self.world.show(transaction.intent.id)} {transaction.state.value} at {node.name}"
-            for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
-            for transaction in sequencer.sender.transactions.values()
-        ]
+    def _probe(self) -> int:
+        """Users go on submitting when everything is well; when it is over is told."""
+        is_rotating = any(c.mode is Mode.RING and c.rotation is Rotation.STRICT for c in self.plan.contracts)
+        first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if is_rotating else SETTLED_AFTER_MS)
+        number = 1_000_000
+        for at_ms in range(first_ms, first_ms + PROBES_FOR_MS, PROBES_EVERY_MS):
+            contract = self.plan.contracts[number % len(self.plan.contracts)]
+            senders = senders_of(contract, self.plan.names)
+            node = senders[number % len(senders)]
+            probe = Submission(number, at_ms, node, contract.address, "spend:1" if number % 3 else "mint")
+            self.world.at(at_ms, partial(self._submit, probe))
+            number += 1
+        return first_ms + PROBES_FOR_MS
 
-    def _is_finished(self) -> bool:
-        if self.world.now_ms <= self.trouble_ms + 10_000:
-            return False
-        return not any(
-            sequencer.sender.transactions
-            for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
-        )
+    def _mine_now_and_then(self) -> None:
+        if not self.is_over:
+            self.world.mine()
+            self._later(CALM_BLOCK_MS, self._mine_now_and_then)
 
-    def _liveness(self) -> list[str]:
-        """L1: every intent is final. L2: at most one coordinator is active."""
-        found = [f"L1: {text} after the faults stopped" for text in self._open()[:5]]
-        active = [
-            node.name
-            for node in self.world.nodes.values()
-            for sequencer in (node.core.sequencers.loaded.values() if node.core is not None else ())
-            if sequencer.coordinator.state is CoordinatorState.ACTIVE
-        ]
-        if len(active) > 1 and self.contract.mode is not Mode.SENDER:
-            found.append(f"L2: {', '.join(active)} are active")
+    def _is_at_rest(self) -> bool:
+        """Every intent is final or waits for its user, and every state is delivered."""
+        parked: set[IntentId] = set()
+        open_: list[Intent] = []
         for node in self.world.nodes.values():
-            acknowledged = {
-                reply.intent
-                for name, replies in self.world.replies.items()
-                for reply in replies
-                if not reply.error and not name.startswith("cancel")
-            }
-            for intent in acknowledged:
-                if intent not in self.world.receipts and self.world.show(intent).startswith(node.name):
-                    found.append(f"L1: {self.world.show(intent)} was acknowledged and never reported")
-        return found
+            core = node.core
+            if core is None or core.distribution.next_due_ms() is not None:
+                return False
+            for sequencer in core.sequencers.loaded.values():
+                for transaction in sequencer.sender.transactions.values():
+                    if transaction.state is TransactionState.PARKED:
+                        parked.add(transaction.intent.id)
+                    else:
+                        open_.append(transaction.intent)
+        for intent in open_:
+            if parked.isdisjoint(intent.depends_on):
+                return False
+            parked.add(intent.id)
+        return True
+
+    # Judgement.
+
+    def _conclude(self) -> None:
+        judge, ledger = self.world.judge, self.world.ledger
+        for contract in self.plan.contracts:
+            unspent = frozenset(ledger.states[contract.address].unspent)
+            judge.tell(LedgerStood(contract.address, ledger.height, unspent))
+            for name in holders_of(contract, self.plan.names):
+                node = self.world.nodes[name]
+                height = node.core.height if node.core is not None else -1
+                view = frozenset(node.disk.unspent.get(contract.address, ()))
+                judge.tell(Indexed(name, contract.address, height, view))
+        judge.conclude()
+
+
+def _contracts_by_node(plan: Plan) -> dict[NodeName, tuple[Contract, ...]]:
+    known: dict[NodeName, list[Contract]] = {name: [] for name in plan.names}
+    for contract in plan.contracts:
+        for name in holders_of(contract, plan.names):
+            known[name].append(contract)
+    return {name: tuple(contracts) for name, contracts in known.items()}

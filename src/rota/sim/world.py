@@ -7,10 +7,8 @@ connection is noticed when pings stay unanswered. Nothing here decides anything 
 
 from __future__ import annotations
 
-import hashlib
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 
@@ -18,54 +16,73 @@ from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
-    CheckRound,
     Effect,
     FetchBlocks,
     FindStates,
     LoadContract,
     LookUpIntents,
-    LookUpVerifier,
+    NodeStarted,
     PermissionGranted,
     Persist,
-    Record,
     ReplyToUser,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
-    SignDispatch,
-    SignTransition,
     SubmitTransaction,
-    VerifyEndorsement,
-    VerifySignature,
 )
 from rota.core.events import (
-    AssemblyFailed,
     AssemblyFinished,
+    CancelRequested,
     ConnectionLost,
     ConnectionMade,
-    EndorsementVerified,
     ForContract,
+    IntentSubmitted,
     LedgerStatus,
     MessageReceived,
     Persisted,
     PersistFailed,
+    ResumeRequested,
     RoundChecked,
-    SignatureVerified,
     StatesFound,
     StopRequested,
     Tick,
-    TransitionSigned,
-    VerifierLookedUp,
 )
-from rota.core.events.chain import BlocksFetched, ChainBlock, DispatchSigned, HeadSeen, Outcomes, TransactionSent
+from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen, Outcomes, TransactionSent
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import Node
-from rota.digests import domain_separator
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
-from rota.sim import domain
-from rota.sim.disk import Disk
+from rota.messages import (
+    PROTOCOL_VERSION,
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    EndorsementResponse,
+    Envelope,
+    HandoverReason,
+    HandoverRequest,
+    Message,
+)
+from rota.sim.disk import Disk, Fate
+from rota.sim.facts import (
+    Assembled,
+    Committed,
+    Endorsed,
+    HeartbeatSeen,
+    Promised,
+    Recorded,
+    Reorganised,
+    Reported,
+    Request,
+    Started,
+    Stopped,
+    Submitted,
+    Undone,
+)
+from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import GENESIS_TIME_S, Ledger
+from rota.sim.observation import queues_of, remembered_by
+from rota.sim.services import Services, sign, verify
+from rota.sim.sim_node import SimNode, Written
+from rota.sim.weather import HoldRule, MessageRule, Weather
 from rota.types import (
     Contract,
     ContractAddress,
@@ -73,7 +90,6 @@ from rota.types import (
     IntentId,
     Leaf,
     NodeName,
-    Party,
     Receipt,
     RequestId,
     State,
@@ -81,59 +97,22 @@ from rota.types import (
     Transition,
 )
 
+__all__ = ["Recorder", "SimNode", "World", "sign"]
+
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
 # How often a node asks where the chain stands, whether or not it hears of a new block.
 POLL_MS = 1_000
 BASE_FEE_WEI = 1_000_000_000
+# Queues are measured once in so many steps of a node.
+STEPS_BETWEEN_MEASUREMENTS = 64
 
-
-@dataclass(slots=True)
-class SimNode:
-    """One node of the world: its core while it runs, its disk, and what it is waiting to be told."""
-
-    name: NodeName
-    disk: Disk = field(default_factory=Disk)
-    core: Node | None = None
-    is_hung: bool = False
-    lags_at: int | None = None
-    has_ledger: bool = True
-    inbox: deque[Event] = field(default_factory=deque)
-    outbox: deque[list[Effect]] = field(default_factory=deque)
-    is_writing: bool = False
-    is_flushing: bool = False
-    life: int = 0
-    tick_at_ms: int | None = None
-
-
-@dataclass(slots=True)
-class MessageRule:
-    """Messages of a kind on one way; `*` is anybody."""
-
-    kind: str
-    source: NodeName
-    target: NodeName
-
-    def matches(self, source: NodeName, target: NodeName, envelope: Envelope) -> bool:
-        """This message is one of them."""
-        kind = type(envelope.body).__name__
-        return self.kind == kind and self.source in (source, "*") and self.target in (target, "*")
-
-
-@dataclass(slots=True)
-class HoldRule(MessageRule):
-    """Such messages are kept back, and these wait."""
-
-    kept: list[tuple[NodeName, NodeName, Envelope]] = field(default_factory=list)
-
-
-class Weather:
-    """What the network does to a message on its way; good weather delivers it once, after the latency."""
-
-    def delays_ms(self, latency_ms: int) -> tuple[int, ...]:
-        """The delay of each copy that arrives; none when it is lost."""
-        return (latency_ms,)
+REQUESTS: dict[type[Event], Request] = {
+    IntentSubmitted: Request.SUBMIT,
+    CancelRequested: Request.CANCEL,
+    ResumeRequested: Request.RESUME,
+}
 
 
 class Recorder:
@@ -162,8 +141,10 @@ class World:
         block_ms: int = 200,
         disk_ms: int = 1,
         weather: Weather | None = None,
+        contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
     ) -> None:
         self.contracts = contracts
+        self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
         self.config = config
         self.recorder = recorder or Recorder()
         self.latency_ms = latency_ms
@@ -173,7 +154,11 @@ class World:
         self.now_ms = 0
         self.payloads: dict[IntentId, bytes] = {}
         self.ledger = Ledger(contracts, self.payloads)
-        self.nodes = {name: SimNode(name) for name in names}
+        self.nodes = {name: SimNode(name, config) for name in names}
+        by_address = {contract.address: contract for contract in contracts}
+        self.services = Services(by_address, self.payloads)
+        self.judge = Judge(Terms(names, by_address, config.confirmations, verify), EVERY)
+        self.requests: dict[str, Request] = {}
         self.cut: set[tuple[NodeName, NodeName]] = set()
         self.down: set[tuple[NodeName, NodeName]] = set()
         self.holds: list[HoldRule] = []
@@ -181,6 +166,7 @@ class World:
         self.is_mining = True
         self.mining_due = False
         self.chain_ahead_s = 0
+        self.highest = 0
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
         self.submitted: dict[IntentId, NodeName] = {}
@@ -193,7 +179,6 @@ class World:
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
-        self._separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts}
 
     # Time.
 
@@ -229,11 +214,13 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
-        stored = node.disk.restore(name, self.contracts, self.config.confirmations)
-        node.core = Node(name, self.contracts, self.config, self.now_ms, stored)
-        node.is_hung, node.is_writing = False, False
+        stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
+        node.core = Node(name, self.contracts_of[name], node.config, node.clock.read(self.now_ms), stored)
+        node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
         node.outbox.clear()
         node.inbox.clear()
+        node.tick_at_ms = None
+        self.judge.tell(Started(name, remembered_by(node.core)))
         self._perform(node, node.core.start())
         for other in self.nodes.values():
             if other.name != name and other.core is not None:
@@ -245,45 +232,64 @@ class World:
         node = self.nodes[name]
         node.core = None
         node.life += 1
+        node.effects_to_live = None
+        self.judge.tell(Stopped(name))
         for other in self.nodes.values():
             if other.name != name:
                 self.down.add((other.name, name))
                 self._tell(other, ConnectionLost(name))
 
+    def crash_after(self, name: NodeName, effect_count: int) -> None:
+        """Kill a node between two effects of a step: when it has performed so many more, writes among them."""
+        self.nodes[name].effects_to_live = effect_count
+
     def hang(self, name: NodeName, is_hung: bool) -> None:
         """A hung node keeps its memory and its connections, and does nothing until it goes on."""
         node = self.nodes[name]
         node.is_hung = is_hung
+        if is_hung:
+            return
+        self._flush(node)
         while not node.is_hung and node.inbox:
             self._tell(node, node.inbox.popleft())
-        if not is_hung:
-            self._tell(node, Tick())
-            self._show_head(node)
+        self._tell(node, Tick())
+        self.show_head(node)
+
+    def wake(self, name: NodeName) -> None:
+        """Its clock was changed: its next deadline comes at another time."""
+        node = self.nodes[name]
+        node.tick_at_ms = None
+        self._schedule_tick(node)
 
     def stop(self, name: NodeName) -> None:
         """Ask a node to stop: it hands its role over."""
+        self.nodes[name].is_stopping = True
         self._tell(self.nodes[name], StopRequested())
 
     def set_ledger(self, name: NodeName, has_ledger: bool) -> None:
         """Take the ledger from a node, or give it back; the node notices after `ledger_grace`."""
         node = self.nodes[name]
         node.has_ledger = has_ledger
-        self._show_head(node)
+        self.show_head(node)
 
     def lag(self, name: NodeName, lags: bool) -> None:
         """Let a node see an old chain only, as behind a node of the chain that lags, or let it catch up."""
         node = self.nodes[name]
         node.lags_at = node.disk.height if lags else None
-        self._show_head(node)
+        self.show_head(node)
 
     def submit(self, name: NodeName, contract: ContractAddress, event: Event) -> None:
         """A user's request."""
+        assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
+        self.requests[event.reply_to] = REQUESTS[type(event)]
         self._tell(self.nodes[name], ForContract(contract, event))
 
     # Network.
 
     def cut_way(self, source: NodeName, target: NodeName) -> None:
         """Nothing gets from source to target; both notice when pings stay unanswered."""
+        if source == target:
+            return
         self.cut.add((source, target))
         due_ms = self.now_ms + self.config.silence_ms
         self.at(due_ms, lambda: self._notice_cut(source, target))
@@ -303,7 +309,22 @@ class World:
                 self.down.add((one, other))
                 self._tell(self.nodes[one], ConnectionLost(other))
 
+    def reconnect(self, one: NodeName, other: NodeName) -> None:
+        """The connection breaks and is made again at once; what was under way on it is lost."""
+        for source, target in ((one, other), (other, one)):
+            if (source, target) not in self.down:
+                self.down.add((source, target))
+                self._tell(self.nodes[source], ConnectionLost(target))
+        self._connect(one, other)
+
+    def restore_connection(self, one: NodeName, other: NodeName) -> None:
+        """Two nodes that run, and that nothing separates, find each other again."""
+        if one != other:
+            self._connect(one, other)
+
     def _connect(self, one: NodeName, other: NodeName) -> None:
+        if self.nodes[one].core is None or self.nodes[other].core is None:
+            return
         if (one, other) in self.cut or (other, one) in self.cut:
             return
         for source, target in ((one, other), (other, one)):
@@ -313,6 +334,11 @@ class World:
 
     def _transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         self.message_count += 1
+        self.judge.tell_sent(source, target, envelope)
+        forged = self.weather.forged(source, target, envelope)
+        if forged is not None:
+            forger, body = forged
+            self._deliver_later(forger, source, replace(envelope, body=body))
         rule = next((rule for rule in self.holds if rule.matches(source, target, envelope)), None)
         if (source, target) in self.cut or (source, target) in self.down:
             self.recorder.sent(self, source, target, envelope, "lost")
@@ -353,7 +379,7 @@ class World:
 
     def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope, late_ms: int = 0) -> None:
         node = self.nodes[target]
-        for delay_ms in self.weather.delays_ms(self.latency_ms):
+        for delay_ms in self.weather.delays_ms(source, target, self.latency_ms):
             lives = (self.nodes[source].life, node.life)
             self.at(self.now_ms + delay_ms + late_ms, partial(self._deliver, lives, source, node, envelope))
 
@@ -369,6 +395,10 @@ class World:
         """One block, and everybody who sees the chain hears of it; an empty one leaves the pool as it is."""
         self.mining_due = self.mining_due and is_empty
         block = self.ledger.mine(self.chain_time_s, is_empty)
+        self.highest = max(self.highest, block.height)
+        for contract, outcome in block.outcomes:
+            if outcome.status is LedgerStatus.COMMITTED:
+                self.judge.tell(Committed(contract, block.height, self.transitions[outcome.leaf]))
         self.recorder.noted(self, f"block {block.height}: {self._show_block(block)}")
         self._show_head_later()
 
@@ -377,9 +407,18 @@ class World:
         self.chain_ahead_s += seconds
         self.mine()
 
+    def depth_left(self, most: int) -> int:
+        """How many blocks may be taken back without going deeper than so far below the highest that ever was."""
+        return self.ledger.height - max(0, self.highest - most)
+
     def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
         """The latest blocks are taken back; who sees the chain finds out."""
         removed = self.ledger.take_back(count, keeps_transactions)
+        self.judge.tell(Reorganised(len(removed)))
+        for block in removed:
+            for contract, outcome in reversed(block.outcomes):
+                if outcome.status is LedgerStatus.COMMITTED:
+                    self.judge.tell(Undone(contract, block.height, self.transitions[outcome.leaf]))
         names = ", ".join(str(block.height) for block in removed)
         self.recorder.noted(self, f"block {names} is gone")
         self._show_head_later()
@@ -388,22 +427,24 @@ class World:
 
     def _show_head_later(self) -> None:
         for node in self.nodes.values():
-            self.at(self.now_ms + self.latency_ms, partial(self._show_head, node))
+            delay_ms = self.latency_ms if node.index_delay_ms is None else node.index_delay_ms
+            self.at(self.now_ms + delay_ms, partial(self.show_head, node))
 
     def _poll(self, node: SimNode, life: int) -> None:
         """A node asks for the latest block now and again; a new life asks for itself."""
         if node.life == life:
-            self._show_head(node)
+            self.show_head(node)
             self.at(self.now_ms + POLL_MS, partial(self._poll, node, life))
 
-    def _show_head(self, node: SimNode) -> None:
+    def show_head(self, node: SimNode) -> None:
         """Tell a node where the chain stands, if it sees the chain."""
         if node.core is not None and not node.is_hung and node.has_ledger:
             height = self._height_seen_by(node)
             self._tell(node, HeadSeen(height, self.ledger.blocks[height].hash, BASE_FEE_WEI))
 
     def _height_seen_by(self, node: SimNode) -> int:
-        return self.ledger.height if node.lags_at is None else min(node.lags_at, self.ledger.height)
+        height = self.ledger.height if node.lags_at is None else min(node.lags_at, self.ledger.height)
+        return max(0, height - node.blocks_behind)
 
     def _answer_fetch(self, node: SimNode, first: int, last: int) -> None:
         """The blocks that a node asks for, as far as it sees the chain."""
@@ -422,13 +463,25 @@ class World:
             self.mine()
 
     def _index(self, disk: Disk, record: BlocksIndexed) -> None:
-        """The unspent states that a node knows follow its index; after a reorganisation they are worked out anew."""
-        is_undone = disk.height > record.parted_at
-        disk.index(record)
-        if is_undone:
-            disk.unspent.clear()
-        for block in disk.blocks if is_undone else record.blocks:
+        """The unspent states that a node knows follow its index, also when it goes back."""
+        while disk.height > record.parted_at:
+            self._unindex(disk, disk.blocks.pop())
+        for block in record.blocks:
+            disk.blocks.append(block)
             self._note_commits(disk, block.outcomes)
+
+    def _unindex(self, disk: Disk, block: ChainBlock) -> None:
+        """The node's latest block is no longer in its index, nor what it did to the unspent states."""
+        for contract, outcome in reversed(block.outcomes):
+            if outcome.status is LedgerStatus.COMMITTED:
+                unspent = disk.unspent[contract]
+                transition = self.transitions[outcome.leaf]
+                for made in transition.outputs:
+                    del unspent[made.id]
+                unspent.update({reference: self._state(reference) for reference in transition.inputs})
+
+    def _state(self, reference: StateId) -> State:
+        return self.transitions[reference.leaf].outputs[reference.output]
 
     def _note_commits(self, disk: Disk, outcomes: Outcomes) -> None:
         """A node's own index: which states are unspent at the height that it has reached."""
@@ -449,62 +502,110 @@ class World:
             node.inbox.append(event)
             return
         self.event_count += 1
-        effects = node.core.step(self.now_ms, event)
+        node.step_count += 1
+        effects = node.core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
+        if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
+            for measured in queues_of(node.core, len(self.nodes)):
+                self.judge.tell(measured)
         self._perform(node, effects)
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
-        node.outbox.extend(_by_write(effects))
-        self._flush(node)
+        if effects:
+            self._queue(node, effects)
+            self._flush(node)
         self._schedule_tick(node)
 
+    def _queue(self, node: SimNode, effects: list[Effect]) -> None:
+        """In the order of their steps; a write is told as done behind the effects that it governs."""
+        token: int | None = None
+        for effect in effects:
+            if isinstance(effect, Persist):
+                if token is not None:
+                    node.outbox.append(Written(token))
+                token = effect.token
+            elif isinstance(effect, SendMessage) and isinstance(effect.envelope.body, EndorsementResponse):
+                self._note_endorsement(node, effect)
+            node.outbox.append(effect)
+        if token is not None:
+            node.outbox.append(Written(token))
+
     def _flush(self, node: SimNode) -> None:
-        """Steps leave in order; one with records when they are durable. What follows from one waits its turn."""
+        """Effects leave in order; those that a write governs when it is done. What follows from one waits its turn."""
         if node.is_flushing:
             return
         node.is_flushing = True
-        while node.outbox and not node.is_writing and node.core is not None:
-            effects = node.outbox[0]
-            if any(isinstance(effect, Persist) for effect in effects):
+        while node.outbox and node.core is not None and not node.is_writing and not node.is_hung:
+            effect = node.outbox[0]
+            if isinstance(effect, Persist):
                 node.is_writing = True
                 self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
                 break
             node.outbox.popleft()
-            for effect in effects:
+            if self._dies_now(node):
+                break
+            if isinstance(effect, Written):
+                self._tell(node, Persisted(effect.token))
+            else:
                 self._do(node, effect)
         node.is_flushing = False
 
+    def _dies_now(self, node: SimNode) -> bool:
+        if node.effects_to_live is None:
+            return False
+        node.effects_to_live -= 1
+        if node.effects_to_live >= 0:
+            return False
+        self.recorder.noted(self, f"{node.name} dies between two effects")
+        self.crash(node.name)
+        return True
+
     def _write(self, node: SimNode, life: int) -> None:
-        if node.life != life or node.core is None:
+        """One database transaction. A disk may fail, or do it and report a failure all the same."""
+        if node.life != life or self._dies_now(node):
             return
-        effects = node.outbox.popleft()
         node.is_writing = False
-        writes = [effect for effect in effects if isinstance(effect, Persist)]
-        if node.disk.is_failing:
-            for write in writes:
-                self._tell(node, PersistFailed(write.token, "the disk is failing"))
-        else:
-            for write in writes:
-                node.disk.write(write.contract, write.records)
-                self._note_records(node, write.records)
-            for effect in effects:
-                self._do(node, effect)
-            for write in writes:
-                self._tell(node, Persisted(write.token))
+        write = node.outbox.popleft()
+        assert isinstance(write, Persist), "what is written stands first"
+        if node.disk.fate is not Fate.FAILS:
+            self._store(node, write, is_told=node.disk.fate is Fate.WORKS)
+        if node.disk.fate is not Fate.WORKS:
+            while not isinstance(node.outbox.popleft(), Written):
+                pass
+            if isinstance(write.records[0], NodeStarted):
+                self.crash(node.name)
+                return
+            self._tell(node, PersistFailed(write.token, "the disk is failing"))
         self._flush(node)
+
+    def _store(self, node: SimNode, write: Persist, is_told: bool) -> None:
+        node.disk.write(write.contract, write.records)
+        for record in write.records:
+            self.judge.tell(Recorded(node.name, write.contract, record, is_told))
+            if isinstance(record, PermissionGranted):
+                self.permissions.append(record)
+            elif isinstance(record, RoundDispatch):
+                self.dispatches.append(record)
+            elif isinstance(record, BlocksIndexed):
+                self._index(node.disk, record)
 
     def _schedule_tick(self, node: SimNode) -> None:
         if node.core is None or node.is_hung:
             return
-        due_ms = node.core.next_deadline_ms()
-        if due_ms is not None and (node.tick_at_ms is None or due_ms < node.tick_at_ms):
+        local_ms = node.core.next_deadline_ms()
+        if local_ms is None:
+            return
+        due_ms = max(node.clock.when(local_ms), self.now_ms)
+        if node.tick_at_ms is None or due_ms < node.tick_at_ms:
             node.tick_at_ms = due_ms
-            self.at(max(due_ms, self.now_ms), lambda: self._tick(node))
+            self.at(due_ms, partial(self._tick, node, node.life))
 
-    def _tick(self, node: SimNode) -> None:
+    def _tick(self, node: SimNode, life: int) -> None:
+        if node.life != life or node.core is None:
+            return
         node.tick_at_ms = None
-        due_ms = node.core.next_deadline_ms() if node.core is not None else None
-        if node.core is not None and not node.is_hung and due_ms is not None and due_ms <= self.now_ms:
+        due_ms = node.core.next_deadline_ms()
+        if not node.is_hung and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
             self._tell(node, Tick())
         self._schedule_tick(node)
 
@@ -513,13 +614,12 @@ class World:
             case SendMessage(peer, envelope) if peer == node.name:
                 self._tell(node, MessageReceived(peer, envelope))
             case SendMessage(peer, envelope):
-                self._transmit(node.name, peer, envelope)
-            case ReplyToUser(reply_to):
-                self.replies.setdefault(reply_to, []).append(effect)
-                answer = f"refused: {effect.error}" if effect.error else "accepted"
-                self.recorder.noted(self, f"{node.name} answers {reply_to}: {answer}")
+                self._send(node, peer, envelope)
+            case ReplyToUser():
+                self._reply(node, effect)
             case ReportReceipt(receipt):
                 self.receipts.setdefault(receipt.intent, []).append(receipt)
+                self.judge.tell(Reported(node.name, receipt))
                 reason = f" ({receipt.reason})" if receipt.reason else ""
                 self.recorder.noted(
                     self, f"{node.name} reports {self.show(receipt.intent)} {receipt.outcome.value}{reason}"
@@ -529,82 +629,88 @@ class World:
             case FetchBlocks(first, last):
                 self._answer_fetch(node, first, last)
             case LookUpIntents():
-                self._tell(node, node.disk.look_up(effect, self.config.confirmations))
+                self._tell(node, node.disk.look_up(effect, node.config.confirmations))
             case LoadContract(contract):
                 self._load(node, contract)
-            case Persist():
-                pass
-            case _:
-                self._compute(node, effect)
-
-    def _load(self, node: SimNode, address: ContractAddress) -> None:
-        """What a node's store knows of a contract that it has not in memory."""
-        contract = next((known for known in self.contracts if known.address == address), None)
-        if contract is None:
-            self._tell(node, ContractMissing(address))
-        else:
-            stored = node.disk.restore(node.name, self.contracts, self.config.confirmations)
-            self._tell(node, ContractLoaded(contract, stored.contracts[address]))
-
-    def _submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
-        if node.has_ledger:
-            self.ledger.send(dispatch)
-            self._tell(node, TransactionSent(dispatch.nonce))
-            if self.ledger.has_work():
-                self._mine_soon()
-
-    def _compute(self, node: SimNode, effect: Effect) -> None:
-        """What domain, signer and key store do, at once."""
-        match effect:
-            case AssembleIntents(contract):
-                for intent in effect.intents:
-                    self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
-                chosen = next(c for c in self.contracts if c.address == contract)
-                known = node.disk.unspent.get(contract, {})
-                for result in self._assemble(chosen, effect, known, node.life):
-                    self._tell(node, ForContract(contract, result))
-            case SignTransition(contract, request_id, intent, party, leaf):
-                self._tell(node, ForContract(contract, TransitionSigned(request_id, intent, sign(party, leaf))))
-            case VerifySignature(contract, request_id, intent, party, leaf, signature):
-                verified = SignatureVerified(request_id, intent, signature == sign(party, leaf))
-                self._tell(node, ForContract(contract, verified))
-            case SignDispatch(order, signer, nonce, fees):
-                content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
-                self._tell(node, DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest()))
-            case CheckRound(contract, peer, request_id, digest):
-                refusals = domain.check(effect, self.payloads, node.name)
-                signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
-                self.signature_count += bool(signature)
-                self._tell(node, ForContract(contract, RoundChecked(peer, request_id, signature, refusals)))
-            case VerifyEndorsement(contract, peer, digest, signature):
-                is_valid = signature == sign(Party(peer), Leaf(digest))
-                self._tell(node, ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid)))
             case FindStates(contract, peer, leaves):
                 for digest, transitions in node.disk.find_states(contract, leaves):
                     self._tell(node, StatesFound(contract, peer, digest, transitions))
-            case LookUpVerifier(contract, peer, request_id, party):
-                verifier = "" if party.startswith("nobody") else f"key of {party}"
-                self._tell(node, ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier)))
             case _:
-                raise AssertionError(f"the world does not know {type(effect).__name__}")
+                self._compute(node, effect)
 
-    def _assemble(
-        self, contract: Contract, order: AssembleIntents, unspent: dict[StateId, State], life: int
-    ) -> list[AssemblyFinished | AssemblyFailed]:
-        separator = self._separators[contract.address]
-        return domain.assemble(contract, separator, order, unspent, life, self.payloads)
+    def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
+        body = envelope.body
+        if isinstance(body, CoordinatorHeartbeat) and node.heartbeats_seen.get(envelope.contract) != body.number:
+            node.heartbeats_seen[envelope.contract] = body.number
+            seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.now_ms)
+            self.judge.tell(seen)
+        if node.protocol_version != PROTOCOL_VERSION:
+            envelope = replace(envelope, protocol_version=node.protocol_version)
+        self._transmit(node.name, peer, envelope)
 
-    # Disk.
+    def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
+        self.replies.setdefault(reply.reply_to, []).append(reply)
+        if not reply.error:
+            self.judge.tell(Promised(node.name, self.requests[reply.reply_to], reply.intent))
+        answer = f"refused: {reply.error}" if reply.error else "accepted"
+        self.recorder.noted(self, f"{node.name} answers {reply.reply_to}: {answer}")
 
-    def _note_records(self, node: SimNode, records: tuple[Record, ...]) -> None:
-        for record in records:
-            if isinstance(record, BlocksIndexed):
-                self._index(node.disk, record)
-            elif isinstance(record, PermissionGranted):
-                self.permissions.append(record)
-            elif isinstance(record, RoundDispatch):
-                self.dispatches.append(record)
-                self.transitions.update({t.leaf: t for t in record.round.transitions})
+    def _load(self, node: SimNode, address: ContractAddress) -> None:
+        """What a node's store knows of a contract that it has not in memory."""
+        known = self.contracts_of[node.name]
+        contract = next((contract for contract in known if contract.address == address), None)
+        if contract is None:
+            self._tell(node, ContractMissing(address))
+        else:
+            stored = node.disk.restore(node.name, known, node.config.confirmations)
+            self._tell(node, ContractLoaded(contract, stored.contracts[address]))
+
+    def _submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
+        self.judge.tell(Submitted(node.name, dispatch))
+        if not node.has_ledger:
+            return
+        passage = self.weather.passage()
+        if passage.delay_ms == 0:
+            self._arrive(dispatch)
+        elif passage.delay_ms is not None:
+            self.at(self.now_ms + passage.delay_ms, partial(self._arrive, dispatch))
+        if passage.is_answered:
+            self._tell(node, TransactionSent(dispatch.nonce))
+
+    def _arrive(self, dispatch: RoundDispatch) -> None:
+        self.ledger.send(dispatch)
+        if self.ledger.has_work():
+            self._mine_soon()
+
+    def _compute(self, node: SimNode, effect: Effect) -> None:
+        """What domain, signer and key store do, at once."""
+        unspent: dict[StateId, State] = {}
+        if isinstance(effect, AssembleIntents):
+            unspent = node.disk.unspent.get(effect.contract, {})
+            for intent in effect.intents:
+                self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
+        for event in self.services.answer(node.name, effect, unspent, node.life):
+            if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
+                self._note_assembled(node, event.contract, event.event.transition)
+            elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):
+                self.signature_count += bool(event.event.signature)
+            self._tell(node, event)
+
+    # What the judge is told.
+
+    def _note_assembled(self, node: SimNode, contract: ContractAddress, transition: Transition | None) -> None:
+        if transition is not None:
+            self.transitions[transition.leaf] = transition
+            self.judge.tell(Assembled(node.name, contract, transition))
+
+    def _note_endorsement(self, node: SimNode, effect: SendMessage) -> None:
+        """Told when it is decided: whom the endorser follows may have changed when the message leaves."""
+        envelope = effect.envelope
+        body = envelope.body
+        if node.core is not None and isinstance(body, EndorsementResponse) and body.signature:
+            follows = node.core.sequencers.loaded[envelope.contract].observer.accepted
+            fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, follows)
+            self.judge.tell(fact)
 
     # Names.
 
@@ -623,18 +729,3 @@ class World:
 
     def _show_members(self, dispatch: RoundDispatch) -> str:
         return ", ".join(self.show(transition.intent) for transition in dispatch.round.transitions)
-
-
-def _by_write(effects: list[Effect]) -> list[list[Effect]]:
-    """Each write with the effects that it governs; what stands before the first waits for none."""
-    parts: list[list[Effect]] = [[]]
-    for effect in effects:
-        if isinstance(effect, Persist):
-            parts.append([])
-        parts[-1].append(effect)
-    return parts
-
-
-def sign(party: Party, leaf: Leaf) -> bytes:
-    """The world's signature scheme: nobody in it forges."""
-    return hashlib.sha256(party.encode() + leaf).digest()

@@ -136,8 +136,9 @@ def _is_open(sender: Sender, command_id: RequestId) -> bool:
 
 
 def begin_intent(sender: Sender, event: IntentDurable) -> None:
-    """The intent is durable: it goes its way."""
+    """The intent is durable: the user gets its id, and it goes its way."""
     submitted = event.submitted
+    sender.context.effects.append(ReplyToUser(submitted.reply_to, submitted.intent.id))
     transaction = SenderTransaction(sender, Restored(submitted.intent), is_new=True)
     sender.begin(transaction, dict(submitted.known_outcomes))
 

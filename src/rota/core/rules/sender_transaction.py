@@ -32,7 +32,6 @@ from rota.core.events.sender_transaction import (
     ConfirmedSuccess,
     CoordinatorChanged,
     Delegated,
-    DependencyConfirmed,
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
@@ -217,18 +216,6 @@ def _is_current(transaction: SenderTransaction, event: DispatchConfirmationReque
 def restore_parked(transaction: SenderTransaction, event: Event) -> None:
     """Parked survives restarts."""
     transaction.reason = transaction.parked_reason or ""
-
-
-def note_dependency(transaction: SenderTransaction, event: DependencyConfirmed) -> None:
-    """One dependency less; the sender delegates it when none is left."""
-    transaction.unmet.pop(event.intent, None)
-    transaction.sender.look_for_work()
-
-
-def note_party(transaction: SenderTransaction, event: PartyResolved) -> None:
-    """One party less to resolve."""
-    transaction.unresolved.pop(event.party, None)
-    transaction.sender.look_for_work()
 
 
 def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
@@ -595,8 +582,8 @@ def forget(transaction: SenderTransaction, event: ReceiptDurable) -> None:
     transaction.sender.forget(transaction)
 
 
-def look_for_work(transaction: SenderTransaction, event: RetryDue) -> None:
-    """A backoff has ended."""
+def look_for_work(transaction: SenderTransaction, event: Event) -> None:
+    """A backoff has ended, or one is less to wait for: the sender delegates it when nothing is left."""
     transaction.sender.look_for_work()
 
 
@@ -604,7 +591,11 @@ def look_for_work(transaction: SenderTransaction, event: RetryDue) -> None:
 
 
 def enter_pending(transaction: SenderTransaction) -> None:
-    """The sender is to find somebody who coordinates it."""
+    """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
+    if transaction.reverted_dependency is not None:
+        transaction.context.post(transaction, DependencyReverted(transaction.reverted_dependency))
+    if transaction.unknown_party is not None:
+        transaction.context.post(transaction, PartyResolved(transaction.unknown_party, ""))
     transaction.sender.look_for_work()
 
 

@@ -1,0 +1,196 @@
+"""What can be seen of a network from outside: what nodes said, wrote, answered and reported, and what the ledger did.
+
+The invariants (protocol §10) are judged from these facts alone. The simulator tells them as they happen; a test of a
+real cluster may tell them from logs. Facts of one node come in the order in which they happened there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from rota.core.effects import Record, RoundDispatch
+from rota.messages import CoordinatorState, Envelope
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Receipt, RequestId, StateId, Transition
+
+
+class RememberedIntent(NamedTuple):
+    """What a new life of a node knows of an intent that is not final."""
+
+    permitted: Leaf | None
+    is_parked: bool
+    is_cancelled: bool
+
+
+class Remembered(NamedTuple):
+    """What a new life of a node found on its disk."""
+
+    incarnation: int
+    next_nonce: int
+    intents: Mapping[IntentId, RememberedIntent]
+    undelivered: frozenset[tuple[Digest, NodeName]]
+
+
+class Started(NamedTuple):
+    """A node began a new life."""
+
+    node: NodeName
+    remembered: Remembered
+
+
+class Stopped(NamedTuple):
+    """A node's life ended: its memory is gone."""
+
+    node: NodeName
+
+
+class Sent(NamedTuple):
+    """A message left a node for another; it may be lost."""
+
+    node: NodeName
+    peer: NodeName
+    envelope: Envelope
+
+
+class Recorded(NamedTuple):
+    """A record is durable. `is_told` is false when the disk reported a failure all the same."""
+
+    node: NodeName
+    contract: ContractAddress
+    record: Record
+    is_told: bool
+
+
+class Request(Enum):
+    """What a user may ask for."""
+
+    SUBMIT = "submit"
+    CANCEL = "cancel"
+    RESUME = "resume"
+
+
+class Promised(NamedTuple):
+    """A user was told that a request was taken."""
+
+    node: NodeName
+    request: Request
+    intent: IntentId
+
+
+class Reported(NamedTuple):
+    """A user was told how an intent ended."""
+
+    node: NodeName
+    receipt: Receipt
+
+
+class Assembled(NamedTuple):
+    """A domain made a transition, with the bytes of all its states."""
+
+    node: NodeName
+    contract: ContractAddress
+    transition: Transition
+
+
+class Endorsed(NamedTuple):
+    """An endorser signed a round for a coordinator, while it followed one."""
+
+    node: NodeName
+    contract: ContractAddress
+    coordinator: NodeName
+    request_id: RequestId
+    digest: Digest
+    follows: NodeName | None
+
+
+class Submitted(NamedTuple):
+    """A base-ledger transaction left its node for the chain."""
+
+    node: NodeName
+    dispatch: RoundDispatch
+
+
+class Committed(NamedTuple):
+    """The ledger committed a transition in a block."""
+
+    contract: ContractAddress
+    height: int
+    transition: Transition
+
+
+class Reorganised(NamedTuple):
+    """The chain took so many of its latest blocks back; their transitions are told as undone, latest first."""
+
+    depth: int
+
+
+class Undone(NamedTuple):
+    """What a transition did on the ledger was taken back with its block."""
+
+    contract: ContractAddress
+    height: int
+    transition: Transition
+
+
+class Measured(NamedTuple):
+    """How long a queue of a node was, and how long it may be."""
+
+    node: NodeName
+    queue: str
+    size: int
+    bound: int
+
+
+class FaultsEnded(NamedTuple):
+    """Everything is mended: from now on the network must come to rest."""
+
+    at_ms: int
+
+
+class HeartbeatSeen(NamedTuple):
+    """A coordinator said in which state it is; told once a heartbeat, also for one that only itself can hear."""
+
+    node: NodeName
+    contract: ContractAddress
+    state: CoordinatorState
+    height: int
+    at_ms: int
+
+
+class Indexed(NamedTuple):
+    """At the end: where a node's index stands, and which states are unspent there."""
+
+    node: NodeName
+    contract: ContractAddress
+    height: int
+    unspent: frozenset[StateId]
+
+
+class LedgerStood(NamedTuple):
+    """At the end: where the ledger itself stands."""
+
+    contract: ContractAddress
+    height: int
+    unspent: frozenset[StateId]
+
+
+Fact = (
+    Started
+    | Stopped
+    | Sent
+    | Recorded
+    | Promised
+    | Reported
+    | Assembled
+    | Endorsed
+    | Submitted
+    | Committed
+    | Reorganised
+    | Undone
+    | Measured
+    | FaultsEnded
+    | HeartbeatSeen
+    | Indexed
+    | LedgerStood
+)

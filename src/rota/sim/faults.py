@@ -1,0 +1,360 @@
+"""What goes wrong in the simulated world: each fault by name, what it does, and how it is mended.
+
+A fault hurts the world at once and says how it is mended; the swarm mends it when its time is over, and everything when
+the trouble ends. Faults overlap: mending one may mend more, as heals of a network do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
+
+from rota.config import Config
+from rota.messages import (
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    EndorsementRequest,
+    EndorsementResponse,
+    Envelope,
+    Message,
+)
+from rota.sim.clock import TRUE_RATE_PERMILLE
+from rota.sim.disk import Fate
+from rota.sim.plan import REORGANISATION_DEPTH_MAX, Fault
+from rota.sim.sim_node import SimNode
+from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
+from rota.sim.world import World
+from rota.types import NodeName
+
+Mend = Callable[[], None]
+
+
+class Harm(NamedTuple):
+    """What a fault has to do with: the world, its weather, the fault as it was planned, and chance for the rest."""
+
+    world: World
+    weather: BadWeather
+    fault: Fault
+    random: Random
+
+
+LOSS_MAX = 0.3
+DUPLICATION_MAX = 0.3
+DELAYS_MAX_MS = (1, 20, 500, 2_000)
+EFFECTS_BEFORE_DEATH_MAX = 40
+
+
+class BadWeather(Weather):
+    """Loses, duplicates, delays and forges by chance, as bad as it is set."""
+
+    def __init__(self, random: Random, names: tuple[NodeName, ...]) -> None:
+        self.random = random
+        self.names = names
+        self.calm()
+
+    def calm(self) -> None:
+        """Good weather."""
+        self.loss = self.duplication = self.dropped = self.unanswered = self.forging = 0.0
+        self.jitter_ms = self.delayed_ms = 0
+        self.slow_ms: dict[tuple[NodeName, NodeName], int] = {}
+
+    def delays_ms(self, source: NodeName, target: NodeName, latency_ms: int) -> tuple[int, ...]:
+        """The delay of each copy that arrives."""
+        if self.slow_ms:
+            latency_ms += self.slow_ms.get((source, target), 0)
+        if not (self.loss or self.duplication or self.jitter_ms):
+            return (latency_ms,)
+        if self.random.random() < self.loss:
+            return ()
+        copies = 2 if self.random.random() < self.duplication else 1
+        return tuple(latency_ms + self.random.randint(0, self.jitter_ms) for _ in range(copies))
+
+    def passage(self) -> Passage:
+        """A transaction may be dropped or late, and its answer may be lost."""
+        if not (self.dropped or self.unanswered or self.delayed_ms):
+            return GOOD_PASSAGE
+        is_dropped = self.random.random() < self.dropped
+        delay_ms = None if is_dropped else self.random.randint(0, self.delayed_ms)
+        return Passage(delay_ms, self.random.random() >= self.unanswered)
+
+    def forged(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[NodeName, Message] | None:
+        """Somebody who is not asked answers in its own name, with what it overheard."""
+        if not self.forging or self.random.random() >= self.forging:
+            return None
+        body = envelope.body
+        forger = self.random.choice(self.names)
+        if forger in (source, target):
+            return None
+        if isinstance(body, DispatchConfirmationRequest):
+            return forger, DispatchConfirmationResponse(body.request_id, tuple(item.intent for item in body.items))
+        if isinstance(body, EndorsementRequest):
+            return forger, EndorsementResponse(body.request_id, body.digest, b"signed by somebody else")
+        return None
+
+
+def apply(world: World, weather: BadWeather, fault: Fault) -> Mend:
+    """Do harm, and say how it is mended."""
+    return _KINDS[fault.kind](Harm(world, weather, fault, Random(fault.draw)))
+
+
+def mend_all(world: World, weather: BadWeather) -> None:
+    """Everything is well from now on."""
+    weather.calm()
+    for node in world.nodes.values():
+        node.disk.fate = Fate.WORKS
+        node.effects_to_live = None
+        node.clock.change(world.now_ms, TRUE_RATE_PERMILLE)
+        node.blocks_behind, node.index_delay_ms, node.lags_at = 0, None, None
+    _start_mining(world)
+    for node in world.nodes.values():
+        if node.core is None or node.is_stopping:
+            _restart(world, node.name, node.config)
+        if node.is_hung:
+            world.hang(node.name, False)
+        if not node.has_ledger:
+            world.set_ledger(node.name, True)
+        world.lag(node.name, False)
+    world.heal()
+    for name in world.nodes:
+        for other in world.nodes:
+            world.restore_connection(name, other)
+
+
+# Nodes.
+
+
+def _crash(harm: Harm) -> Mend:
+    """Killed; started again later."""
+    if harm.world.nodes[harm.fault.node].core is not None:
+        harm.world.crash(harm.fault.node)
+    return lambda: _start(harm.world, harm.fault.node)
+
+
+def _torn(harm: Harm) -> Mend:
+    """Killed between two effects of a step."""
+    harm.world.crash_after(harm.fault.node, harm.random.randint(0, EFFECTS_BEFORE_DEATH_MAX))
+    return lambda: _start(harm.world, harm.fault.node)
+
+
+def _hang(harm: Harm) -> Mend:
+    """Does nothing for a while, and then goes on with what it knew."""
+    harm.world.hang(harm.fault.node, True)
+    return lambda: harm.world.hang(harm.fault.node, False)
+
+
+def _stop(harm: Harm) -> Mend:
+    """Asked to stop; gone when its time is over, and started again."""
+    harm.world.stop(harm.fault.node)
+    return lambda: _restart(harm.world, harm.fault.node, harm.world.nodes[harm.fault.node].config)
+
+
+def _upgrade(harm: Harm) -> Mend:
+    """Asked to stop, and started again with other settings and another minor version of the protocol."""
+    harm.world.stop(harm.fault.node)
+    config = replace(
+        harm.world.nodes[harm.fault.node].config,
+        heartbeat_ms=harm.random.choice((400, 500, 600)),
+        request_timeout_ms=harm.random.choice((700, 1_000, 1_500)),
+        assembly_slot_max=harm.random.choice((3, 64)),
+        round_max=harm.random.choice((3, 64)),
+        resubmit_ms=harm.random.choice((2_000, 5_000)),
+    )
+    major, minor = harm.world.nodes[harm.fault.node].protocol_version
+    return lambda: _restart(harm.world, harm.fault.node, config, (major, 1 - min(minor, 1)))
+
+
+def _clock(harm: Harm) -> Mend:
+    """Runs fast or slow, and jumps."""
+    node = harm.world.nodes[harm.fault.node]
+    jump_ms = harm.random.choice((0, 0, 300, 5_000, 60_000, -2_000))
+    node.clock.change(harm.world.now_ms, harm.random.randint(800, 1_250), jump_ms)
+    harm.world.wake(harm.fault.node)
+    return lambda: _set_clock_right(harm.world, node)
+
+
+def _set_clock_right(world: World, node: SimNode) -> None:
+    node.clock.change(world.now_ms, TRUE_RATE_PERMILLE)
+    world.wake(node.name)
+
+
+def _start(world: World, name: NodeName) -> None:
+    node = world.nodes[name]
+    node.effects_to_live = None
+    if node.core is None:
+        world.start(name)
+
+
+def _restart(world: World, name: NodeName, config: Config, version: tuple[int, int] | None = None) -> None:
+    node = world.nodes[name]
+    if node.core is not None:
+        world.crash(name)
+    node.config = config
+    node.protocol_version = version or node.protocol_version
+    world.start(name)
+
+
+# The network.
+
+
+def _cut(harm: Harm) -> Mend:
+    """Nothing passes between two."""
+    harm.world.cut_way(harm.fault.node, harm.fault.other)
+    harm.world.cut_way(harm.fault.other, harm.fault.node)
+    return harm.world.heal
+
+
+def _one_way(harm: Harm) -> Mend:
+    """Nothing passes from one to another."""
+    harm.world.cut_way(harm.fault.node, harm.fault.other)
+    return harm.world.heal
+
+
+def _loss(harm: Harm) -> Mend:
+    """Messages are lost, copied, delayed and reordered."""
+    harm.weather.loss = harm.random.uniform(0, LOSS_MAX)
+    harm.weather.duplication = harm.random.uniform(0, DUPLICATION_MAX)
+    harm.weather.jitter_ms = harm.random.choice(DELAYS_MAX_MS)
+    return lambda: _clear(harm.weather)
+
+
+def _clear(weather: BadWeather) -> None:
+    weather.loss = weather.duplication = 0.0
+    weather.jitter_ms = 0
+
+
+def _slow(harm: Harm) -> Mend:
+    """One is slow for everybody, or one way is slow."""
+    delay_ms = harm.random.choice((200, 1_000, 2_000))
+    others = harm.world.nodes if harm.random.random() < 0.5 else (harm.fault.other,)
+    for other in others:
+        harm.weather.slow_ms[(harm.fault.node, other)] = delay_ms
+    return harm.weather.slow_ms.clear
+
+
+def _reconnect(harm: Harm) -> Mend:
+    """A connection breaks and is made again."""
+    harm.world.reconnect(harm.fault.node, harm.fault.other)
+    return _nothing
+
+
+def _forge(harm: Harm) -> Mend:
+    """Somebody answers what others were asked."""
+    harm.weather.forging = harm.random.uniform(0.1, 1.0)
+    return lambda: setattr(harm.weather, "forging", 0.0)
+
+
+# Disks.
+
+
+def _disk(harm: Harm) -> Mend:
+    """Nothing can be written."""
+    harm.world.nodes[harm.fault.node].disk.fate = Fate.FAILS
+    return lambda: _mend_disk(harm.world, harm.fault.node)
+
+
+def _lie(harm: Harm) -> Mend:
+    """What is written is reported as not written."""
+    harm.world.nodes[harm.fault.node].disk.fate = Fate.LIES
+    return lambda: _mend_disk(harm.world, harm.fault.node)
+
+
+def _mend_disk(world: World, name: NodeName) -> None:
+    world.nodes[name].disk.fate = Fate.WORKS
+    _start(world, name)
+
+
+# The ledger.
+
+
+def _lag(harm: Harm) -> Mend:
+    """An index stands still."""
+    harm.world.lag(harm.fault.node, True)
+    return lambda: harm.world.lag(harm.fault.node, False)
+
+
+def _stale(harm: Harm) -> Mend:
+    """A node reads the chain from one that is some blocks behind, and late."""
+    node = harm.world.nodes[harm.fault.node]
+    node.blocks_behind = harm.random.randint(1, 5)
+    node.index_delay_ms = harm.random.choice((1, 200, 3_000))
+    return lambda: _read_fresh(harm.world, node)
+
+
+def _read_fresh(world: World, node: SimNode) -> None:
+    node.blocks_behind, node.index_delay_ms = 0, None
+    world.lag(node.name, False)
+
+
+def _ledger(harm: Harm) -> Mend:
+    """A node has no ledger."""
+    harm.world.set_ledger(harm.fault.node, False)
+    return lambda: harm.world.set_ledger(harm.fault.node, True)
+
+
+def _stall(harm: Harm) -> Mend:
+    """Nothing is mined."""
+    harm.world.is_mining = False
+    return lambda: _start_mining(harm.world)
+
+
+def _start_mining(world: World) -> None:
+    world.is_mining = True
+    if world.ledger.has_work():
+        world.mine()
+
+
+def _drop(harm: Harm) -> Mend:
+    """The pool forgets what it holds, and part of what it is sent."""
+    harm.world.ledger.pool.clear()
+    harm.weather.dropped = harm.random.uniform(0.1, 0.7)
+    return lambda: setattr(harm.weather, "dropped", 0.0)
+
+
+def _unknown(harm: Harm) -> Mend:
+    """Transactions are late and overtake one another, and nobody says whether they arrived."""
+    harm.weather.unanswered = harm.random.uniform(0.1, 0.9)
+    harm.weather.delayed_ms = harm.random.choice((0, 500, 5_000))
+    return lambda: _answer(harm.weather)
+
+
+def _answer(weather: BadWeather) -> None:
+    weather.unanswered, weather.delayed_ms = 0.0, 0
+
+
+def _reorganise(harm: Harm) -> Mend:
+    """The latest blocks are taken back, never more than the deepest reorganisation in force."""
+    depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), harm.world.depth_left(REORGANISATION_DEPTH_MAX))
+    if depth > 0:
+        harm.world.reorganise(depth, keeps_transactions=harm.random.random() < 0.7)
+    return _nothing
+
+
+def _nothing() -> None:
+    """It is over at once."""
+
+
+_KINDS: dict[str, Callable[[Harm], Mend]] = {
+    "crash": _crash,
+    "torn": _torn,
+    "hang": _hang,
+    "stop": _stop,
+    "upgrade": _upgrade,
+    "clock": _clock,
+    "cut": _cut,
+    "one-way": _one_way,
+    "loss": _loss,
+    "slow": _slow,
+    "reconnect": _reconnect,
+    "forge": _forge,
+    "disk": _disk,
+    "lie": _lie,
+    "lag": _lag,
+    "stale": _stale,
+    "ledger": _ledger,
+    "stall": _stall,
+    "drop": _drop,
+    "unknown": _unknown,
+    "reorganise": _reorganise,
+}

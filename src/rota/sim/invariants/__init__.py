@@ -1,0 +1,81 @@
+"""What must hold in every run (protocol §10), judged from facts as they happen.
+
+S1 to S10 are judged after every step, L1 to L5 when the faults have stopped and the network has come to rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.sim.invariants.bounds import QueuesAreBounded
+from rota.sim.invariants.endings import (
+    EverybodyAgrees,
+    EveryIntentEnds,
+    OneCoordinatorIsActive,
+    RotationIsFair,
+    StatesReachTheirParties,
+)
+from rota.sim.invariants.judge import Invariant, Judge, Terms, Violation
+from rota.sim.invariants.ledger import (
+    DispatchedWithPermissionAndEndorsements,
+    NoncesAreGapless,
+    NoStateIsSpentTwice,
+    OneEffectAndOneOutcome,
+)
+from rota.sim.invariants.privacy import OneCoordinatorAtATime, StatesStayWithTheirParties
+from rota.sim.invariants.promises import AcknowledgedIntentsSurvive, OnePermissionPerNumber, RestartContradictsNothing
+
+if TYPE_CHECKING:
+    from rota.sim.world import World
+
+SAFETY: tuple[type[Invariant], ...] = (
+    OneEffectAndOneOutcome,
+    NoStateIsSpentTwice,
+    AcknowledgedIntentsSurvive,
+    OnePermissionPerNumber,
+    DispatchedWithPermissionAndEndorsements,
+    OneCoordinatorAtATime,
+    NoncesAreGapless,
+    StatesStayWithTheirParties,
+    RestartContradictsNothing,
+    QueuesAreBounded,
+)
+LIVENESS: tuple[type[Invariant], ...] = (
+    EveryIntentEnds,
+    OneCoordinatorIsActive,
+    RotationIsFair,
+    StatesReachTheirParties,
+    EverybodyAgrees,
+)
+EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
+
+__all__ = [
+    "EVERY",
+    "LIVENESS",
+    "SAFETY",
+    "AcknowledgedIntentsSurvive",
+    "DispatchedWithPermissionAndEndorsements",
+    "EveryIntentEnds",
+    "EverybodyAgrees",
+    "Invariant",
+    "Judge",
+    "NoStateIsSpentTwice",
+    "NoncesAreGapless",
+    "OneCoordinatorAtATime",
+    "OneCoordinatorIsActive",
+    "OneEffectAndOneOutcome",
+    "OnePermissionPerNumber",
+    "QueuesAreBounded",
+    "RestartContradictsNothing",
+    "RotationIsFair",
+    "StatesReachTheirParties",
+    "StatesStayWithTheirParties",
+    "Terms",
+    "Violation",
+    "violations",
+]
+
+
+def violations(world: World) -> list[str]:
+    """What a world's judge has found so far, as text."""
+    return [str(violation) for violation in world.judge.found]

@@ -1,0 +1,23 @@
+"""No queue grows beyond the bound that it has by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.sim.facts import Measured
+from rota.sim.invariants.judge import Handler, Invariant
+
+
+class QueuesAreBounded(Invariant):
+    """S10: every queue is bounded."""
+
+    name = "S10"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """How long queues are, now and then."""
+        return {Measured: self._measured}
+
+    def _measured(self, fact: Measured) -> None:
+        if fact.size > fact.bound:
+            self.accuse(f"{fact.queue} at {fact.node} holds {fact.size}, and {fact.bound} is the bound")

@@ -1,0 +1,306 @@
+"""What must be so when the faults have stopped and the network has come to rest."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from rota.core.effects import (
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    PermissionGranted,
+    RoundDispatch,
+    StatesReceived,
+)
+from rota.messages import CoordinatorState
+from rota.sim.facts import (
+    Committed,
+    FaultsEnded,
+    HeartbeatSeen,
+    Indexed,
+    LedgerStood,
+    Promised,
+    Recorded,
+    Reported,
+    Request,
+    Started,
+    Stopped,
+    Undone,
+)
+from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Outcome,
+    Rotation,
+    StateId,
+    node_of,
+)
+
+# A rival has given way this long after the faults ended.
+SETTLED_AFTER_MS = 20_000
+# A member that was not reached during the faults is asked again after `unavailable_ttl`, at the latest.
+LEADERS_KNOWN_AFTER_MS = 80_000
+# So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
+LEADING_HEARTBEATS_MIN = 8
+RING = 2**64
+
+
+class EveryIntentEnds(Invariant):
+    """L1: every intent is final, parked, or depends on a parked one.
+
+    A node that died after an outcome was durable and before it was reported has it on its disk for whoever asks.
+    """
+
+    name = "L1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What was promised, what is durable, and what was reported."""
+        self.promised: dict[IntentId, NodeName] = {}
+        self.intents: dict[IntentId, Intent] = {}
+        self.parked: dict[IntentId, None] = {}
+        self.reported: set[IntentId] = set()
+        self.lives: dict[NodeName, int] = {}
+        self.ended_in_life: dict[IntentId, int] = {}
+        return {
+            Promised: self._promised,
+            Reported: self._reported,
+            Recorded: self._recorded,
+            Committed: self._committed,
+            Undone: self._undone,
+            Started: self._started,
+        }
+
+    def _promised(self, fact: Promised) -> None:
+        if fact.request is Request.SUBMIT:
+            self.promised[fact.intent] = fact.node
+
+    def _reported(self, fact: Reported) -> None:
+        self.reported.add(fact.receipt.intent)
+
+    def _recorded(self, fact: Recorded) -> None:
+        match fact.record:
+            case IntentAccepted(intent):
+                self.intents[intent.id] = intent
+            case IntentParked(parked):
+                self.parked[parked] = None
+            case IntentResumed(resumed) if fact.is_told:
+                self.parked.pop(resumed, None)
+            case IntentFinalised(receipt):
+                self.ended_in_life[receipt.intent] = self.lives[fact.node]
+            case _:
+                pass
+
+    def _committed(self, fact: Committed) -> None:
+        intent = self.intents.get(fact.transition.intent)
+        if intent is not None:
+            self.ended_in_life[intent.id] = self.lives[node_of(intent.sender)]
+
+    def _undone(self, fact: Undone) -> None:
+        self.ended_in_life.pop(fact.transition.intent, None)
+
+    def _started(self, fact: Started) -> None:
+        self.lives[fact.node] = self.lives.get(fact.node, 0) + 1
+
+    def conclude(self) -> None:
+        """What was promised and not reported waits for a user, or for something that does."""
+        for intent, node in self.promised.items():
+            is_over = intent in self.reported or self.ended_in_life.get(intent, self.lives[node]) < self.lives[node]
+            if not is_over and not self._waits_for_user(intent):
+                self.accuse(f"{show(intent)} was acknowledged by {node} and never ended")
+
+    def _waits_for_user(self, intent: IntentId) -> bool:
+        if intent in self.parked:
+            return True
+        return any(self._waits_for_user(other) for other in self.intents[intent].depends_on)
+
+
+class OneCoordinatorIsActive(Invariant):
+    """L2: one active coordinator per contract while it has intents to delegate, else at most one.
+
+    That there is one is shown by L1: nothing ends without. In `sender` mode everybody is its own coordinator.
+    """
+
+    name = "L2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Who says that it is active."""
+        self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
+        self.settled_ms: int | None = None
+        return {HeartbeatSeen: self._seen, FaultsEnded: self._ended, Stopped: self._stopped}
+
+    def _ended(self, fact: FaultsEnded) -> None:
+        self.settled_ms = fact.at_ms + SETTLED_AFTER_MS
+
+    def _stopped(self, fact: Stopped) -> None:
+        for active in self.active.values():
+            active.pop(fact.node, None)
+
+    def _seen(self, fact: HeartbeatSeen) -> None:
+        active = self.active[fact.contract]
+        if fact.state is CoordinatorState.ACTIVE:
+            active[fact.node] = None
+        else:
+            active.pop(fact.node, None)
+        if self.settled_ms is not None and fact.at_ms > self.settled_ms:
+            self._judge(fact.contract)
+
+    def conclude(self) -> None:
+        """Nobody has a rival."""
+        for address in self.active:
+            self._judge(address)
+
+    def _judge(self, address: ContractAddress) -> None:
+        active = self.active[address]
+        if len(active) > 1 and self.terms.contracts[address].mode is not Mode.SENDER:
+            self.accuse(f"{', '.join(active)} are active for {address[:8]}")
+
+
+class RotationIsFair(Invariant):
+    """L3: rotation is fair (strict): who is first in a range's ranking coordinates in it."""
+
+    name = "L3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Who says that it is active, at which height."""
+        self.settled_ms: int | None = None
+        self.leading: dict[ContractAddress, tuple[NodeName, int, int]] = {}
+        return {HeartbeatSeen: self._seen, FaultsEnded: self._ended}
+
+    def _ended(self, fact: FaultsEnded) -> None:
+        self.settled_ms = fact.at_ms + LEADERS_KNOWN_AFTER_MS
+
+    def _seen(self, fact: HeartbeatSeen) -> None:
+        contract = self.terms.contracts[fact.contract]
+        is_rotating = contract.mode is Mode.RING and contract.rotation is Rotation.STRICT
+        is_judged = self.settled_ms is not None and fact.at_ms > self.settled_ms
+        if not (is_rotating and is_judged and fact.state is CoordinatorState.ACTIVE):
+            return
+        block_range = contract.range_at(fact.height)
+        node, before, count = self.leading.get(fact.contract, (fact.node, block_range, 0))
+        count = count + 1 if (node, before) == (fact.node, block_range) else 1
+        self.leading[fact.contract] = (fact.node, block_range, count)
+        if count == LEADING_HEARTBEATS_MIN and leader_of(contract, block_range) != fact.node:
+            self.accuse(f"{fact.node} coordinates range {block_range}, which {leader_of(contract, block_range)} leads")
+
+
+class StatesReachTheirParties(Invariant):
+    """L4: every party holds every state meant for it."""
+
+    name = "L4"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What the ledger made, for whom, and what is on whose disk."""
+        self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
+        self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
+        return {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
+
+    def _committed(self, fact: Committed) -> None:
+        for state in fact.transition.outputs:
+            self.made[state.id] = (fact.transition.intent, state.distribution)
+
+    def _undone(self, fact: Undone) -> None:
+        for state in fact.transition.outputs:
+            self.made.pop(state.id, None)
+
+    def _recorded(self, fact: Recorded) -> None:
+        match fact.record:
+            case StatesReceived(_, transitions):
+                pass
+            case RoundDispatch(order):
+                transitions = order.transitions
+            case PermissionGranted(_, _, _, transition):
+                transitions = (transition,)
+            case _:
+                return
+        self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
+
+    def conclude(self) -> None:
+        """Its bytes are on the disk of everybody on its list."""
+        for state, (intent, nodes) in self.made.items():
+            for node in nodes:
+                if state not in self.held.get(node, ()):
+                    self.accuse(f"{node} has not got a state of {show(intent)}")
+
+
+class EverybodyAgrees(Invariant):
+    """L5: all nodes agree with the ledger and with each other."""
+
+    name = "L5"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Where the ledger stands, and where each node believes it stands."""
+        self.ledger: dict[ContractAddress, LedgerStood] = {}
+        self.indexed: list[Indexed] = []
+        self.committed: dict[IntentId, Leaf] = {}
+        self.receipts: dict[IntentId, Reported] = {}
+        return {
+            LedgerStood: self._stood,
+            Indexed: self.indexed_at_the_end,
+            Committed: self._committed,
+            Undone: self._undone,
+            Reported: self._reported,
+        }
+
+    def _stood(self, fact: LedgerStood) -> None:
+        self.ledger[fact.contract] = fact
+
+    def indexed_at_the_end(self, fact: Indexed) -> None:
+        """A node's view."""
+        self.indexed.append(fact)
+
+    def _committed(self, fact: Committed) -> None:
+        self.committed[fact.transition.intent] = fact.transition.leaf
+
+    def _undone(self, fact: Undone) -> None:
+        self.committed.pop(fact.transition.intent, None)
+
+    def _reported(self, fact: Reported) -> None:
+        self.receipts[fact.receipt.intent] = fact
+
+    def conclude(self) -> None:
+        """Same height, same states, and what was reported is what happened."""
+        for view in self.indexed:
+            ledger = self.ledger[view.contract]
+            if view.height != ledger.height:
+                self.accuse(f"{view.node} stands at height {view.height} and the ledger at {ledger.height}")
+            elif view.unspent != ledger.unspent:
+                differing = len(view.unspent ^ ledger.unspent)
+                self.accuse(f"{view.node} and the ledger differ in {differing} states of {view.contract[:8]}")
+        for intent, fact in self.receipts.items():
+            leaf = self.committed.get(intent)
+            is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None
+            if not is_agreed:
+                self.accuse(f"{fact.node} and the ledger disagree on {show(intent)}")
+
+
+def leader_of(contract: Contract, block_range: int) -> NodeName:
+    """Who is first in a range, worked out anew from protocol §2: nearest place on the ring, ties by name."""
+    point = _place(f"{contract.address}/{block_range}")
+
+    def distance(node: NodeName) -> int:
+        places = _places(node, contract.virtual_nodes)
+        index = bisect_left(places, point)
+        nearest = (places[index % len(places)], places[index - 1])
+        return min(min((place - point) % RING, (point - place) % RING) for place in nearest)
+
+    return min(contract.committee, key=lambda node: (distance(node), node))
+
+
+@lru_cache(maxsize=1_024)
+def _places(node: NodeName, count: int) -> list[int]:
+    return sorted(_place(f"{node}#{number}") for number in range(count))
+
+
+def _place(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -1,0 +1,107 @@
+"""A judge hears facts and holds each invariant against them as they come.
+
+An invariant is a class of its own with its protocol sentence as docstring. It names the facts that it wants to hear;
+a message is one fact for each kind of its body, so that heartbeats, which are most of them, cost nobody anything. What
+can only be judged when a run is over is judged by `conclude`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from rota.digests import domain_separator
+from rota.messages import Envelope
+from rota.sim.facts import Fact, Sent
+from rota.types import Contract, ContractAddress, IntentId, NodeName
+
+FOUND_MAX = 20
+
+Handler = Callable[[Any], None]
+Verify = Callable[[NodeName, bytes, bytes], bool]
+
+
+class Violation(NamedTuple):
+    """An invariant that does not hold, and what shows it."""
+
+    invariant: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What must be known of a network to judge it; `verify` is its signature scheme for endorsers."""
+
+    nodes: tuple[NodeName, ...]
+    contracts: Mapping[ContractAddress, Contract]
+    confirmations: int
+    verify: Verify
+
+    def separator(self, contract: ContractAddress) -> bytes:
+        """The domain separator of a contract's digests."""
+        return domain_separator(self.contracts[contract].chain_id, contract)
+
+
+class Invariant:
+    """One sentence of protocol §10. `name` is its number there."""
+
+    name: ClassVar[str]
+
+    def __init__(self, terms: Terms, accuse: Callable[[str, str], None]) -> None:
+        self.terms = terms
+        self._accuse = accuse
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """The kinds of facts, and of messages, that it wants to be told."""
+        raise NotImplementedError
+
+    def conclude(self) -> None:
+        """The run is over: judge what could not be judged before."""
+
+    def accuse(self, text: str) -> None:
+        """It does not hold, and this shows it."""
+        self._accuse(self.name, text)
+
+
+class Judge:
+    """Tells each fact to those invariants that want to hear it, and keeps what they find."""
+
+    def __init__(self, terms: Terms, invariants: tuple[type[Invariant], ...]) -> None:
+        self.found: list[Violation] = []
+        self.invariants = tuple(invariant(terms, self._note) for invariant in invariants)
+        self._handlers: dict[type[Any], tuple[Handler, ...]] = {}
+        for invariant in self.invariants:
+            for kind, handler in invariant.hears().items():
+                self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
+
+    def tell(self, fact: Fact) -> None:
+        """Something happened."""
+        for handler in self._handlers.get(type(fact), ()):
+            handler(fact)
+
+    def tell_sent(self, node: NodeName, peer: NodeName, envelope: Envelope) -> None:
+        """A message left a node: told by the kind of its body."""
+        handlers = self._handlers.get(type(envelope.body))
+        if handlers is not None:
+            fact = Sent(node, peer, envelope)
+            for handler in handlers:
+                handler(fact)
+
+    def conclude(self) -> None:
+        """The run is over."""
+        for invariant in self.invariants:
+            invariant.conclude()
+
+    def _note(self, name: str, text: str) -> None:
+        if len(self.found) < FOUND_MAX:
+            self.found.append(Violation(name, text))
+
+
+def show(intent: IntentId) -> str:
+    """An intent's name: the simulator chooses ids that are names."""
+    text = intent.rstrip(b"\x00")
+    return text.decode() if text.isascii() and text.decode().isprintable() else intent.hex()

@@ -1,0 +1,174 @@
+"""What reaches the ledger: one effect and one outcome, no state twice, nothing without permission, no nonce twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.core.effects import DispatchRound, IntentFinalised, PermissionGranted, RoundDispatch
+from rota.digests import leaf_of_transition, round_digest
+from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Submitted, Undone
+from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.types import ContractAddress, Digest, IntentId, Leaf, Outcome, Receipt, StateId
+
+
+class OneEffectAndOneOutcome(Invariant):
+    """S1: an intent has at most one successful effect on the ledger, and its reported outcome never changes."""
+
+    name = "S1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What the ledger did, and what users were told."""
+        self.committed: dict[IntentId, Leaf] = {}
+        self.reported: dict[IntentId, Receipt] = {}
+        self.depth = 0
+        return {
+            Committed: self._committed,
+            Undone: self._undone,
+            Reorganised: self._reorganised,
+            Reported: self._reported,
+            Recorded: self._recorded,
+        }
+
+    def _committed(self, fact: Committed) -> None:
+        intent, leaf = fact.transition.intent, fact.transition.leaf
+        if intent in self.committed:
+            self.accuse(f"{show(intent)} has two effects on the ledger")
+        self.committed[intent] = leaf
+        receipt = self.reported.get(intent)
+        if receipt is not None and (receipt.outcome is Outcome.REVERTED or receipt.leaf != leaf):
+            self.accuse(f"{show(intent)} was reported {receipt.outcome.value} and then committed as another version")
+
+    def _reorganised(self, fact: Reorganised) -> None:
+        self.depth = fact.depth
+
+    def _undone(self, fact: Undone) -> None:
+        """A reorganisation deeper than `confirmations` is outside of what is promised."""
+        intent = fact.transition.intent
+        self.committed.pop(intent, None)
+        if intent not in self.reported:
+            return
+        if self.depth > self.terms.confirmations:
+            del self.reported[intent]
+        elif self.reported[intent].outcome is Outcome.CONFIRMED:
+            self.accuse(f"{show(intent)} was reported confirmed before it was final")
+
+    def _recorded(self, fact: Recorded) -> None:
+        """A receipt on the disk may be read before it is reported."""
+        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+            self._judge(fact.record.receipt)
+
+    def _reported(self, fact: Reported) -> None:
+        self._judge(fact.receipt)
+
+    def _judge(self, receipt: Receipt) -> None:
+        before = self.reported.setdefault(receipt.intent, receipt)
+        if before.outcome is not receipt.outcome:
+            words = f"{before.outcome.value} and then {receipt.outcome.value}"
+            self.accuse(f"{show(receipt.intent)} was reported {words}")
+        leaf = self.committed.get(receipt.intent)
+        if receipt.outcome is Outcome.CONFIRMED and leaf != receipt.leaf:
+            self.accuse(f"{show(receipt.intent)} was reported confirmed by a version that is not on the ledger")
+        if receipt.outcome is Outcome.REVERTED and leaf is not None:
+            self.accuse(f"{show(receipt.intent)} was reported reverted and is on the ledger")
+
+
+class NoStateIsSpentTwice(Invariant):
+    """S2: no state is spent twice, none before it was created."""
+
+    name = "S2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What the ledger did."""
+        self.unspent: dict[ContractAddress, dict[StateId, None]] = {address: {} for address in self.terms.contracts}
+        return {Committed: self._committed, Undone: self._undone}
+
+    def _committed(self, fact: Committed) -> None:
+        unspent, transition = self.unspent[fact.contract], fact.transition
+        for reference in (*transition.reads, *transition.inputs):
+            if reference not in unspent:
+                self.accuse(f"{show(transition.intent)} uses a state that is spent or was never made")
+        for reference in transition.inputs:
+            unspent.pop(reference, None)
+        unspent.update(dict.fromkeys(made.id for made in transition.outputs))
+
+    def _undone(self, fact: Undone) -> None:
+        unspent = self.unspent[fact.contract]
+        for made in fact.transition.outputs:
+            unspent.pop(made.id, None)
+        unspent.update(dict.fromkeys(fact.transition.inputs))
+
+
+class DispatchedWithPermissionAndEndorsements(Invariant):
+    """S5: no leaf is dispatched without permission for that very leaf and valid endorsements of a round.
+
+    The round holds that leaf, and its digest is the one that was signed.
+    """
+
+    name = "S5"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Permissions, and what goes to the chain."""
+        self.permitted: set[tuple[IntentId, Leaf]] = set()
+        self.judged: set[tuple[str, int, Digest]] = set()
+        return {Recorded: self._recorded, Submitted: self._submitted}
+
+    def _recorded(self, fact: Recorded) -> None:
+        if isinstance(fact.record, PermissionGranted):
+            self.permitted.add((fact.record.intent, fact.record.transition.leaf))
+
+    def _submitted(self, fact: Submitted) -> None:
+        order = fact.dispatch.round
+        key = (fact.dispatch.signer, fact.dispatch.nonce, order.digest)
+        if key in self.judged:
+            return
+        self.judged.add(key)
+        if self._valid_count(order) < self.terms.contracts[order.contract].threshold:
+            self.accuse(f"{fact.node} dispatched a round without enough endorsements")
+        separator = self.terms.separator(order.contract)
+        if round_digest(separator, order.leaves, order.valid_until_s) != order.digest:
+            self.accuse(f"{fact.node} dispatched a round whose leaves are not those of its digest")
+        for transition in order.transitions:
+            if (transition.intent, transition.leaf) not in self.permitted:
+                self.accuse(f"{show(transition.intent)} was dispatched by {fact.node} without permission for its leaf")
+            if transition.leaf not in order.leaves or leaf_of_transition(separator, transition) != transition.leaf:
+                self.accuse(
+                    f"{show(transition.intent)} was dispatched by {fact.node} with a leaf that was not endorsed"
+                )
+
+    def _valid_count(self, order: DispatchRound) -> int:
+        endorsers = self.terms.contracts[order.contract].endorsers
+        signatures = dict(order.signatures)
+        return sum(
+            endorser in signatures and self.terms.verify(endorser, order.digest, signatures[endorser])
+            for endorser in endorsers
+        )
+
+
+class NoncesAreGapless(Invariant):
+    """S7: nonces of a signer are gapless and a mined nonce has one payload."""
+
+    name = "S7"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Dispatches on disks and on their way to the chain."""
+        self.next_nonce: dict[str, int] = {}
+        self.sent: dict[tuple[str, int], Digest] = {}
+        return {Recorded: self._recorded, Submitted: self._submitted}
+
+    def _recorded(self, fact: Recorded) -> None:
+        record = fact.record
+        if isinstance(record, RoundDispatch):
+            expected = self.next_nonce.get(record.signer, 0)
+            if record.nonce > expected:
+                self.accuse(f"{record.signer} used nonce {record.nonce}, and {expected} was the next")
+            if self.sent.get((record.signer, record.nonce), record.round.digest) != record.round.digest:
+                self.accuse(f"{record.signer} used nonce {record.nonce} again after it had been sent")
+            self.next_nonce[record.signer] = max(expected, record.nonce + 1)
+
+    def _submitted(self, fact: Submitted) -> None:
+        key, digest = (fact.dispatch.signer, fact.dispatch.nonce), fact.dispatch.round.digest
+        if self.sent.setdefault(key, digest) != digest:
+            self.accuse(f"{key[0]} sent two payloads with nonce {key[1]}")
+        if key[1] >= self.next_nonce.get(key[0], 0):
+            self.accuse(f"{key[0]} sent nonce {key[1]}, which is on no disk")

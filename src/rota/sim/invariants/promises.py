@@ -1,0 +1,344 @@
+"""What a node has said binds it, in this life and the next: intents taken, permissions given, states acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rota.core.effects import (
+    BlocksIndexed,
+    CancelAccepted,
+    DispatchRepriced,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    NodeStarted,
+    PermissionGranted,
+    RoundDispatch,
+    StatesAcknowledged,
+    StatesReceived,
+)
+from rota.messages import (
+    DelegationCommand,
+    DispatchConfirmationError,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    ErrorCode,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+    SubmitterHeartbeat,
+    TransactionDispatched,
+)
+from rota.sim.facts import Committed, Promised, Recorded, Remembered, Reported, Request, Sent, Started
+from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.types import ContractAddress, DelegationNumber, Digest, IntentId, Leaf, NodeName, Outcome, RequestId, StateId
+
+
+class AcknowledgedIntentsSurvive(Invariant):
+    """S3: an acknowledged intent survives any crash."""
+
+    name = "S3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is durable, what users were told, and what new lives remember."""
+        self.durable: dict[NodeName, set[IntentId]] = {}
+        self.open: dict[NodeName, dict[IntentId, None]] = {}
+        self.ended: set[IntentId] = set()
+        return {Recorded: self._recorded, Promised: self._promised, Committed: self._committed, Started: self._started}
+
+    def _recorded(self, fact: Recorded) -> None:
+        if isinstance(fact.record, IntentAccepted):
+            self.durable.setdefault(fact.node, set()).add(fact.record.intent.id)
+        elif isinstance(fact.record, IntentFinalised):
+            self.ended.add(fact.record.receipt.intent)
+
+    def _committed(self, fact: Committed) -> None:
+        self.ended.add(fact.transition.intent)
+
+    def _promised(self, fact: Promised) -> None:
+        if fact.intent not in self.durable.get(fact.node, ()):
+            self.accuse(f"{show(fact.intent)} was acknowledged by {fact.node} and is not on its disk")
+        self.open.setdefault(fact.node, {})[fact.intent] = None
+
+    def _started(self, fact: Started) -> None:
+        promised = self.open.get(fact.node, {})
+        for intent in [intent for intent in promised if intent in self.ended]:
+            del promised[intent]
+        for intent in promised:
+            if intent not in fact.remembered.intents:
+                self.accuse(f"{fact.node} started without {show(intent)}, which it had acknowledged")
+
+
+class OnePermissionPerNumber(Invariant):
+    """S4: at most one permission per (intent, delegation number), only to the current delegate."""
+
+    name = "S4"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Delegations, requests for permission, permissions on disk, and answers."""
+        self.granted: dict[tuple[IntentId, DelegationNumber], tuple[NodeName, Leaf]] = {}
+        self.latest: dict[IntentId, PermissionGranted] = {}
+        self.delegated: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
+        self.asked: dict[tuple[NodeName, ContractAddress, RequestId], dict[IntentId, Leaf]] = {}
+        return {
+            Recorded: self._recorded,
+            DelegationCommand: self._delegated,
+            DispatchConfirmationRequest: self._asked,
+            DispatchConfirmationResponse: self._answered,
+        }
+
+    def _recorded(self, fact: Recorded) -> None:
+        """What the disk did not own up to was not given: the node tries again."""
+        record = fact.record
+        if not isinstance(record, PermissionGranted):
+            return
+        self.latest[record.intent] = record
+        if not fact.is_told:
+            return
+        given = (record.delegate, record.transition.leaf)
+        if self.granted.setdefault((record.intent, record.number), given) != given:
+            self.accuse(f"{show(record.intent)} was permitted twice under {tuple(record.number)}")
+        number, delegate = self.delegated.get(record.intent, (None, None))
+        if number == record.number and delegate != record.delegate:
+            self.accuse(f"{show(record.intent)} was permitted to {record.delegate} and delegated to {delegate}")
+
+    def _delegated(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DelegationCommand)
+        for delegation in body.delegations:
+            self.delegated[delegation.intent.id] = (delegation.number, fact.peer)
+
+    def _asked(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DispatchConfirmationRequest)
+        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
+            item.intent: item.leaf for item in body.items
+        }
+
+    def _answered(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DispatchConfirmationResponse)
+        asked = self.asked.get((fact.peer, fact.envelope.contract, body.request_id), {})
+        for intent in body.intents:
+            record = self.latest.get(intent)
+            if record is not None and record.delegate != fact.peer:
+                self.accuse(f"{show(intent)} was permitted to {fact.peer}, and {record.delegate} has the permission")
+            if record is not None and asked.get(intent) != record.transition.leaf:
+                self.accuse(f"{show(intent)} was permitted for another leaf than the permission on disk")
+
+
+@dataclass(slots=True)
+class Said:
+    """What a node's disk and messages bind it to."""
+
+    incarnation: int = 0
+    spoken: int = 0
+    next_nonce: int = 0
+    accepted: dict[IntentId, None] = field(default_factory=dict)
+    permitted: dict[IntentId, Leaf] = field(default_factory=dict)
+    permissions: set[tuple[IntentId, Leaf]] = field(default_factory=set)
+    parked: dict[IntentId, None] = field(default_factory=dict)
+    cancelled: dict[IntentId, None] = field(default_factory=dict)
+    finalised: dict[IntentId, Outcome] = field(default_factory=dict)
+    states: set[StateId] = field(default_factory=set)
+    dispatches: dict[int, RoundDispatch] = field(default_factory=dict)
+    delivered: set[tuple[Digest, NodeName]] = field(default_factory=set)
+
+
+class RestartContradictsNothing(Invariant):
+    """S9: a restart from disk contradicts no message sent before.
+
+    Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
+    numbers, permissions, parked and cancelled intents, nonces, acknowledged states and states that it owes others.
+    """
+
+    name = "S9"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is durable, what is said, and what new lives remember."""
+        self.said: dict[NodeName, Said] = {node: Said() for node in self.terms.nodes}
+        self.numbers: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
+        self.sent_states: dict[tuple[NodeName, ContractAddress, Digest], tuple[StateId, ...]] = {}
+        self.asked: dict[tuple[NodeName, ContractAddress, RequestId], dict[IntentId, Leaf]] = {}
+        self.committed: set[IntentId] = set()
+        return {
+            Recorded: self._recorded,
+            Committed: self._committed,
+            Promised: self._promised,
+            Reported: self._reported,
+            Started: self._started,
+            DelegationCommand: self._delegated,
+            DispatchConfirmationRequest: self._asked,
+            DispatchConfirmationResponse: self._permitted,
+            DispatchConfirmationError: self._refused,
+            TransactionDispatched: self._told_dispatched,
+            SubmitterHeartbeat: self._told_dispatched,
+            StateDistribution: self._distributed,
+            StateDistributionAcknowledgement: self._acknowledged,
+        }
+
+    # What is durable.
+
+    def _recorded(self, fact: Recorded) -> None:
+        said = self.said[fact.node]
+        match fact.record:
+            case NodeStarted(incarnation):
+                said.incarnation = incarnation
+            case IntentAccepted(intent):
+                said.accepted[intent.id] = None
+            case IntentParked(intent):
+                said.parked[intent] = None
+            case IntentResumed(intent):
+                said.parked.pop(intent, None)
+            case CancelAccepted(intent):
+                said.cancelled[intent] = None
+            case IntentFinalised(receipt):
+                said.finalised[receipt.intent] = receipt.outcome
+            case PermissionGranted(intent, _, _, transition):
+                said.permitted[intent] = transition.leaf
+                said.permissions.add((intent, transition.leaf))
+            case RoundDispatch():
+                said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
+                said.dispatches[fact.record.nonce] = fact.record
+            case StatesReceived(_, transitions):
+                said.states.update(s.id for t in transitions for s in t.outputs if s.content is not None)
+            case StatesAcknowledged(digest, peer):
+                said.delivered.add((digest, peer))
+            case DispatchRepriced(dispatch):
+                said.dispatches[dispatch.nonce] = dispatch
+            case BlocksIndexed():
+                pass
+            case _:
+                raise AssertionError(f"S9 does not know {type(fact.record).__name__}")
+
+    def _committed(self, fact: Committed) -> None:
+        self.committed.add(fact.transition.intent)
+
+    # What is said.
+
+    def _speaks(self, fact: Sent) -> Said:
+        """A message bears an incarnation that is durable, and none below what was said before."""
+        said, incarnation = self.said[fact.node], fact.envelope.incarnation
+        if incarnation != said.incarnation:
+            self.accuse(f"{fact.node} spoke as incarnation {incarnation}, and {said.incarnation} is on its disk")
+        if incarnation < said.spoken:
+            self.accuse(f"{fact.node} spoke as incarnation {incarnation} after {said.spoken}")
+        said.spoken = max(said.spoken, incarnation)
+        return said
+
+    def _promised(self, fact: Promised) -> None:
+        said = self.said[fact.node]
+        if fact.request is Request.CANCEL and fact.intent not in said.cancelled and fact.intent not in said.finalised:
+            self.accuse(f"{fact.node} confirmed that {show(fact.intent)} is cancelled, and that is not on its disk")
+        if fact.request is Request.RESUME and fact.intent in said.parked:
+            self.accuse(f"{fact.node} confirmed that {show(fact.intent)} goes on, and it is parked on its disk")
+
+    def _reported(self, fact: Reported) -> None:
+        is_durable = fact.receipt.intent in self.said[fact.node].finalised
+        if fact.receipt.outcome is Outcome.REVERTED and not is_durable:
+            self.accuse(f"{fact.node} reported {show(fact.receipt.intent)} reverted, and that is not on its disk")
+
+    def _delegated(self, fact: Sent) -> None:
+        self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, DelegationCommand)
+        for delegation in body.delegations:
+            intent, number = delegation.intent.id, delegation.number
+            before, peer = self.numbers.get(intent, (number, fact.peer))
+            if number < before or (number == before and peer != fact.peer):
+                words = f"under {tuple(number)} to {fact.peer} after {tuple(before)} to {peer}"
+                self.accuse(f"{fact.node} delegated {show(intent)} {words}")
+            self.numbers[intent] = (number, fact.peer)
+
+    def _asked(self, fact: Sent) -> None:
+        self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, DispatchConfirmationRequest)
+        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
+            item.intent: item.leaf for item in body.items
+        }
+
+    def _permitted(self, fact: Sent) -> None:
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, DispatchConfirmationResponse)
+        for intent in body.intents:
+            if intent not in said.permitted:
+                self.accuse(f"{fact.node} permitted {show(intent)}, and that is not on its disk")
+
+    def _refused(self, fact: Sent) -> None:
+        """The states of what was permitted are on the disk with the permission."""
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, DispatchConfirmationError)
+        asked = self.asked.get((fact.peer, fact.envelope.contract, body.request_id), {})
+        for error in body.errors:
+            leaf = asked.get(error.intent)
+            if error.code is ErrorCode.STATES_MISSING and leaf == said.permitted.get(error.intent, b""):
+                self.accuse(f"{fact.node} has lost the states of {show(error.intent)}, which it permitted")
+
+    def _told_dispatched(self, fact: Sent) -> None:
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, TransactionDispatched | SubmitterHeartbeat)
+        for listed in body.intents:
+            dispatch = said.dispatches.get(listed.nonce)
+            if dispatch is None or listed.leaf not in dispatch.round.leaves:
+                words = f"says that {show(listed.intent)} has nonce {listed.nonce}"
+                self.accuse(f"{fact.node} {words}, and that is not on its disk")
+
+    def _distributed(self, fact: Sent) -> None:
+        self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, StateDistribution)
+        states = tuple(s.id for t in body.transitions for s in t.outputs if s.content is not None)
+        self.sent_states[(fact.peer, fact.envelope.contract, body.digest)] = states
+
+    def _acknowledged(self, fact: Sent) -> None:
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, StateDistributionAcknowledgement)
+        for state in self.sent_states.get((fact.node, fact.envelope.contract, body.digest), ()):
+            if state not in said.states:
+                self.accuse(f"{fact.node} acknowledged a state of leaf {state.leaf.hex()[:8]} that is not on its disk")
+
+    # What the next life remembers.
+
+    def _started(self, fact: Started) -> None:
+        said, remembered = self.said[fact.node], fact.remembered
+        if remembered.incarnation <= said.incarnation:
+            self.accuse(f"{fact.node} started as incarnation {remembered.incarnation} after {said.incarnation}")
+        if remembered.next_nonce != said.next_nonce:
+            self.accuse(f"{fact.node} goes on with nonce {remembered.next_nonce}, and {said.next_nonce} is the next")
+        for digest, peer in _owed(fact.node, said):
+            if (digest, peer) not in remembered.undelivered:
+                self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
+        self._compare_intents(fact.node, said, remembered)
+
+    def _compare_intents(self, node: NodeName, said: Said, remembered: Remembered) -> None:
+        ended = [intent for intent in said.accepted if intent in said.finalised or intent in self.committed]
+        for intent in ended:
+            del said.accepted[intent]
+        for intent in said.accepted:
+            known = remembered.intents.get(intent)
+            if known is None:
+                continue
+            if known.permitted != said.permitted.get(intent):
+                self.accuse(f"{node} forgot that it had permitted {show(intent)}")
+            if known.is_parked != (intent in said.parked):
+                self.accuse(f"{node} forgot whether {show(intent)} is parked")
+            if known.is_cancelled != (intent in said.cancelled):
+                self.accuse(f"{node} forgot whether {show(intent)} is cancelled")
+
+
+def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:
+    """Who dispatches owes the states to everybody on their lists but itself and who made them."""
+    for dispatch in said.dispatches.values():
+        digest = dispatch.round.digest
+        for transition, sender in zip(dispatch.round.transitions, dispatch.round.senders, strict=True):
+            peers = {peer: None for state in transition.outputs for peer in state.distribution}
+            for peer in peers:
+                if peer not in (node, sender) and (digest, peer) not in said.delivered:
+                    yield digest, peer

@@ -1,0 +1,59 @@
+"""What the world looks up in a running core to tell it as a fact: what a new life remembers, how long queues are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.core.distribution import RECEIVED_KEPT_MAX
+from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
+from rota.core.node import Node
+from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
+from rota.core.sequencer import Sequencer
+from rota.sim.facts import Measured, Remembered, RememberedIntent
+
+
+def remembered_by(core: Node) -> Remembered:
+    """What a node that has just been built knows from its disk."""
+    intents = {
+        intent: RememberedIntent(
+            transaction.permission.transition.leaf if transaction.permission is not None else None,
+            transaction.parked_reason is not None,
+            transaction.is_cancelled,
+        )
+        for sequencer in core.sequencers.loaded.values()
+        for intent, transaction in sequencer.sender.transactions.items()
+    }
+    undelivered = frozenset((digest, peer) for peer, open_ in core.distribution._open.items() for digest, _ in open_)
+    return Remembered(core.incarnation, core.submitter.next_nonce, intents, undelivered)
+
+
+def queues_of(core: Node, node_count: int) -> Iterator[Measured]:
+    """Every queue of a node, with the bound that it has by its configuration or by a constant of its module."""
+    config = core.config
+    rounds_max = config.dispatch_ahead_max * len(core.sequencers.loaded)
+    yield Measured(core.name, "rounds to be written", len(core.submitter.waiting), rounds_max)
+    yield Measured(core.name, "states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
+    for sequencer in core.sequencers.loaded.values():
+        yield from _queues_of_contract(core, sequencer, node_count)
+
+
+def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Measured]:
+    name, config = core.name, core.config
+    coordinator, sender, endorser = sequencer.coordinator, sequencer.sender, sequencer.endorser
+    yield Measured(name, "intents in flight", len(coordinator.transactions), config.in_flight_max)
+    rounds = coordinator.rounds.rounds
+    yield Measured(name, "rounds under way", len(rounds), config.dispatch_ahead_max)
+    for opened in rounds.values():
+        yield Measured(name, "a round", len(opened.members), config.round_max)
+    slot = coordinator.slots.slot
+    if slot is not None:
+        yield Measured(name, "a slot", len(slot.request.intents), config.assembly_slot_max)
+    yield Measured(name, "redirects", len(coordinator.redirects), node_count)
+    yield Measured(name, "unanswered requests to yield", len(coordinator.unanswered), node_count)
+    yield Measured(name, "recent outcomes", len(coordinator.outcomes._points), OUTCOMES_KEPT_MAX)
+    if sender.command is not None:
+        yield Measured(name, "a delegation", len(sender.command.intents), config.delegation_batch_max)
+    yield Measured(name, "slots being assembled", len(sender.assembly.slots), node_count)
+    yield Measured(name, "peers", len(sequencer.observer.peers), node_count)
+    yield Measured(name, "rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
+    yield Measured(name, "endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)

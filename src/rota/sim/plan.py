@@ -1,0 +1,263 @@
+"""What a seed draws before anything happens: the network, the users' intents and the faults.
+
+Everything is drawn up front, each kind of thing from a stream of its own. So a plan can be cut down (fewer faults,
+fewer intents, less time) without changing the rest of it, which is how a failing seed is shrunk; and the plan of a
+shorter time is the beginning of that of a longer one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+from rota.config import Config
+from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
+
+FAULTS = (
+    "crash",
+    "torn",
+    "hang",
+    "stop",
+    "upgrade",
+    "clock",
+    "cut",
+    "one-way",
+    "loss",
+    "slow",
+    "reconnect",
+    "forge",
+    "disk",
+    "lie",
+    "lag",
+    "stale",
+    "ledger",
+    "stall",
+    "drop",
+    "unknown",
+    "reorganise",
+)
+# The few that can go wrong at both ends of a connection.
+BETWEEN_TWO = ("cut", "one-way", "slow", "reconnect")
+REORGANISATION_DEPTH_MAX = 3
+# Every node holds every contract of a small network; of a larger one only those that it is a member of.
+SMALL_NETWORK_MAX = 8
+MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
+ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
+DEPENDENT = 0.1
+CANCELLED = 0.06
+REPEATED = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is not left to the seed; `None` lets the seed draw."""
+
+    nodes: int | None = None
+    contracts: int | None = None
+    committee: int | None = None
+    minutes: float = 2.0
+    rotation: Rotation | None = None
+    mode: Mode | None = None
+    faults: tuple[str, ...] | None = None
+    intents: int | None = None
+    only_faults: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A user's request, and what the user does later."""
+
+    number: int
+    at_ms: int
+    node: NodeName
+    contract: ContractAddress
+    payload: str
+    depends_on: int | None = None
+    party: str = ""
+    cancel_after_ms: int | None = None
+    change_after_ms: int | None = None
+    repeat_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong, where, when, and for how long."""
+
+    number: int
+    at_ms: int
+    kind: str
+    node: NodeName
+    other: NodeName
+    for_ms: int
+    draw: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a seed has drawn."""
+
+    seed: int
+    trouble_ms: int
+    names: tuple[NodeName, ...]
+    contracts: tuple[Contract, ...]
+    config: Config
+    latency_ms: int
+    block_ms: int
+    disk_ms: int
+    submissions: tuple[Submission, ...]
+    faults: tuple[Fault, ...]
+
+
+def draw_plan(seed: int, settings: Settings) -> Plan:
+    """Everything that happens from outside in the run of a seed."""
+    random = Random(f"{seed}/network")
+    trouble_ms = int(settings.minutes * 60_000)
+    names = _draw_names(random, settings)
+    contracts = _draw_contracts(random, seed, names, settings)
+    config = _draw_config(random)
+    latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
+    confirmations = random.choice((0, 0, 1, 3))
+    drawn = tuple(kind for kind in FAULTS if random.random() < 0.5)
+    kinds = drawn if settings.faults is None else settings.faults
+    faults = _draw_faults(seed, kinds, names, trouble_ms)
+    if settings.only_faults is not None:
+        faults = tuple(fault for fault in faults if fault.number in settings.only_faults)
+    if "reorganise" in kinds:
+        # S1 promises no more than `confirmations` can keep.
+        confirmations = REORGANISATION_DEPTH_MAX
+    submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
+    config = replace(config, confirmations=confirmations)
+    return Plan(seed, trouble_ms, names, contracts, config, latency_ms, block_ms, disk_ms, submissions, faults)
+
+
+def _draw_names(random: Random, settings: Settings) -> tuple[NodeName, ...]:
+    drawn = random.randint(3, 5)
+    return tuple(_name(number) for number in range(settings.nodes or drawn))
+
+
+def _name(number: int) -> NodeName:
+    """A to Z, then A1, B1 and so on."""
+    letter = chr(ord("A") + number % 26)
+    return NodeName(letter if number < 26 else f"{letter}{number // 26}")
+
+
+def _draw_contracts(random: Random, seed: int, names: tuple[NodeName, ...], settings: Settings) -> tuple[Contract, ...]:
+    drawn = random.choice((1, 1, 1, 2, 3))
+    count = settings.contracts or drawn
+    return tuple(_draw_contract(random, f"{seed}/{number}", names, settings) for number in range(count))
+
+
+def _draw_contract(random: Random, name: str, names: tuple[NodeName, ...], settings: Settings) -> Contract:
+    mode, rotation = random.choice(MODES), random.choice(ROTATIONS)
+    mode, rotation = settings.mode or mode, settings.rotation or rotation
+    fewest = min(2, len(names))
+    size = settings.committee or random.choice((len(names), len(names), random.randint(fewest, len(names))))
+    members = tuple(sorted(random.sample(names, size), key=names.index))
+    # An endorser sees what it checks, and a coordinator what it passes on: members do both.
+    endorsers = members[:1] if mode is Mode.STATIC and random.random() < 0.5 else members
+    return Contract(
+        ContractAddress("0x" + hashlib.sha256(name.encode()).hexdigest()[:40]),
+        members[:1] if mode is Mode.STATIC else members,
+        endorsers,
+        random.randint(len(endorsers) // 2 + 1, len(endorsers)),
+        mode,
+        rotation,
+        random.choice((4, 20, 100)),
+    )
+
+
+def _draw_config(random: Random) -> Config:
+    """Every other seed has limits that are so low that they are reached."""
+    drawn = Config(
+        in_flight_max=random.choice((6, 40, 5_000)),
+        delegation_batch_max=random.choice((4, 256)),
+        assembly_slot_max=random.choice((2, 8, 64)),
+        round_max=random.choice((2, 8, 64)),
+        rounds_open_max=random.choice((1, 2)),
+        dispatch_ahead_max=random.choice((2, 16)),
+        validity_s=random.choice((40, 120, 600)),
+        endorse_retry_max=random.choice((2, 5)),
+    )
+    return drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
+
+
+def holders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
+    """Which nodes know a contract."""
+    if len(names) <= SMALL_NETWORK_MAX:
+        return names
+    return tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
+
+
+def senders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
+    """Whose users may use it: members of the genesis in `ring`, else everybody who knows it (protocol §5)."""
+    return contract.committee if contract.mode is Mode.RING else holders_of(contract, names)
+
+
+# Intents.
+
+
+def _draw_submissions(
+    seed: int, names: tuple[NodeName, ...], contracts: tuple[Contract, ...], trouble_ms: int
+) -> Iterator[Submission]:
+    random = Random(f"{seed}/intents")
+    gaps_ms = random.choice(((1, 20, 100, 300, 600), (1, 1, 1, 5, 900), (200,), (50, 350)))
+    contention, shared_count = random.choice((0.1, 0.5, 0.9)), random.randint(1, 4)
+    latest: dict[NodeName, int] = {}
+    number, at_ms = 0, 0
+    while (at_ms := at_ms + random.choice(gaps_ms)) < trouble_ms:
+        number += 1
+        contract = random.choice(contracts)
+        holders = holders_of(contract, names)
+        node = random.choice(senders_of(contract, names))
+        payload = _draw_payload(random, contention, shared_count, holders)
+        chance = random.random()
+        party = f"user@{random.choice(holders)}" if chance < 0.1 else f"nobody@{node}" if chance < 0.11 else ""
+        yield Submission(
+            number,
+            at_ms,
+            node,
+            contract.address,
+            payload,
+            latest.get(node) if random.random() < DEPENDENT else None,
+            party,
+            random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
+            random.randint(100, 20_000) if payload in ("park", "fail") and random.random() < 0.8 else None,
+            random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
+        )
+        latest[node] = number
+
+
+def _draw_payload(random: Random, contention: float, shared_count: int, holders: tuple[NodeName, ...]) -> str:
+    chance = random.random()
+    if chance < 0.14:
+        rare = ("refuse", "revert", "park", "fail", "revert-on-chain", "revert-on-chain-for-good")
+        return random.choice((*rare, f"refuse:{random.choice(holders)}"))
+    if random.random() < contention:
+        first, second = random.randint(1, shared_count), random.randint(1, shared_count)
+        return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
+    return random.choice(("mint", f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"))
+
+
+# Faults.
+
+
+def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:
+    """Each kind has a stream of its own; faults are numbered in the order in which they happen."""
+    drawn = sorted(
+        (fault for kind in kinds for fault in _draw_faults_of(seed, kind, names, trouble_ms)),
+        key=lambda fault: (fault.at_ms, fault.kind),
+    )
+    return tuple(replace(fault, number=number) for number, fault in enumerate(drawn, 1))
+
+
+def _draw_faults_of(seed: int, kind: str, names: tuple[NodeName, ...], trouble_ms: int) -> Iterator[Fault]:
+    random = Random(f"{seed}/{kind}")
+    longest_gap_ms = random.choice((8_000, 30_000))
+    at_ms = 0
+    while (at_ms := at_ms + random.randint(500, longest_gap_ms)) < trouble_ms:
+        node = random.choice(names)
+        other = random.choice([name for name in names if name != node] or names)
+        for_ms = random.choice((100, 1_000, 4_000, 10_000))
+        yield Fault(0, at_ms, kind, node, other, for_ms, random.getrandbits(32))

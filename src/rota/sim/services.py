@@ -1,0 +1,89 @@
+"""What domain, signer and key store answer to a node of the simulated world, at once and truthfully."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from rota.core.effects import (
+    AssembleIntents,
+    CheckRound,
+    Effect,
+    LookUpVerifier,
+    SignDispatch,
+    SignTransition,
+    VerifyEndorsement,
+    VerifySignature,
+)
+from rota.core.events import (
+    EndorsementVerified,
+    ForContract,
+    RoundChecked,
+    SignatureVerified,
+    TransitionSigned,
+    VerifierLookedUp,
+)
+from rota.core.events.chain import DispatchSigned
+from rota.core.machine import Event
+from rota.digests import domain_separator
+from rota.messages import Refusal
+from rota.sim import domain
+from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
+
+Unspent = Mapping[StateId, State]
+
+
+class Services:
+    """The services of every node; what they answer depends on the question and on the node's own index alone."""
+
+    def __init__(self, contracts: Mapping[ContractAddress, Contract], payloads: Mapping[IntentId, bytes]) -> None:
+        self.contracts = contracts
+        self.payloads = payloads
+        self.separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts.values()}
+
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+        """The events that answer an effect."""
+        match effect:
+            case AssembleIntents(contract):
+                separator = self.separators[contract]
+                chosen = self.contracts[contract]
+                results = domain.assemble(chosen, separator, effect, unspent, life, self.payloads, node)
+                return [ForContract(contract, result) for result in results]
+            case SignTransition(contract, request_id, intent, party, leaf):
+                return [ForContract(contract, TransitionSigned(request_id, intent, sign(party, leaf)))]
+            case VerifySignature(contract, request_id, intent, party, leaf, signature):
+                return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
+            case CheckRound(contract, peer, request_id, digest):
+                refusals = (*domain.check(effect, self.payloads, node), *_unsigned(effect))
+                signature = b"" if refusals else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+            case VerifyEndorsement(contract, peer, digest, signature):
+                is_valid = verify(peer, digest, signature)
+                return [ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid))]
+            case SignDispatch(order, signer, nonce, fees):
+                content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
+                return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest())]
+            case LookUpVerifier(contract, peer, request_id, party):
+                verifier = "" if party.startswith("nobody") else f"key of {party}"
+                return [ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier))]
+            case _:
+                raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+
+def _unsigned(order: CheckRound) -> tuple[Refusal, ...]:
+    """An endorser checks that each leaf bears the signature of its `from` party."""
+    return tuple(
+        Refusal(transition.intent, "the signature is not that of the `from` party")
+        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        if transition.signature != sign(sender, transition.leaf)
+    )
+
+
+def sign(signer: Party | NodeName, signed: Leaf | bytes) -> bytes:
+    """The world's signature scheme: nobody in it forges."""
+    return hashlib.sha256(signer.encode() + signed).digest()
+
+
+def verify(signer: NodeName, signed: bytes, signature: bytes) -> bool:
+    """Whether an endorser has signed."""
+    return signature == sign(signer, signed)

@@ -1,0 +1,49 @@
+"""One node of the simulated world: its core while it runs, its disk and clock, and what hurts it at present."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rota.config import Config
+from rota.core.effects import Effect
+from rota.core.machine import Event
+from rota.core.node import Node
+from rota.messages import PROTOCOL_VERSION
+from rota.sim.clock import LocalClock
+from rota.sim.disk import Disk
+from rota.types import ContractAddress, HeartbeatNumber, NodeName
+
+
+class Written(NamedTuple):
+    """Stands behind the effects that a write governs: then the core is told that it is done."""
+
+    token: int
+
+
+@dataclass(slots=True)
+class SimNode:
+    """One node of the world: its core while it runs, its disk, and what it is waiting to be told."""
+
+    name: NodeName
+    config: Config
+    disk: Disk = field(default_factory=Disk)
+    clock: LocalClock = field(default_factory=LocalClock)
+    protocol_version: tuple[int, int] = PROTOCOL_VERSION
+    core: Node | None = None
+    is_hung: bool = False
+    is_stopping: bool = False
+    lags_at: int | None = None
+    blocks_behind: int = 0
+    index_delay_ms: int | None = None
+    has_ledger: bool = True
+    inbox: deque[Event] = field(default_factory=deque)
+    outbox: deque[Effect | Written] = field(default_factory=deque)
+    is_writing: bool = False
+    is_flushing: bool = False
+    life: int = 0
+    effects_to_live: int | None = None
+    step_count: int = 0
+    tick_at_ms: int | None = None
+    heartbeats_seen: dict[ContractAddress, HeartbeatNumber] = field(default_factory=dict)
