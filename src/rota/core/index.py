@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rota.config import Config
-from rota.core.effects import FetchBlocks
+from rota.core.effects import BlocksIndexed, FetchBlocks
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.types import BlockHash
+
+
+# Above all heights: the store is known to have what we have.
+SURE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class ChainIndex:
         self._lower_since_ms: int | None = None
         self._asked_ms: int | None = None
         self._steps_back = 0
+        self._unsure_above = SURE
 
     @property
     def height(self) -> int:
@@ -101,13 +106,21 @@ class ChainIndex:
         assert change is not None, "one change is written at a time"
         if not succeeded:
             self._asked_ms = now_ms
+            self._unsure_above = min(self._unsure_above, change.parted_at)
             return None
+        self._unsure_above = SURE
         kept = len(self.blocks) - len(change.removed)
         self.blocks[kept:] = change.added
         self.final_height = min(self.final_height, change.parted_at)
         self._lower_since_ms = None
         self._note_reached(now_ms)
         return change
+
+    def record_of(self, change: IndexChange) -> BlocksIndexed:
+        """The change as the store is told. A write that failed may have happened: then it is told from there on."""
+        above = min(change.parted_at, self._unsure_above)
+        kept = tuple(block for block in self.blocks if above < block.height <= change.parted_at)
+        return BlocksIndexed(above, kept + change.added)
 
     def take_final(self) -> tuple[ChainBlock, ...]:
         """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""

@@ -421,7 +421,7 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self._persist(OWN, 0, (BlocksIndexed(change.parted_at, change.added),))
+                self._persist(OWN, 0, (self.index.record_of(change),))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:

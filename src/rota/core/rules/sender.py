@@ -227,6 +227,8 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
         else:
             sender.is_full = True
             sender.why_waiting = f"{event.peer} has no room for more"
+    if sender.is_full:
+        _retry_after(sender, sender.context.config.heartbeat_ms)
     _delegate_pending(sender)
     _watch_delegate(sender)
 
@@ -280,7 +282,8 @@ def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
 
 
 def try_again(sender: Sender, event: RetryDue) -> None:
-    """The walk starts again from the first, or the rejected delegation is tried again."""
+    """The walk starts again from the first, or the delegation that was rejected or found no room is tried again."""
+    sender.is_full = False
     if sender.choice() is None:
         sender.unavailable.clear()
         sender.delegate = None

@@ -113,9 +113,9 @@ class OnePermissionPerNumber(Invariant):
     def _asked(self, fact: Sent) -> None:
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
-            item.intent: item.leaf for item in body.items
-        }
+        # A repeated request may ask for less; an answer to an earlier copy of it may still come.
+        asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
+        asked.update({item.intent: item.leaf for item in body.items})
 
     def _answered(self, fact: Sent) -> None:
         body = fact.envelope.body
@@ -139,6 +139,7 @@ class Said:
     accepted: dict[IntentId, None] = field(default_factory=dict)
     permitted: dict[IntentId, Leaf] = field(default_factory=dict)
     permissions: set[tuple[IntentId, Leaf]] = field(default_factory=set)
+    known_permissions: set[tuple[IntentId, Leaf | None]] = field(default_factory=set)
     parked: dict[IntentId, None] = field(default_factory=dict)
     cancelled: dict[IntentId, None] = field(default_factory=dict)
     finalised: dict[IntentId, Outcome] = field(default_factory=dict)
@@ -199,6 +200,8 @@ class RestartContradictsNothing(Invariant):
             case PermissionGranted(intent, _, _, transition):
                 said.permitted[intent] = transition.leaf
                 said.permissions.add((intent, transition.leaf))
+                if fact.is_told:
+                    said.known_permissions.add((intent, transition.leaf))
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
@@ -256,9 +259,9 @@ class RestartContradictsNothing(Invariant):
         self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
-            item.intent: item.leaf for item in body.items
-        }
+        # A repeated request may ask for less; an answer to an earlier copy of it may still come.
+        asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
+        asked.update({item.intent: item.leaf for item in body.items})
 
     def _permitted(self, fact: Sent) -> None:
         said = self._speaks(fact)
@@ -276,7 +279,7 @@ class RestartContradictsNothing(Invariant):
         asked = self.asked.get((fact.peer, fact.envelope.contract, body.request_id), {})
         for error in body.errors:
             leaf = asked.get(error.intent)
-            if error.code is ErrorCode.STATES_MISSING and leaf == said.permitted.get(error.intent, b""):
+            if error.code is ErrorCode.STATES_MISSING and (error.intent, leaf) in said.known_permissions:
                 self.accuse(f"{fact.node} has lost the states of {show(error.intent)}, which it permitted")
 
     def _told_dispatched(self, fact: Sent) -> None:
@@ -316,6 +319,7 @@ class RestartContradictsNothing(Invariant):
             if (digest, peer) not in remembered.undelivered:
                 self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
         self._compare_intents(fact.node, said, remembered)
+        said.known_permissions = set(said.permitted.items())
 
     def _compare_intents(self, node: NodeName, said: Said, remembered: Remembered) -> None:
         ended = [intent for intent in said.accepted if intent in said.finalised or intent in self.committed]
