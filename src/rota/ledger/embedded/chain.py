@@ -33,6 +33,7 @@ from rota.ledger.embedded.history import History
 from rota.ledger.embedded.pool import Pool, Waiting
 from rota.ledger.embedded.settings import Settings
 from rota.ledger.embedded.state import Account, AccountChange, Changes, SlotChange, State
+from rota.ledger.embedded.timer import BlockTimer
 from rota.ledger.keccak import keccak
 from rota.ledger.transaction import (
     SignedTransaction,
@@ -72,7 +73,7 @@ class BlockRemoved:
 
 @dataclass(frozen=True, slots=True)
 class TransactionPooled:
-    signed: SignedTransaction
+    waiting: Waiting
 
 
 Happening = BlockAdded | BlockRemoved | TransactionPooled
@@ -101,6 +102,7 @@ class EmbeddedChain:
         self.pool: Final = Pool(settings.pool_max, settings.pool_per_sender_max)
         self.history: Final = History(settings.blocks_max, settings.transactions_max)
         self.clock: Final = ChainClock(settings.clock_s)
+        self._timer: Final = BlockTimer(self.mine, settings.block_time_ms)
         self._evm: Final = Evm(settings.chain_id, self.state)
         self._listeners: Final[list[Listener]] = []
         self._snapshots: Final[dict[int, Snapshot]] = {}
@@ -128,6 +130,14 @@ class EmbeddedChain:
         """Tell `listener` of all that happens from now on, until what is returned is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def start(self) -> None:
+        """Let the timer run, inside the running event loop."""
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Let no more blocks come by themselves."""
+        self._timer.stop()
 
     # Transactions
 
@@ -161,6 +171,20 @@ class EmbeddedChain:
             self._mine_if_instant()
 
     # Blocks
+
+    @property
+    def block_time_ms(self) -> int | None:
+        """How far apart the timer's blocks are."""
+        return self._timer.interval_ms
+
+    def set_block_time(self, block_time_ms: int | None) -> None:
+        """Blocks come at this interval from now on, or by no timer."""
+        self._timer.set_interval(block_time_ms)
+
+    def set_instant(self, instant: bool) -> None:
+        """Whether a block comes as soon as transactions arrive; what already waits does not wait longer."""
+        self.instant = instant
+        self._mine_if_instant()
 
     def mine(self, count: int = 1, interval_s: int = 0) -> None:
         """Make blocks of what is executable, empty ones too; with an interval, that far apart in chain time."""
@@ -303,8 +327,7 @@ class EmbeddedChain:
         check_form(transaction, self.settings.chain_id, self.settings.gas_limit)
         queued = self.pool.queued_cost(sender, transaction.nonce)
         check_sender(transaction, self.state.account(sender), queued)
-        self.pool.add(signed, sender)
-        self._tell(TransactionPooled(signed))
+        self._tell(TransactionPooled(self.pool.add(signed, sender)))
         self._mine_if_instant()
         return signed.hash
 

@@ -27,6 +27,7 @@ from rota.ledger.transaction import signing_hash, with_signature
 
 REORGANISATION_TRANSACTIONS_MAX: Final = 1_000
 MS_PER_S: Final = 1_000
+INTERVAL_MS_MAX: Final = 24 * 3_600 * MS_PER_S
 
 
 def _snapshot(chain: EmbeddedChain, _: Parameters) -> object:
@@ -49,7 +50,8 @@ def _read_mine_options(written: object) -> tuple[int | None, int]:
 
 
 def _evm_mine(chain: EmbeddedChain, parameters: Parameters) -> object:
-    timestamp_s, blocks = parameters.read_or(0, "options", _read_mine_options, (None, 1))
+    as_usual: tuple[int | None, int] = (None, 1)
+    timestamp_s, blocks = parameters.read_or(0, "options", _read_mine_options, as_usual)
     if timestamp_s is not None:
         _set_next_time(chain, timestamp_s)
     chain.mine(blocks)
@@ -89,16 +91,20 @@ def _get_automine(chain: EmbeddedChain, _: Parameters) -> object:
 
 
 def _evm_set_interval(chain: EmbeddedChain, parameters: Parameters) -> object:
-    """Milliseconds, as Hardhat has it; Anvil takes seconds under this name too."""
-    return _set_interval(chain, parameters.read(0, "seconds", read_number) * MS_PER_S)
+    """Seconds, as Anvil has it under both names."""
+    _set_interval(chain, parameters.read(0, "seconds", read_number) * MS_PER_S)
+    return None
 
 
 def _rota_set_interval(chain: EmbeddedChain, parameters: Parameters) -> object:
-    return _set_interval(chain, parameters.read(0, "milliseconds", read_number))
+    _set_interval(chain, parameters.read(0, "milliseconds", read_number))
+    return None
 
 
 def _set_interval(chain: EmbeddedChain, interval_ms: int) -> None:
     """As at Anvil: a timer takes the place of instant blocks, and 0 stops it."""
+    if interval_ms > INTERVAL_MS_MAX:
+        raise invalid("interval", f"at most {INTERVAL_MS_MAX} ms, not {interval_ms}")
     chain.set_instant(False)
     chain.set_block_time(interval_ms or None)
 
@@ -114,21 +120,13 @@ def _drop_transaction(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 def _drop_all(chain: EmbeddedChain, _: Parameters) -> object:
     chain.pool.clear()
+    return None
 
 
 def _set_balance(chain: EmbeddedChain, parameters: Parameters) -> object:
     address = parameters.read(0, "address", read_address)
     account = chain.state.account(address)
     chain.set_account(address, account._replace(balance=parameters.read(1, "balance", read_number)))
-    return None
-
-
-def _set_nonce(chain: EmbeddedChain, parameters: Parameters) -> object:
-    address = parameters.read(0, "address", read_address)
-    nonce = parameters.read(1, "nonce", read_number)
-    if nonce >= 1 << 63:
-        raise invalid("nonce", f"{nonce} is no nonce: it has 64 bits")
-    chain.set_account(address, chain.state.account(address)._replace(nonce=nonce))
     return None
 
 
@@ -154,7 +152,7 @@ def _set_next_base_fee(chain: EmbeddedChain, parameters: Parameters) -> object:
 def _reorg(chain: EmbeddedChain, parameters: Parameters) -> object:
     """[depth, [[transaction, place], …]]: transactions of the old blocks are dropped, as at Anvil."""
     depth = parameters.read(0, "depth", read_number)
-    pairs = parameters.read_or(1, "transactions", _read_pairs, [])
+    pairs: list[tuple[object, int]] = parameters.read_or(1, "transactions", _read_pairs, [])
     raws = [(_raw(chain, transaction), place) for transaction, place in pairs]
     chain.reorganise(depth, transactions=raws)
     return None
@@ -184,7 +182,8 @@ def _raw(chain: EmbeddedChain, transaction: object) -> bytes:
 def _rota_reorg(chain: EmbeddedChain, parameters: Parameters) -> object:
     """[depth, {"blocks": how many new ones, "return": whether the old transactions go back to the pool}]."""
     depth = parameters.read(0, "depth", read_number)
-    blocks, transactions_return = parameters.read_or(1, "options", _read_reorg_options, (None, True))
+    as_usual: tuple[int | None, bool] = (None, True)
+    blocks, transactions_return = parameters.read_or(1, "options", _read_reorg_options, as_usual)
     chain.reorganise(depth, blocks=blocks, transactions_return=transactions_return)
     return None
 
@@ -227,7 +226,6 @@ CONTROL: Final[Mapping[str, Method]] = {
     "anvil_dropTransaction": Method(_drop_transaction, 1),
     "anvil_dropAllTransactions": Method(_drop_all),
     "anvil_setBalance": Method(_set_balance, 2),
-    "anvil_setNonce": Method(_set_nonce, 2),
     "anvil_setCode": Method(_set_code, 2),
     "anvil_setStorageAt": Method(_set_storage, 3),
     "anvil_setNextBlockBaseFeePerGas": Method(_set_next_base_fee, 1),

@@ -206,7 +206,7 @@ def _read_percentiles(written: object) -> list[float]:
 def _fee_history(chain: EmbeddedChain, parameters: Parameters) -> object:
     count = parameters.read(0, "blockCount", read_number)
     newest = existing_block(chain, parameters.read(1, "newestBlock", read_block_wanted)).number
-    percentiles = parameters.read_or(2, "rewardPercentiles", _read_percentiles, [])
+    percentiles: list[float] = parameters.read_or(2, "rewardPercentiles", _read_percentiles, [])
     if count > FEE_HISTORY_MAX:
         raise invalid("blockCount", f"at most {FEE_HISTORY_MAX} blocks, not {count}")
     oldest = max(newest - count + 1, chain.history.oldest_number)

@@ -55,7 +55,7 @@ class Pool:
         """Everything, in the order in which it came."""
         return tuple(sorted(self._by_hash.values(), key=lambda waiting: waiting.arrival))
 
-    def add(self, signed: SignedTransaction, sender: bytes) -> None:
+    def add(self, signed: SignedTransaction, sender: bytes) -> Waiting:
         """Take a transaction in, perhaps in another's place; `RpcError` tells why not."""
         if signed.hash in self._by_hash:
             raise rejected("already known")
@@ -72,6 +72,7 @@ class Pool:
         self._by_hash[signed.hash] = waiting
         self._by_sender.setdefault(sender, {})[waiting.nonce] = waiting
         self._costs[sender] = self._costs.get(sender, 0) + cost_max(signed.transaction)
+        return waiting
 
     def remove(self, transaction_hash: bytes) -> bool:
         """Take a transaction out; whether it was there."""
