@@ -160,12 +160,10 @@ class WebSocket:
 
 
 @contextmanager
-def served(settings: Settings, *, outgoing_bytes_max: int | None = None) -> Iterator[Client]:
+def served(settings: Settings, **limits: int) -> Iterator[Client]:
     """A chain that is served at a port of the kernel's choice, and a client of it."""
     chain = EmbeddedChain(settings, secp256k1)
-    server = (
-        ChainServer(chain) if outgoing_bytes_max is None else ChainServer(chain, outgoing_bytes_max=outgoing_bytes_max)
-    )
+    server = ChainServer(chain, **limits)
     with asyncio.Runner() as runner:
         runner.run(server.start())
         client = Client(runner, server, chain)

@@ -36,6 +36,14 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
+def rest(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, and what it still printed, until it ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output, errors = process.stdout.read(), process.stderr.read()
+    return process.wait(timeout=WAIT_S), output, errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_chain_is_served_until_it_is_told_to_stop(number: signal.Signals) -> None:
     with started("--json", "--chain-id", "77", "--accounts", "2", "--block-time-ms", "60000", "--instant") as process:
@@ -51,16 +59,15 @@ def test_a_chain_is_served_until_it_is_told_to_stop(number: signal.Signals) -> N
         with urlopen(Request(description["url"], data=body), timeout=WAIT_S) as response:
             assert json.load(response)["result"] == "0x4d"
         process.send_signal(number)
-        rest, errors = process.communicate(timeout=WAIT_S)
-        assert (process.returncode, rest, errors) == (0, "", "")
+        assert rest(process) == (0, "", "")
 
 
 def test_a_person_is_told_where_it_listens_and_with_which_accounts() -> None:
     with started("--accounts", "1") as process:
         assert "Chain 31337 listens on http://127.0.0.1:" in first_line(process)
         process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=WAIT_S)
-        assert process.returncode == 0
+        code, text, _ = rest(process)
+        assert code == 0
         assert "Blocks come as soon as transactions arrive." in text
         assert "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266  0xac0974bec39a17e36ba4a6b4d238ff94" in text
         assert "0x70997970" not in text

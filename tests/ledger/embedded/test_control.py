@@ -171,6 +171,30 @@ def test_accounts_become_what_a_test_wants(client: Client) -> None:
     assert latest(client)["baseFeePerGas"] == "0x7"
 
 
+def test_an_account_that_became_a_contract_cannot_send(idle: Client) -> None:
+    waiting = idle.send(to=NOBODY)
+    idle("anvil_setCode", ALICE_HEX, "0x" + KEEPER.hex())
+    refusal = idle.refusal("eth_sendRawTransaction", "0x" + signed(payment(1)).hex())
+    assert refusal.message.startswith("sender not an eoa: address 0xf39f")
+    assert idle.refusal("eth_call", {"from": ALICE_HEX, "to": NOBODY}).message.startswith("sender not an eoa")
+    idle("evm_mine")
+    assert idle("eth_getTransactionByHash", waiting) is None
+    assert latest(idle)["transactions"] == []
+
+
+def test_as_much_as_can_be_is_not_too_much(idle: Client) -> None:
+    idle("anvil_setBalance", "0x" + "00" * 20, hex(2**256 - 1))
+    sent = idle.send(to=NOBODY)
+    idle("evm_setNextBlockTimestamp", 2**63 - 1)
+    idle("evm_mine")
+    assert idle("eth_getTransactionReceipt", sent)["status"] == "0x1"
+    idle("evm_increaseTime", 10)
+    idle("evm_mine")
+    assert latest(idle)["timestamp"] == hex(2**63 - 1)
+    refusal = idle.refusal("eth_sendRawTransaction", "0x" + signed(payment(1, value=2**256 - 1)).hex())
+    assert refusal.message.startswith("insufficient funds")
+
+
 def test_an_empty_account_cannot_send(client: Client) -> None:
     client("anvil_setBalance", ALICE_HEX, "0x0")
     refusal = client.refusal("eth_sendRawTransaction", "0x" + signed(payment(0)).hex())

@@ -1,5 +1,6 @@
 """Requests, notifications and batches: what is wrong with one is told with the specification's codes."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.ledger.embedded.control import CONTROL
+from rota.ledger.embedded.errors import RpcError
 from rota.ledger.embedded.jsonrpc import BATCH_MAX, Rpc
 from rota.ledger.embedded.methods import METHODS
 from rota.ledger.embedded.server import BODY_BYTES_MAX
@@ -82,6 +84,21 @@ def test_batches_and_bodies_are_bounded(client: Client) -> None:
     assert answer["error"] == {"code": -32_600, "message": f"batch too large: at most {BATCH_MAX} requests"}
     status, text = client.post_bytes(b" " * (BODY_BYTES_MAX + 1))
     assert (status, text) == (413, f"a request has at most {BODY_BYTES_MAX} bytes\n")
+
+
+def test_a_batch_with_a_large_answer_is_answered_in_part() -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": ["latest", False]}
+    answer = Rpc(new_chain(), response_bytes_max=3_000).answer(msgspec.json.encode([request] * 4))
+    assert answer is not None
+    codes = [each.get("error", {}).get("code") for each in msgspec.json.decode(answer)]
+    assert codes == [None, None, -32_003, -32_003]
+
+
+def test_those_in_the_same_process_ask_without_a_connection() -> None:
+    rpc = Rpc(new_chain())
+    assert asyncio.run(rpc.request("eth_getBlockTransactionCountByNumber", "latest")) == "0x0"
+    with pytest.raises(RpcError, match="required argument 0: block"):
+        asyncio.run(rpc.request("eth_getBlockTransactionCountByNumber"))
 
 
 def test_a_browser_may_ask_and_a_visitor_is_told_what_this_is(client: Client) -> None:

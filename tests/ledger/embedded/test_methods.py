@@ -130,7 +130,21 @@ def test_a_contract_is_created_called_and_read(client: Client) -> None:
     assert client("eth_call", {"to": keeper, "input": hexed(keep(3, 1))}, "0x1") == hexed(word(0))
     head = client("eth_getBlockByNumber", "latest", False)["hash"]
     assert client("eth_call", {"to": keeper, "input": hexed(keep(3, 1))}, {"blockHash": head}) == hexed(word(9))
+    assert client("eth_call", {"to": keeper, "input": hexed(keep(3, 1))}, {"blockNumber": "0x1"}) == hexed(word(0))
+    assert client("eth_call", {"to": keeper, "input": hexed(keep(3, 1))}, head) == hexed(word(9))
     assert client("eth_call", {"input": hexed(creation(KEEPER))}) == hexed(KEEPER)
+
+
+def test_an_object_becomes_the_kind_of_transaction_that_it_says(client: Client) -> None:
+    access = [{"address": NOBODY, "storageKeys": [hexed(word(1))]}]
+    legacy = client.send(to=NOBODY, gasPrice=hex(2 * GWEI))
+    listed = client.send(to=NOBODY, gasPrice=hex(2 * GWEI), accessList=access)
+    dynamic = client.send(to=NOBODY, maxFeePerGas=hex(GWEI), accessList=access, nonce="0x2", gas="0x186a0")
+    shown = [client("eth_getTransactionByHash", each) for each in (legacy, listed, dynamic)]
+    assert [each["type"] for each in shown] == ["0x0", "0x1", "0x2"]
+    assert [each.get("accessList") for each in shown] == [None, access, access]
+    assert shown[2]["maxPriorityFeePerGas"] == hex(GWEI)
+    assert shown[2]["gas"] == "0x186a0"
 
 
 def test_a_waiting_transaction_is_seen_without_a_block(idle: Client) -> None:
@@ -283,6 +297,9 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("eth_call", [{"data": "0x1"}], "argument transaction: data: expected bytes as 0x and two hex digits"),
     ("eth_call", [{"data": "0x11", "input": "0x12"}], "both data and input are given"),
     ("eth_call", [{"gasPrice": "0x1", "maxFeePerGas": "0x1"}], "both gasPrice and"),
+    ("eth_call", [{}, {"blockNumber": 1}], "argument block: expected a quantity"),
+    ("eth_call", [{"accessList": [NOBODY]}], "accessList: expected a list of {address, storageKeys}"),
+    ("eth_call", [{"type": "two"}], "argument transaction: type: expected 0x"),
     ("eth_call", [{"accessList": {}}], "accessList: expected a list of"),
     ("eth_call", [{"accessList": [{"address": NOBODY, "storageKeys": ["0x1"]}]}], "accessList: expected 32 bytes"),
     ("eth_call", [{}, "latest", {NOBODY: {}}], "argument overrides: this chain has no state or block overrides"),

@@ -166,6 +166,15 @@ def test_a_message_that_is_too_large_ends_its_connection_only(client: Client) ->
     other.close()
 
 
+def test_connections_are_bounded(clock: WallClock) -> None:
+    with served(Settings(clock_s=clock), websockets_max=1) as client:
+        first = client.websocket()
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
+            client.websocket()
+        assert first("eth_chainId") == "0x7a69"
+        first.close()
+
+
 def test_stopping_closes_what_is_open(clock: WallClock) -> None:
     with served(Settings(clock_s=clock)) as client:
         socket = client.websocket()
