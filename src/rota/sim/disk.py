@@ -78,7 +78,7 @@ class Disk:
 
     def index(self, record: BlocksIndexed) -> None:
         """The index goes on, or back and on."""
-        while self.blocks[-1].height > record.parted_at:
+        while self.blocks and self.blocks[-1].height > record.parted_at:
             self.blocks.pop()
         self.blocks.extend(record.blocks)
 
