@@ -189,8 +189,8 @@ class NodeBench:
             case FetchBlocks(first, last):
                 found = tuple(block for block in self.chain if first <= block.height <= last)
                 return [BlocksFetched(found)] if self.has_chain else []
-            case SignDispatch(_, _, nonce, fees):
-                return [DispatchSigned(nonce, fees, b"transaction", b"hash")]
+            case SignDispatch(round_, _, nonce, fees):
+                return [DispatchSigned(nonce, fees, b"transaction", b"hash", round_.digest)]
             case LookUpIntents():
                 return [self.disk.look_up(effect, self.config.confirmations)]
             case LoadContract(address):

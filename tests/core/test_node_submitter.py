@@ -260,7 +260,7 @@ def test_answer_of_the_signer_that_comes_twice_is_written_once() -> None:
     bench.submit("A-1")
     (asked,) = bench.all(SignDispatch)
     for _ in range(2):
-        bench.tell(DispatchSigned(asked.nonce, asked.fees, b"", b""))
+        bench.tell(DispatchSigned(asked.nonce, asked.fees, b"", b"", asked.round.digest))
     assert [record.nonce for record in bench.records(RoundDispatch)] == [0]
 
 
@@ -270,7 +270,7 @@ def test_round_that_cannot_be_signed_goes_back_to_its_coordinator_and_comes_agai
     bench.submit("A-2", OTHER)
     (asked,) = bench.all(SignDispatch)
     bench.silent = ()
-    bench.tell(DispatchNotSigned(asked.nonce, asked.fees, "the key store is closed"))
+    bench.tell(DispatchNotSigned(asked.nonce, asked.fees, "the key store is closed", asked.round.digest))
     assert bench.rounds_sent() == [(OTHER, 0)]
     bench.wait(CONFIG.retry_backoff_ms)
     assert bench.rounds_sent() == [(OTHER, 0), (ADDRESS, 1)]
@@ -279,7 +279,7 @@ def test_round_that_cannot_be_signed_goes_back_to_its_coordinator_and_comes_agai
 def test_refusal_of_what_is_not_being_signed_changes_nothing() -> None:
     bench = NodeBench()
     bench.submit("A-1")
-    assert bench.node.step(0, DispatchNotSigned(0, Fees(1, 1), "late")) == []
+    assert bench.node.step(0, DispatchNotSigned(0, Fees(1, 1), "late", order(A1).digest)) == []
 
 
 def test_nonces_that_strangers_to_this_database_used_are_passed_over() -> None:
@@ -424,3 +424,16 @@ def test_failure_that_a_reorganisation_took_is_undone() -> None:
     bench.reorganise(1, ((ADDRESS, outcome(A1)),))
     assert not bench.node.submitter.submissions[0].is_mined
     assert bench.sender_state(A1) is SenderSide.CONFIRMED
+
+
+def test_better_offer_that_is_written_when_its_nonce_is_used_for_good_is_neither_sent_nor_a_new_dispatch() -> None:
+    bench = waiting_for_a_block()
+    bench.slow = (DispatchRepriced,)
+    for _ in range(CONFIG.reprice_blocks):
+        bench.block()
+    bench.wait(CONFIG.heartbeat_ms)
+    bench.settle(A1)
+    bench.finish_write()
+    assert bench.nonces_sent() == [0]
+    bench.submit("A-2", OTHER)
+    assert bench.nonces_sent() == [0, 1]

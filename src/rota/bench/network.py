@@ -209,8 +209,8 @@ class Network:
                 self._answer(name, TransitionSigned(request_id, intent, sign(party, leaf)))
             case VerifySignature(_, request_id, intent, party, leaf, signature):
                 self._answer(name, SignatureVerified(request_id, intent, signature == sign(party, leaf)))
-            case SignDispatch(_, _, nonce, fees):
-                self._tell(name, DispatchSigned(nonce, fees, b"", b""))
+            case SignDispatch(order, _, nonce, fees):
+                self._tell(name, DispatchSigned(nonce, fees, b"", b"", order.digest))
             case CheckRound(_, peer, request_id, digest):
                 signature = sign(Party(name), Leaf(digest))
                 self._answer(name, RoundChecked(peer, request_id, signature, domain.check(effect, {})))

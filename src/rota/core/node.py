@@ -323,10 +323,11 @@ class Node:
                 record = self.submitter.take_signed(event)
                 if record is not None:
                     self._persist(OWN, 0, (record,))
-            case DispatchNotSigned(nonce, fees, reason):
-                order = self.submitter.take_unsigned(nonce, fees)
+                self._sign_next_dispatch()
+            case DispatchNotSigned():
+                order = self.submitter.take_unsigned(event)
                 if order is not None:
-                    self._tell(order.contract, RoundDispatchFailed(order.digest, reason))
+                    self._tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
                 self._sign_next_dispatch()
             case TransactionSent(nonce):
                 submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
@@ -343,7 +344,7 @@ class Node:
         is_new = self.submitter.writes_new_round
         dispatch = self.submitter.take_written(self.now_ms, succeeded)
         order = dispatch.round
-        if succeeded:
+        if succeeded and dispatch.nonce in self.submitter.submissions:
             self._start_heartbeats()
             self.effects.append(SubmitTransaction(dispatch))
         if succeeded and is_new:

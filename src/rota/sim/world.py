@@ -565,7 +565,7 @@ class World:
                 self._tell(node, ForContract(contract, verified))
             case SignDispatch(order, signer, nonce, fees):
                 content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
-                self._tell(node, DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest()))
+                self._tell(node, DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest(), order.digest))
             case CheckRound(contract, peer, request_id, digest):
                 refusals = domain.check(effect, self.payloads, node.name)
                 signature = b"" if refusals else sign(Party(node.name), Leaf(digest))
