@@ -240,10 +240,10 @@ def test_latest_block_is_replaced_by_another_of_the_same_height() -> None:
 def test_steps_back_grow_until_both_chains_meet() -> None:
     bench = IndexBench()
     first = bench.head("5a")
+    branch = blocks("1a", "2a", "3a", "4a", "5a")
     asked = []
     while first is not None and first.first > 0:
         asked.append(first.first)
-        branch = blocks("1a", "2a", "3a", "4a", "5a")
         assert bench.answer(*branch[first.first - 1 :]) is None
         first = bench.ask()
     assert asked == [4, 3, 1]

@@ -10,6 +10,7 @@ from rota.core.effects import (
     IntentAccepted,
     IntentFinalised,
     LoadContract,
+    LookUpIntents,
     NodeStarted,
     Persist,
     ReplyToUser,
@@ -24,6 +25,7 @@ from rota.core.events import (
     ConnectionLost,
     ConnectionMade,
     ForContract,
+    IntentsLookedUp,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -230,6 +232,13 @@ def test_keys_survive_a_restart() -> None:
     bench.submit("A-1", key="once")
     bench.restart()
     assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)]
+
+
+def test_answer_of_the_store_that_comes_twice_changes_nothing() -> None:
+    bench = NodeBench()
+    bench.submit("A-1", key="once")
+    (asked,) = bench.all(LookUpIntents)
+    assert bench.node.step(0, IntentsLookedUp(asked.token, None, (), ())) == []
 
 
 # Dependencies.

@@ -420,10 +420,10 @@ def test_failure_that_a_reorganisation_took_is_undone() -> None:
     bench.submit("A-1")
     bench.tell(TransactionSent(0))
     bench.block(mined=[mined(0, MinedStatus.FAILED, "expired")])
-    assert bench.node.submitter.submissions[0].is_mined
     bench.reorganise(1, ((ADDRESS, outcome(A1)),))
-    assert not bench.node.submitter.submissions[0].is_mined
     assert bench.sender_state(A1) is SenderSide.CONFIRMED
+    bench.wait(CONFIG.heartbeat_ms)
+    assert bench.nonces_sent() == [0, 0]
 
 
 def test_better_offer_that_is_written_when_its_nonce_is_used_for_good_is_neither_sent_nor_a_new_dispatch() -> None:

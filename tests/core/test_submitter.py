@@ -158,8 +158,7 @@ def test_without_a_round_nothing_is_to_be_signed() -> None:
 def test_there_is_work_as_long_as_something_is_on_its_way(stage: str) -> None:
     made = submitter()
     made.take(order("A-1"))
-    if stage != "waiting":
-        asked = made.next_to_sign(0, 0)
+    asked = made.next_to_sign(0, 0) if stage != "waiting" else None
     if stage == "sent":
         made.take_signed(signed(asked))
         made.take_written(0, succeeded=True)
@@ -226,7 +225,6 @@ def test_nonce_of_a_write_that_failed_goes_to_the_next() -> None:
     sign(made)
     assert made.writes_new_round
     assert made.take_written(0, succeeded=False).round == order("A-1")
-    assert not made.writes_new_round
     sign(made)
     made.take_written(0, succeeded=True)
     assert list(made.submissions) == [3]
@@ -723,10 +721,9 @@ class Chain:
             settle(self.made, found)
 
 
-STEPS = st.sampled_from(
-    ["take", "ask", "signed", "late", "unsigned", "written", "unwritten", "send", "mine", "mine", "fail", "taken"]
-    + ["empty", "back", "final", "restart", "dearer", "cheaper", "refused"]
-)
+TO_THE_CHAIN = ["take", "ask", "signed", "late", "unsigned", "written", "unwritten", "send"]
+ON_THE_CHAIN = ["mine", "mine", "fail", "taken", "empty", "back", "final", "dearer", "cheaper", "refused"]
+STEPS = st.sampled_from([*TO_THE_CHAIN, *ON_THE_CHAIN, "restart"])
 
 
 @given(st.lists(STEPS, max_size=120))
