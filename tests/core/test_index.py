@@ -318,8 +318,8 @@ def test_chain_that_has_no_block_of_ours_is_a_fork_and_is_looked_at_again_and_ag
         bench.now_ms += CONFIG.request_timeout_ms
         assert bench.ask() == FetchBlocks(0, 4)
         assert bench.answer(*blocks("0a", "1a", "2a", "3a", "4a", on="-")) is None
+        assert bench.index.has_just_been_lost(bench.now_ms) == (bench.now_ms == CONFIG.ledger_grace_ms)
     assert bench.names() == ["0", "1", "2", "3", "4"]
-    assert bench.index.has_just_been_lost(bench.now_ms)
 
 
 def test_fork_ends_when_the_chain_is_ours_again() -> None:
@@ -434,6 +434,19 @@ def test_ledger_is_found_when_the_latest_block_is_reached_and_that_is_told_once(
     bench.take(*blocks("4", "5", on="3"))
     assert bench.index.has_just_come_back(bench.now_ms)
     assert not bench.index.has_just_come_back(bench.now_ms)
+
+
+def test_process_that_slept_through_the_grace_first_hears_where_the_chain_stands() -> None:
+    bench = IndexBench()
+    bench.now_ms = 60_000
+    assert not bench.index.has_just_been_lost(bench.now_ms)
+    assert bench.index.next_due_ms() == bench.now_ms + CONFIG.request_timeout_ms
+    assert bench.index.has_just_been_lost(bench.now_ms + CONFIG.request_timeout_ms)
+    bench = IndexBench()
+    bench.now_ms = 60_000
+    assert not bench.index.has_just_been_lost(bench.now_ms)
+    bench.head("4")
+    assert not bench.index.has_just_been_lost(bench.now_ms + CONFIG.request_timeout_ms)
 
 
 def test_part_of_the_chain_that_lags_is_the_ledger_too() -> None:

@@ -13,7 +13,8 @@ again after `request_timeout_ms`, and one to an earlier question is not looked a
 below the last block that both could be asked for at once, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
 `confirmations`. The chain stood once where the index stands now: when that is `ledger_grace_ms` ago, the
-ledger is lost. So an index that is always a block behind a fast chain has its ledger.
+ledger is lost. So an index that is always a block behind a fast chain has its ledger; and a process that
+slept through that moment first hears where the chain stands.
 """
 
 from __future__ import annotations
@@ -154,7 +155,11 @@ class ChainIndex:
 
     def has_just_been_lost(self, now_ms: int) -> bool:
         """The ledger was not reached for `ledger_grace_ms`: told once."""
-        if self.is_lost or now_ms - self._reached_ms < self.config.ledger_grace_ms:
+        late_ms = now_ms - self._reached_ms - self.config.ledger_grace_ms
+        if self.is_lost or late_ms < 0:
+            return False
+        if late_ms >= self.config.request_timeout_ms:
+            self._reached_ms = now_ms + self.config.request_timeout_ms - self.config.ledger_grace_ms
             return False
         self.is_lost = True
         return True
