@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from rota.config import Config
+from rota.config import MAY_BE_ZERO, Config
 
 NAMES = [field.name for field in fields(Config)]
 
@@ -24,16 +24,29 @@ def test_defaults_are_those_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "500", None, True])
+@pytest.mark.parametrize("wrong", [-1, 1.5, "500", None, True])
 def test_wrong_value_is_refused_by_name(name: str, wrong: object) -> None:
-    with pytest.raises(ValueError, match=f"^{name}: must be a whole number of at least 1, not ") as refused:
+    least = 0 if name in MAY_BE_ZERO else 1
+    with pytest.raises(ValueError, match=f"^{name}: must be a whole number of at least {least}, not ") as refused:
         Config(**{name: wrong})  # type: ignore[arg-type]
     assert str(refused.value).endswith(repr(wrong))
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MAY_BE_ZERO])
+def test_nothing_is_refused_where_it_would_stop_the_node(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: must be a whole number of at least 1, not 0"):
+        Config(**{name: 0})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_least_value_is_taken(name: str) -> None:
-    assert getattr(replace(Config(), **{name: 1}), name) == 1
+    least = 0 if name in MAY_BE_ZERO else 1
+    assert getattr(replace(Config(), **{name: least}), name) == least
+
+
+def test_index_keeps_more_blocks_than_a_reorganisation_may_take_back() -> None:
+    with pytest.raises(ValueError, match=r"^index_window_max: must be greater than confirmations, which is 7"):
+        Config(confirmations=7, index_window_max=7)
 
 
 def test_silence_begins_when_more_than_the_grace_are_missing() -> None:

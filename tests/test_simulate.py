@@ -40,12 +40,15 @@ def test_trace_tells_what_happened_and_the_diagram_draws_it(tmp_path: Path) -> N
 
 
 def test_core_that_reuses_a_nonce_exits_1_with_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def written_without_using_the_nonce(submitter: Submitter) -> RoundDispatch:
-        dispatch = submitter._take_written()
-        submitter._watch(dispatch)
+    take_written = Submitter.take_written
+
+    def written_without_using_the_nonce(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
+        nonce = submitter.next_nonce
+        dispatch = take_written(submitter, now_ms, succeeded)
+        submitter.next_nonce = nonce
         return dispatch
 
-    monkeypatch.setattr(Submitter, "written", written_without_using_the_nonce)
+    monkeypatch.setattr(Submitter, "take_written", written_without_using_the_nonce)
     result = simulate("--seed", "3", "--minutes", "0.1", "--faults", "none", "--nodes", "3")
     assert result.exit_code == 1
     assert "seed 3: S7:" in result.stdout
@@ -70,12 +73,12 @@ def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ..
 
 
 def test_core_that_crashes_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trip(_: Submitter) -> RoundDispatch:
-        raise AssertionError("one dispatch is written at a time")
+    def trip(_: Submitter, __: int, succeeded: bool) -> RoundDispatch:
+        raise AssertionError(f"one dispatch is written at a time, {succeeded}")
 
-    monkeypatch.setattr(Submitter, "written", trip)
+    monkeypatch.setattr(Submitter, "take_written", trip)
     result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--json")
     assert result.exit_code == 1
     (violation,) = json.loads(result.stdout)["violations"]
-    assert violation["invariant"] == "crash: AssertionError: one dispatch is written at a time"
+    assert violation["invariant"] == "crash: AssertionError: one dispatch is written at a time, True"
     assert violation["replay"].startswith("rota simulate --seed 3")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rota.config import Config
+from rota.core.context import Ids
 from rota.core.effects import Effect, Persist, SendMessage
 from rota.core.events import BlockIndexed, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
@@ -96,7 +97,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.sequencer = Sequencer(
-            self.node, self.incarnation, self.of, self.config, 0, self.height, GENESIS_S, self.stored
+            self.node, Ids(self.incarnation), self.of, self.config, 0, self.height, GENESIS_S, self.stored
         )
         self.message_count = 0
 

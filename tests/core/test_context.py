@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from rota.config import Config
-from rota.core.context import BACKOFF_STEPS_MAX, Context
+from rota.core.context import BACKOFF_STEPS_MAX, Context, Ids
 from rota.core.effects import IntentResumed, Persist, SendMessage
 from rota.core.machine import Event
 from rota.messages import StartupAcknowledgement
@@ -38,7 +38,7 @@ class Listener:
 
 
 def context(node: NodeName = A, incarnation: int = 1) -> Context:
-    return Context(node, incarnation, contract(), Config(), now_ms=7, height=142)
+    return Context(node, Ids(incarnation), contract(), Config(), now_ms=7, height=142)
 
 
 def record(name: str) -> IntentResumed:

@@ -15,7 +15,7 @@ from rota.digests import domain_separator
 from rota.messages import StateDistribution, StateDistributionAcknowledgement
 from rota.types import NodeName, StateId, Transition
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, D, contract, digest_of, transition
-from tests.core.test_node import NOWHERE, NodeBench
+from tests.core.node_bench import NOWHERE, START, NodeBench
 
 CONFIG = Config()
 SEPARATOR = domain_separator(contract().chain_id, ADDRESS)
@@ -168,7 +168,7 @@ def test_states_of_a_contract_that_we_do_not_have_are_ignored() -> None:
 
 
 def stored_with_delivery() -> StoredNode:
-    return StoredNode(1, undelivered=deliveries_of(order(listed_for(C)), A), chain_time_s=GENESIS_S)
+    return StoredNode(1, undelivered=deliveries_of(order(listed_for(C)), A), blocks=(START,))
 
 
 def test_restarted_node_delivers_what_was_not_acknowledged() -> None:

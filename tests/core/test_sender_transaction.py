@@ -462,6 +462,63 @@ def test_leaf_of_an_earlier_number_is_not_permitted_again_while_it_is_assembled_
     assert bench.take(VerifySignature) == []
 
 
+def granted_leaves(bench: Bench) -> dict[DelegationNumber, list[Leaf]]:
+    """What was ever to be written as permitted, by the number of its delegation."""
+    found: dict[DelegationNumber, list[Leaf]] = {}
+    for record in records(bench):
+        if isinstance(record, PermissionGranted):
+            found.setdefault(record.number, []).append(record.transition.leaf)
+    return found
+
+
+def delegated_again_after_silence() -> Bench:
+    """Its permission is durable, its submitter was silent, and B has it once more, under the same number."""
+    bench = prepared()
+    bench.wait(bench.config.submitter_grace_ms)
+    accept(bench)
+    assert (state(bench), machine(bench).number) == (State.DELEGATED, FIRST)
+    return bench
+
+
+def test_permission_that_is_durable_is_told_again_though_the_disk_fails() -> None:
+    bench = delegated_again_after_silence()
+    bench.forget()
+    ask_permission(bench, 30)
+    assert records(bench) == []
+    assert state(bench) is State.PREPARED
+    assert permitted(bench) == [(RequestId(1, 30), B)]
+
+
+def test_no_number_has_two_permissions_though_the_disk_failed_when_the_first_was_asked_for_again() -> None:
+    """Seed 27 (S4): the failed write made the sender forget that it had permitted a leaf under that number."""
+    bench = delegated_again_after_silence()
+    ask_permission(bench, 30)
+    for persist in bench.take(Persist):
+        bench.tell(PersistFailed(persist.token, "disk full"))
+    ask_assembly(bench, 31)
+    finish_assembly(bench, 31, version=1)
+    assert bench.said(AssembleResponse, B)[-1].results[0].number == SECOND
+    ask_permission(bench, 32, number=FIRST, version=1)
+    bench.write()
+    assert refusals(bench) == [ErrorCode.STALE_DELEGATION]
+    bench.forget()
+    ask_permission(bench, 33, number=SECOND, version=1)
+    assert granted_leaves(bench) == {SECOND: [transition("A-1", version=1).leaf]}
+    bench.write()
+    assert permitted(bench) == [(RequestId(1, 33), B)]
+
+
+def test_durable_permission_stands_when_the_write_of_the_next_fails() -> None:
+    bench = delegated_again_after_silence()
+    ask_assembly(bench, 31)
+    finish_assembly(bench, 31, version=1)
+    ask_permission(bench, 32, number=SECOND, version=1)
+    fail_write(bench)
+    assert permitted(bench) == []
+    list_dispatched(bench)
+    assert state(bench) is State.SEQUENCED, "the first version was permitted, and is on its way"
+
+
 def test_new_delegate_gets_a_greater_number_and_what_the_old_one_had_assembled_is_forgotten() -> None:
     bench = assembled()
     bench.tell(ConnectionLost(B))

@@ -214,8 +214,8 @@ class Network:
             case VerifyEndorsement(_, peer, digest, signature):
                 is_valid = signature == sign(Party(peer), Leaf(digest))
                 self._answer(name, EndorsementVerified(peer, digest, signature, is_valid))
-            case SignDispatch(_, _, nonce, fees):
-                self._tell(name, DispatchSigned(nonce, fees, b"", b""))
+            case SignDispatch(order, _, nonce, fees):
+                self._tell(name, DispatchSigned(nonce, fees, b"", b"", order.digest))
             case CheckRound(_, peer, request_id, digest):
                 signature = sign(Party(name), Leaf(digest))
                 self._answer(name, RoundChecked(peer, request_id, signature, domain.check(effect, {})))

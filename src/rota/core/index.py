@@ -7,9 +7,14 @@ new blocks are taken. Such a change is one record, and nobody hears of it before
 message ever says more than a restarted node would know.
 
 A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
-news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`. Blocks become
-final at the depth of `confirmations`. The index has reached the ledger when it has the latest block that
-it was told of; when that was `ledger_grace_ms` ago, the ledger is lost.
+news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`. An answer that
+brings nothing, because it is older than the question's occasion or does not hang together, is asked for
+again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
+below the last block that both could be asked for at once, the index first looks for that place, in growing
+steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
+`confirmations`. The chain stood once where the index stands now: when that is `ledger_grace_ms` ago, the
+ledger is lost. So an index that is always a block behind a fast chain has its ledger; and a process that
+slept through that moment first hears where the chain stands.
 """
 
 from __future__ import annotations
@@ -21,7 +26,6 @@ from rota.config import Config
 from rota.core.effects import BlocksIndexed, FetchBlocks
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.types import BlockHash
-
 
 # Above all heights: the store is known to have what we have.
 SURE = 2**63
@@ -54,7 +58,9 @@ class ChainIndex:
         self.is_forked = False
         self.writing: IndexChange | None = None
         self._reached_ms = now_ms
+        self._ahead: tuple[int, int] | None = None
         self._lower_since_ms: int | None = None
+        self._asked: FetchBlocks | None = None
         self._asked_ms: int | None = None
         self._steps_back = 0
         self._unsure_above = SURE
@@ -81,10 +87,12 @@ class ChainIndex:
         self._note_reached(now_ms)
 
     def take_blocks(self, now_ms: int, event: BlocksFetched) -> IndexChange | None:
-        """Attach the new blocks where both chains part; an answer that does not fit is asked for again, later."""
-        self._asked_ms = now_ms
-        blocks = event.blocks
-        if self.writing is not None or not blocks or not _is_one_chain(blocks):
+        """Attach the new blocks where both chains part; an answer that does not fit is asked for again later."""
+        blocks, asked = event.blocks, self._asked
+        if asked is None or (blocks and blocks[0].height != asked.first):
+            return None
+        self._asked, self._asked_ms = None, now_ms
+        if not blocks or not _is_one_chain(blocks):
             return None
         if not self.blocks:
             return self._begin_change(IndexChange(blocks[0].height - 1, (), blocks))
@@ -93,12 +101,15 @@ class ChainIndex:
         if not shared:
             self._step_back(blocks[0])
             return None
-        self._steps_back = 0
         removed = tuple(block for block in reversed(self.blocks) if block.height > shared[-1])
         added = tuple(block for block in blocks if block.height > shared[-1])
         change = IndexChange(shared[-1], removed, added)
-        is_better = change.height > self.height or (change.height == self.height and bool(removed))
-        return self._begin_change(change) if is_better or self._is_lower_believed(now_ms) else None
+        if self._is_better(now_ms, change) or (added and self._goes_on_above(asked, blocks)):
+            return self._begin_change(change)
+        self._steps_back = 0
+        if not added and self._goes_on_above(asked, blocks):
+            self._steps_back, self._asked_ms = len(removed), None
+        return None
 
     def take_written(self, now_ms: int, succeeded: bool) -> IndexChange | None:
         """The change is durable: it is told. When it is not, it is asked for again."""
@@ -112,7 +123,10 @@ class ChainIndex:
         kept = len(self.blocks) - len(change.removed)
         self.blocks[kept:] = change.added
         self.final_height = min(self.final_height, change.parted_at)
+        self._steps_back = 0
         self._lower_since_ms = None
+        if self._ahead is not None and self._ahead[0] <= self.height:
+            self._reached_ms, self._ahead = self._ahead[1], None
         self._note_reached(now_ms)
         return change
 
@@ -143,24 +157,28 @@ class ChainIndex:
             return None
         if self._asked_ms is not None and now_ms - self._asked_ms < self.config.request_timeout_ms:
             return None
+        first = self.config.index_from_height
+        if self.blocks:
+            place = max(0, len(self.blocks) - 1 - self._steps_back)
+            first = min(self.blocks[place].height, self.head.height)
+        self._asked = FetchBlocks(first, min(self.head.height, first + self.config.fetch_blocks_max))
         self._asked_ms = now_ms
-        if not self.blocks:
-            first = self.config.index_from_height
-            return FetchBlocks(first, min(self.head.height, first + self.config.fetch_blocks_max))
-        place = max(0, len(self.blocks) - 1 - self._steps_back)
-        start = min(self.blocks[place].height, self.head.height)
-        return FetchBlocks(start, min(self.head.height, start + self.config.fetch_blocks_max))
+        return self._asked
 
     def has_just_been_lost(self, now_ms: int) -> bool:
         """The ledger was not reached for `ledger_grace_ms`: told once."""
-        if self.is_lost or now_ms - self._reached_ms < self.config.ledger_grace_ms:
+        late_ms = now_ms - self._reached_ms - self.config.ledger_grace_ms
+        if self.is_lost or late_ms < 0:
+            return False
+        if late_ms >= self.config.request_timeout_ms:
+            self._reached_ms = now_ms + self.config.request_timeout_ms - self.config.ledger_grace_ms
             return False
         self.is_lost = True
         return True
 
     def has_just_come_back(self, now_ms: int) -> bool:
         """The ledger is reached again: told once."""
-        if not self.is_lost or now_ms != self._reached_ms:
+        if not self.is_lost or now_ms - self._reached_ms >= self.config.ledger_grace_ms:
             return False
         self.is_lost = False
         return True
@@ -185,11 +203,24 @@ class ChainIndex:
     def _is_lower_believed(self, now_ms: int) -> bool:
         return self._lower_since_ms is not None and now_ms - self._lower_since_ms >= self.config.stale_head_ms
 
+    def _is_better(self, now_ms: int, change: IndexChange) -> bool:
+        """The chain is longer than ours, or another one of the same length, or shorter and has been so for long."""
+        if change.height == self.height:
+            return bool(change.removed)
+        return change.height > self.height or self._is_lower_believed(now_ms)
+
+    def _goes_on_above(self, asked: FetchBlocks, blocks: tuple[ChainBlock, ...]) -> bool:
+        """The answer is a part of a chain that is as long as ours or longer: more was not asked for at once."""
+        assert self.head is not None, "what is answered was asked for"
+        return blocks[-1].height == asked.last < self.head.height and self.head.height >= self.height
+
     def _note_reached(self, now_ms: int) -> None:
-        """We have the latest block that we know of, or are ahead of the part of the chain that told us."""
+        """We have the latest block that we know of; or else, since when is the chain ahead of us?"""
         assert self.head is not None, "reached is what was heard of"
         if self._hash_at(self.head.height) == self.head.hash:
-            self._reached_ms = now_ms
+            self._reached_ms, self._ahead, self.is_forked = now_ms, None, False
+        elif self._ahead is None:
+            self._ahead = (self.head.height, now_ms)
 
     def _hash_at(self, height: int) -> BlockHash | None:
         """Ours at this height, if we keep it."""
@@ -197,9 +228,10 @@ class ChainIndex:
 
     def _step_back(self, first: ChainBlock) -> None:
         """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
-        self._steps_back = self._steps_back * 2 + 1
-        self.is_forked = first.height <= self.blocks[0].height
-        if not self.is_forked:
+        self._steps_back = min(self._steps_back * 2 + 1, len(self.blocks))
+        if first.height <= self.blocks[0].height:
+            self.is_forked = True
+        else:
             self._asked_ms = None
 
     def _begin_change(self, change: IndexChange) -> IndexChange:

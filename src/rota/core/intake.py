@@ -2,12 +2,14 @@
 
 Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent
 of this node. Neither is kept in memory for ever: the store is asked, and what ends or is accepted while it
-answers is remembered until it has. An intent that cannot be accepted is refused before it gets an id, and
-so is one that comes while `intents_open_max` are under way: whoever asks too fast is told to come back.
+answers is remembered until every question that may be older is answered. An intent that cannot be accepted
+is refused before it gets an id, and so is one that comes while `intents_open_max` are under way: whoever
+asks too fast is told to come back.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from rota.config import Config
@@ -37,6 +39,8 @@ class Intake:
         self._asking: dict[int, tuple[ContractAddress, IntentSubmitted]] = {}
         self._writing: dict[IntentId, None] = {}
         self._keys: dict[str, IntentId] = {}
+        self._durable_keys: deque[tuple[int, str]] = deque()
+        self._noted_at: dict[IntentId, int] = {}
         self._token = 0
 
     def take(self, contract: ContractAddress, event: IntentSubmitted) -> Accepted | LookUpIntents | ReplyToUser:
@@ -66,33 +70,38 @@ class Intake:
         existing = answer.existing or self._keys.get(intent.idempotency_key)
         if existing is not None:
             return ReplyToUser(event.reply_to, existing, self._flaw_of_repetition(existing))
-        outcomes = dict(answer.outcomes) | {other: self.outcomes[other] for other in self.outcomes}
+        outcomes = dict(answer.outcomes)
+        outcomes.update({other: self.outcomes[other] for other in intent.depends_on if other in self.outcomes})
         for other in intent.depends_on:
-            if other not in outcomes and other not in answer.unfinished:
+            if other not in outcomes and other not in answer.unfinished and other not in self.open:
                 error = f"dependsOn: {other.hex()} is not an intent of {self.node}"
                 return ReplyToUser(event.reply_to, intent.id, error)
         known = tuple((other, outcomes[other]) for other in intent.depends_on if other in outcomes)
         return self._accept(contract, event, known)
 
-    def turn_away(self, event: IntentSubmitted) -> ReplyToUser:
-        """It cannot be taken now: nothing of it is kept."""
-        self._drop(event.intent)
-        return ReplyToUser(event.reply_to, event.intent.id, self._busy())
-
     def take_written(self, intent: Intent, succeeded: bool) -> None:
         """It is durable, or it is not and its key is free again."""
         self._writing.pop(intent.id, None)
+        is_its_key = self._keys.get(intent.idempotency_key) == intent.id
         if succeeded:
             self.open[intent.id] = intent.contract
-        else:
-            self._drop(intent)
+            if is_its_key:
+                self._durable_keys.append((self._token, intent.idempotency_key))
+        elif is_its_key:
+            del self._keys[intent.idempotency_key]
         self._forget()
 
     def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
         """An intent of this node is final."""
         self.open.pop(intent, None)
         self.outcomes[intent] = outcome
+        self._noted_at[intent] = self._token
         self._forget()
+
+    @property
+    def remembered_keys(self) -> int:
+        """How many keys are kept because a question may be older than they are."""
+        return len(self._keys)
 
     def _accept(
         self, contract: ContractAddress, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]
@@ -107,25 +116,22 @@ class Intake:
         if not intent.sender.endswith(f"@{self.node}"):
             return f"from: {intent.sender} is not a party of {self.node}"
         under_way = len(self.open) + len(self._writing) + len(self._asking)
-        return self._busy() if under_way >= self.config.intents_open_max else ""
-
-    def _busy(self) -> str:
-        return f"busy: {len(self.open)} intents are under way at {self.node}; try again later"
+        if under_way < self.config.intents_open_max:
+            return ""
+        return f"busy: {under_way} intents are under way at {self.node}; try again later"
 
     def _flaw_of_repetition(self, existing: IntentId) -> str:
         if existing in self._writing:
             return "idempotencyKey: an intent with this key is being accepted; try again"
         return ""
 
-    def _drop(self, intent: Intent) -> None:
-        self._writing.pop(intent.id, None)
-        if self._keys.get(intent.idempotency_key) == intent.id:
-            del self._keys[intent.idempotency_key]
-
     def _forget(self) -> None:
-        """While the store is asked or written to, its answers may be older than what we know: then we keep all."""
-        if self._asking or self._writing:
-            return
-        self._keys.clear()
-        for intent in list(self.outcomes)[: max(0, len(self.outcomes) - OUTCOMES_KEPT_MAX)]:
-            del self.outcomes[intent]
+        """What was durable before the oldest open question was asked is in the store's answer to that and all later."""
+        oldest = next(iter(self._asking), self._token + 1)
+        while self._durable_keys and self._durable_keys[0][0] < oldest:
+            del self._keys[self._durable_keys.popleft()[1]]
+        while len(self.outcomes) > OUTCOMES_KEPT_MAX:
+            intent = next(iter(self.outcomes))
+            if self._noted_at[intent] >= oldest:
+                return
+            del self.outcomes[intent], self._noted_at[intent]

@@ -163,6 +163,7 @@ class Node:
             self._start_heartbeats()
         for contract in tuple(self.sequencers.loaded):
             self._tell(contract, Tick())
+        self.sequencers.make_room(0)
         return self._take_effects()
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
@@ -171,19 +172,12 @@ class Node:
         match event:
             case ForContract(contract, inner):
                 self._take_for_contract(contract, inner)
-            case MessageReceived(peer, Envelope(contract, body=StateDistribution() as body)):
-                self._take_states(peer, contract, body)
-            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest, part))):
-                if self.distribution.is_open(peer, digest, part):
-                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
-            case MessageReceived(peer, Envelope(contract, body=StateRequest(leaves))):
-                self.effects.append(FindStates(contract, peer, leaves))
+            case MessageReceived():
+                self._take_message(event)
             case StatesWanted(contract, leaves):
                 self._ask_for_states(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
                 self._send_found(contract, peer, digest, transitions)
-            case MessageReceived(_, envelope):
-                self._tell(envelope.contract, event)
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
             case HeadSeen() | BlocksFetched():
@@ -220,6 +214,24 @@ class Node:
         outcome = self.intake.outcomes.get(intent)
         return Explanation(outcome.value if outcome is not None else "unknown")
 
+    # Peers.
+
+    def _take_message(self, event: MessageReceived) -> None:
+        """Private states concern the node; the rest a contract."""
+        match event:
+            case MessageReceived(peer, Envelope(contract, body=StateDistribution() as body)):
+                if contract in self.sequencers.loaded:
+                    self._take_states(peer, contract, body)
+                else:
+                    self._await_loading(contract, event)
+            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest, part))):
+                if self.distribution.is_open(peer, digest, part):
+                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
+            case MessageReceived(peer, Envelope(contract, body=StateRequest(leaves))):
+                self.effects.append(FindStates(contract, peer, leaves))
+            case _:
+                self._tell(event.envelope.contract, event)
+
     # Users.
 
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
@@ -239,19 +251,30 @@ class Node:
 
     def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
         """A contract is there, or there is none: what waited for it goes on, or is refused."""
-        is_there = isinstance(event, ContractLoaded)
-        address = event.contract.address if isinstance(event, ContractLoaded) else event.contract
-        waiting = self.sequencers.take_loaded(address) or ()
-        if isinstance(event, ContractLoaded) and address not in self.sequencers.loaded:
-            self._add(event.contract, event.stored)
-            self._replay_unfinal(address)
-            self._tell(address, Tick())
-        for waited in waiting:
-            if is_there:
-                self._tell(address, waited)
+        if isinstance(event, ContractLoaded):
+            address = event.contract.address
+            error = "" if self._bring_in(event.contract, event.stored) else self._no_room()
+        else:
+            address = event.contract
+            error = f"contract: {address} is not known to {self.name}"
+        for waited in self.sequencers.take_loaded(address):
+            if error:
+                self._refuse(waited, error)
+            elif isinstance(waited, MessageReceived):
+                self._take_message(waited)
             else:
-                self._refuse(waited, f"contract: {address} is not known to {self.name}")
-        self.sequencers.page_out()
+                self._tell(address, waited)
+
+    def _bring_in(self, contract: Contract, stored: StoredContract) -> bool:
+        """Into memory, if it is not there and a sleeper can make room; it hears what is not in the store."""
+        if contract.address in self.sequencers.loaded:
+            return True
+        if not self.sequencers.make_room(1):
+            return False
+        self._add(contract, stored)
+        self._replay_unfinal(contract.address)
+        self._tell(contract.address, Tick())
+        return True
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
         """A contract comes into memory, with our own dispatches of it that have no outcome."""
@@ -327,18 +350,19 @@ class Node:
                 pass
             case _:
                 self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
-                self._tell_dependencies(records)
+                if succeeded:
+                    self._tell_dependencies(records)
 
     def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        sequencer = self.sequencers.loaded.get(contract)
+        separator = self.sequencers.loaded[contract].context.separator
         has_states = bool(states_with_bytes(body.transitions))
         key = (contract, body.digest, body.part)
-        if sequencer is None or not has_states or key in self.receiving:
+        if not has_states or key in self.receiving:
             return
         if self.distribution.is_received(contract, body.transitions):
             self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif all(is_true(sequencer.context.separator, self.name, transition) for transition in body.transitions):
+        elif all(is_true(separator, self.name, transition) for transition in body.transitions):
             self.receiving[key] = peer
             self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
 
@@ -375,10 +399,11 @@ class Node:
                 record = self.submitter.take_signed(event)
                 if record is not None:
                     self._persist(OWN, 0, (record,))
-            case DispatchNotSigned(nonce, fees, reason):
-                order = self.submitter.take_unsigned(nonce, fees)
+                self._sign_next_dispatch()
+            case DispatchNotSigned():
+                order = self.submitter.take_unsigned(event)
                 if order is not None:
-                    self._tell(order.contract, RoundDispatchFailed(order.digest, reason))
+                    self._tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
                 self._sign_next_dispatch()
             case TransactionSent(nonce):
                 submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
@@ -387,15 +412,15 @@ class Node:
                     self._tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
             case TransactionRefused():
                 self.submitter.take_refused(self.now_ms, event)
-            case AccountSeen(next_nonce):
-                self.submitter.take_account(next_nonce)
+            case _:
+                self.submitter.take_account(event.next_nonce)
 
     def _take_dispatch_written(self, succeeded: bool) -> None:
         """Durable: it is sent to the chain. A new round's states go out too, and its coordinator is told."""
         is_new = self.submitter.writes_new_round
         dispatch = self.submitter.take_written(self.now_ms, succeeded)
         order = dispatch.round
-        if succeeded:
+        if succeeded and dispatch.nonce in self.submitter.submissions:
             self._start_heartbeats()
             self.effects.append(SubmitTransaction(dispatch))
         if succeeded and is_new:
@@ -559,11 +584,14 @@ class Node:
         if not isinstance(event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested):
             return
         if self.sequencers.is_full(contract):
-            self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
+            self._refuse(event, self._no_room())
             return
         load = self.sequencers.await_loading(self.now_ms, contract, event)
         if load is not None:
             self.effects.append(load)
+
+    def _no_room(self) -> str:
+        return f"busy: {self.name} has no room for one more contract; try again later"
 
     def _step(self, contract: ContractAddress, event: Event) -> None:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""

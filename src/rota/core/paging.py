@@ -4,8 +4,9 @@ Theory of operation. A contract of which something is under way is *awake*: it h
 every connection. The others sleep and cost nothing: what they missed is made up for when something wakes
 them. At most `sequencers_max` are in memory. An event for a contract that is not there has it loaded from
 the store and waits meanwhile, in a queue of at most `paging_queue_max` events for all; to make room the one
-that has slept longest is paged out, a busy one never. When all are busy, the event is turned away: a
-message is repeated by its author, a user is told to come back.
+that has slept longest is paged out, a busy one never, nor one that told its peers that it has no ledger and
+has to tell them when it is back. When all are busy, the event is turned away: a message is repeated by its
+author, a user is told to come back.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Sequencers:
         self._asleep.pop(address, None)
         if due_ms is None:
             self._deadlines.pop(address, None)
-            if not sequencer.is_busy:
+            if not sequencer.is_busy and sequencer.context.has_ledger:
                 self._asleep[address] = None
         elif self._deadlines.get(address) != due_ms:
             self._deadlines[address] = due_ms
@@ -90,30 +91,27 @@ class Sequencers:
         return LoadContract(address)
 
     def is_full(self, address: ContractAddress) -> bool:
-        """There is no room for one more waiting event, or none for one more contract."""
+        """There is no room for one more waiting event, or none for one more contract, whoever sleeps."""
         if self._waiting_count >= self.config.paging_queue_max:
             return True
-        return address not in self._loading and not self.has_room and not self._asleep
+        kept = len(self.loaded) + len(self._loading) - len(self._asleep)
+        return address not in self._loading and kept >= self.config.sequencers_max
 
     @property
     def has_room(self) -> bool:
         """A contract can be loaded without paging another out."""
         return len(self.loaded) + len(self._loading) < self.config.sequencers_max
 
-    def take_loaded(self, address: ContractAddress) -> tuple[Event, ...] | None:
-        """The store has answered: what waited for the contract, or nothing when nobody asked."""
+    def take_loaded(self, address: ContractAddress) -> tuple[Event, ...]:
+        """The store has answered: what waited for the contract, if anything."""
         self._asked_at_ms.pop(address, None)
-        waiting = self._loading.pop(address, None)
-        if waiting is None:
-            return None
+        waiting = self._loading.pop(address, [])
         self._waiting_count -= len(waiting)
         return tuple(waiting)
 
-    def page_out(self) -> tuple[ContractAddress, ...]:
-        """Make room: those that have slept longest go; all that they know is in the store."""
-        gone: list[ContractAddress] = []
-        while len(self.loaded) > self.config.sequencers_max and self._asleep:
+    def make_room(self, count: int) -> bool:
+        """Those that have slept longest go, as all that they know is in the store. Is there room for so many more?"""
+        while len(self.loaded) + count > self.config.sequencers_max and self._asleep:
             address = next(iter(self._asleep))
             del self._asleep[address], self.loaded[address]
-            gone.append(address)
-        return tuple(gone)
+        return len(self.loaded) + count <= self.config.sequencers_max

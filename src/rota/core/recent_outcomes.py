@@ -18,12 +18,13 @@ class RecentOutcomes:
     """The latest outcomes of a contract, oldest forgotten first."""
 
     def __init__(self) -> None:
-        self._points: dict[FlushPoint, None] = {}
+        self._points: dict[FlushPoint, int] = {}
         self._committed: dict[IntentId, Leaf] = {}
 
     def note(self, outcome: LedgerOutcome) -> None:
         """An outcome was indexed."""
-        self._points[FlushPoint(outcome.digest, outcome.intent)] = None
+        point = FlushPoint(outcome.digest, outcome.intent)
+        self._points[point] = self._points.get(point, 0) + 1
         if outcome.status is LedgerStatus.COMMITTED:
             self._committed[outcome.intent] = outcome.leaf
         if len(self._points) > OUTCOMES_KEPT_MAX:
@@ -32,9 +33,12 @@ class RecentOutcomes:
             del self._committed[next(iter(self._committed))]
 
     def undo(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back."""
-        self._points.pop(FlushPoint(outcome.digest, outcome.intent), None)
-        if self._committed.get(outcome.intent) == outcome.leaf:
+        """A reorganisation took an outcome back; another of the same round stands, as rounds may be submitted again."""
+        point = FlushPoint(outcome.digest, outcome.intent)
+        count = self._points.pop(point, 0)
+        if count > 1:
+            self._points[point] = count - 1
+        if outcome.status is LedgerStatus.COMMITTED and self._committed.get(outcome.intent) == outcome.leaf:
             del self._committed[outcome.intent]
 
     def is_settled(self, point: FlushPoint) -> bool:

@@ -22,6 +22,7 @@ from rota.core.effects import DispatchRepriced, DispatchRound, RoundDispatch, Si
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import (
     ChainBlock,
+    DispatchNotSigned,
     DispatchSigned,
     MinedStatus,
     MinedTransaction,
@@ -45,7 +46,9 @@ class Submission:
     submission_count: int = 0
     submitted_at_ms: int = 0
     submitted_at_height: int = 0
+    look_again_at_height: int = 0
     is_mined: bool = False
+    is_mined_for_good: bool = False
     is_underpriced: bool = False
     activity: str = ""
 
@@ -61,6 +64,7 @@ class Submitter:
         self.waiting: list[DispatchRound] = []
         self.signing: SignDispatch | None = None
         self.asked_at_ms = 0
+        self.asked_at_height = 0
         self.writing: RoundDispatch | None = None
         self.submissions: dict[int, Submission] = {}
         self._nonces: dict[tuple[ContractAddress, Digest], list[int]] = {}
@@ -87,49 +91,63 @@ class Submitter:
                 return None
         else:
             self.signing = self._better_offer(height) or self._next_round()
-        self.asked_at_ms = now_ms
+        self.asked_at_ms, self.asked_at_height = now_ms, height
         return self.signing
 
     def take_signed(self, event: DispatchSigned) -> RoundDispatch | DispatchRepriced | None:
-        """What is to be made durable; a late answer changes nothing."""
-        signing = self.signing
-        if signing is None or (signing.nonce, signing.fees) != (event.nonce, event.fees):
+        """What is to be made durable; a late answer changes nothing, nor does one for what has been mined since."""
+        signing = self._take_answered(event.nonce, event.fees, event.digest)
+        if signing is None or not (self._is_new(signing.nonce) or signing.nonce in self.submissions):
             return None
-        self.signing = None
         self.writing = RoundDispatch(
             signing.round, self.signer, signing.nonce, signing.fees, event.transaction, event.hash
         )
-        return DispatchRepriced(self.writing) if signing.nonce in self.submissions else self.writing
+        return self.writing if self._is_new(signing.nonce) else DispatchRepriced(self.writing)
 
-    def take_unsigned(self, nonce: int, fees: Fees) -> DispatchRound | None:
-        """The signer failed: a new round goes back to its coordinator, a better offer is made later."""
-        signing = self.signing
-        if signing is None or (signing.nonce, signing.fees) != (nonce, fees):
+    def take_unsigned(self, event: DispatchNotSigned) -> DispatchRound | None:
+        """The signer failed: a new round goes back to its coordinator, a better offer is made at a later block."""
+        signing = self._take_answered(event.nonce, event.fees, event.digest)
+        if signing is None:
             return None
-        self.signing = None
-        submission = self.submissions.get(nonce)
-        if submission is None:
+        if self._is_new(signing.nonce):
             return signing.round
-        self._look_again_at(submission)
+        self._offer_later(signing.nonce)
         return None
 
     def take_written(self, now_ms: int, succeeded: bool) -> RoundDispatch:
         """It is durable, and its nonce used; or it is not, and the nonce is free again."""
         dispatch, self.writing = self.writing, None
         assert dispatch is not None, "one dispatch is written at a time"
+        if not succeeded:
+            self._offer_later(dispatch.nonce)
+            return dispatch
+        if self._is_new(dispatch.nonce):
+            self.next_nonce = dispatch.nonce + 1
+            self._watch(dispatch)
         submission = self.submissions.get(dispatch.nonce)
-        if submission is None:
-            if succeeded:
-                self.next_nonce = dispatch.nonce + 1
-                self._watch(dispatch).submitted_at_ms = now_ms
-        elif succeeded:
+        if submission is not None:
             submission.dispatch = dispatch
             submission.is_underpriced = False
             submission.submission_count = 0
             submission.submitted_at_ms = now_ms
-        else:
-            self._look_again_at(submission)
         return dispatch
+
+    def _take_answered(self, nonce: int, fees: Fees, digest: Digest) -> SignDispatch | None:
+        """What was asked for, if this answers it."""
+        signing = self.signing
+        if signing is None or (signing.nonce, signing.fees, signing.round.digest) != (nonce, fees, digest):
+            return None
+        self.signing = None
+        return signing
+
+    def _is_new(self, nonce: int) -> bool:
+        """A round's first version; a better offer has a nonce that was given out before, and may be mined by now."""
+        return nonce == self.next_nonce
+
+    def _offer_later(self, nonce: int) -> None:
+        """A better offer came to nothing: the next block is time enough to make it again."""
+        if nonce in self.submissions:
+            self.submissions[nonce].look_again_at_height = self.asked_at_height + 1
 
     def _next_round(self) -> SignDispatch | None:
         if not self.waiting:
@@ -140,6 +158,8 @@ class Submitter:
         """For the transaction that holds up the others, or one that no block would take at its price."""
         open_ = [submission for submission in self.submissions.values() if not submission.is_mined]
         for position, submission in enumerate(open_):
+            if height < submission.look_again_at_height:
+                continue
             dispatch = submission.dispatch
             has_waited = (
                 position == 0
@@ -152,7 +172,7 @@ class Submitter:
                 if fees is not None:
                     return SignDispatch(dispatch.round, self.signer, dispatch.nonce, fees)
                 submission.activity = f"the limit of {self.config.fee_max_wei} wei for a unit of gas is reached"
-                self._look_again_at(submission, height)
+                submission.look_again_at_height = height + self.config.reprice_blocks
         return None
 
     def usual_fees(self) -> Fees:
@@ -167,11 +187,6 @@ class Submitter:
         most_wei = min(max(fees.most_wei * percent // 100 + 1, usual.most_wei), self.config.fee_max_wei)
         tip_wei = min(max(fees.tip_wei * percent // 100 + 1, usual.tip_wei), most_wei)
         return Fees(most_wei, tip_wei) if most_wei > fees.most_wei else None
-
-    def _look_again_at(self, submission: Submission, height: int | None = None) -> None:
-        """Not now; when `reprice_blocks` have passed by once more."""
-        submission.is_underpriced = False
-        submission.submitted_at_height = height if height is not None else submission.submitted_at_height + 1
 
     # Sending.
 
@@ -217,7 +232,7 @@ class Submitter:
     @property
     def writes_new_round(self) -> bool:
         """What is being written is a round's first version, not a better offer for one that was sent."""
-        return self.writing is not None and self.writing.nonce not in self.submissions
+        return self.writing is not None and self._is_new(self.writing.nonce)
 
     @property
     def trouble(self) -> str:
@@ -261,7 +276,7 @@ class Submitter:
         for mined in block.mined:
             submission = self.submissions.get(mined.nonce)
             if submission is not None:
-                submission.is_mined = False
+                submission.is_mined = submission.is_mined_for_good = False
                 submission.submission_count = submission.submitted_at_ms = 0
         for contract, outcome in outcomes:
             for submission in self._of_round(contract, outcome):
@@ -270,6 +285,8 @@ class Submitter:
     def finalise(self, block: ChainBlock, outcomes: Outcomes) -> None:
         """The block stands; a submission whose nonce is used and whose outcomes are final is done."""
         touched = {mined.nonce: None for mined in block.mined if mined.nonce in self.submissions}
+        for nonce in touched:
+            self.submissions[nonce].is_mined_for_good = True
         for contract, outcome in outcomes:
             for submission in self._of_round(contract, outcome):
                 submission.unsettled.pop(outcome.intent, None)
@@ -277,7 +294,7 @@ class Submitter:
                 touched[submission.dispatch.nonce] = None
         for nonce in touched:
             submission = self.submissions[nonce]
-            if submission.is_mined and not submission.unsettled and not submission.unfinal:
+            if submission.is_mined_for_good and not submission.unsettled and not submission.unfinal:
                 self._forget(submission.dispatch)
 
     def listed(self, now_ms: int) -> dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]]:

@@ -62,7 +62,7 @@ class Services:
                 return [ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid))]
             case SignDispatch(order, signer, nonce, fees):
                 content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
-                return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest())]
+                return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest(), order.digest)]
             case LookUpVerifier(contract, peer, request_id, party):
                 verifier = "" if party.startswith("nobody") else f"key of {party}"
                 return [ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier))]

@@ -7,7 +7,7 @@ from enum import Enum
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
-from rota.types import BlockHash, ContractAddress, Fees
+from rota.types import BlockHash, ContractAddress, Digest, Fees
 
 Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
 
@@ -62,12 +62,13 @@ class BlocksFetched(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchSigned(Event):
-    """A base-ledger transaction was signed for this nonce, at these fees."""
+    """The base-ledger transaction of this round was signed for this nonce, at these fees."""
 
     nonce: int
     fees: Fees
     transaction: bytes
     hash: bytes
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class DispatchNotSigned(Event):
     nonce: int
     fees: Fees
     reason: str
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
