@@ -93,6 +93,16 @@ class Rotation(Enum):
     STRICT = "strict"
 
 
+class SubmitMode(Enum):
+    """Who brings an intent's transition to the base ledger (protocol §4.2).
+
+    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to.
+    """
+
+    AUTO = "auto"
+    EXTERNAL = "external"
+
+
 def node_of(party: Party) -> NodeName:
     """The node of a party: what stands behind the last @ of `alice@node1`."""
     return NodeName(party.rpartition("@")[2])
@@ -142,6 +152,7 @@ class Intent:
     depends_on: tuple[IntentId, ...] = ()
     parties: tuple[Party, ...] = ()
     idempotency_key: str = ""
+    submit_mode: SubmitMode = SubmitMode.AUTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class SubmitMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUBMIT_MODE_UNSPECIFIED: _ClassVar[SubmitMode]
+    SUBMIT_MODE_AUTO: _ClassVar[SubmitMode]
+    SUBMIT_MODE_EXTERNAL: _ClassVar[SubmitMode]
+
 class Answer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ANSWER_UNSPECIFIED: _ClassVar[Answer]
@@ -61,6 +67,9 @@ class HandoverReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HANDOVER_REASON_UNSPECIFIED: _ClassVar[HandoverReason]
     HANDOVER_REASON_OUTRANKS: _ClassVar[HandoverReason]
     HANDOVER_REASON_TRIED: _ClassVar[HandoverReason]
+SUBMIT_MODE_UNSPECIFIED: SubmitMode
+SUBMIT_MODE_AUTO: SubmitMode
+SUBMIT_MODE_EXTERNAL: SubmitMode
 ANSWER_UNSPECIFIED: Answer
 ANSWER_ACCEPTED: Answer
 ANSWER_HELD: Answer
@@ -214,20 +223,22 @@ class Tried(_message.Message):
     def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key")
+    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode")
     ID_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_MODE_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     sender: str
     payload: bytes
     depends_on: _containers.RepeatedScalarFieldContainer[bytes]
     parties: _containers.RepeatedScalarFieldContainer[str]
     idempotency_key: str
-    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    submit_mode: SubmitMode
+    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ...) -> None: ...
 
 class StateId(_message.Message):
     __slots__ = ("leaf", "output")
@@ -250,7 +261,7 @@ class State(_message.Message):
     def __init__(self, id: _Optional[_Union[StateId, _Mapping]] = ..., commitment: _Optional[bytes] = ..., distribution: _Optional[_Iterable[str]] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Transition(_message.Message):
-    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature")
+    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature", "calls", "preparation")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     LEAF_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -259,6 +270,8 @@ class Transition(_message.Message):
     INFO_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    PREPARATION_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     leaf: bytes
     inputs: _containers.RepeatedCompositeFieldContainer[StateId]
@@ -267,7 +280,27 @@ class Transition(_message.Message):
     info: _containers.RepeatedScalarFieldContainer[bytes]
     valid_until_s: int
     signature: bytes
-    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    calls: _containers.RepeatedCompositeFieldContainer[Call]
+    preparation: Preparation
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ...) -> None: ...
+
+class Call(_message.Message):
+    __slots__ = ("to", "gas", "data")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    GAS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    to: bytes
+    gas: int
+    data: bytes
+    def __init__(self, to: _Optional[bytes] = ..., gas: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Preparation(_message.Message):
+    __slots__ = ("committer", "condition")
+    COMMITTER_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    committer: bytes
+    condition: bytes
+    def __init__(self, committer: _Optional[bytes] = ..., condition: _Optional[bytes] = ...) -> None: ...
 
 class Delegation(_message.Message):
     __slots__ = ("intent", "number", "revert_count")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from rota import messages, types
-from rota.digests import INTENT_BYTES, STATES_MAX, WORD_BYTES
+from rota.digests import CALLS_MAX, INTENT_BYTES, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
@@ -236,6 +236,7 @@ class Reader:
             self.intent_ids(wire.depends_on),
             tuple(self.party(party) for party in self.items(wire.parties)),
             self.text(wire.idempotency_key),
+            member(enumerations.SUBMIT_MODES, wire.submit_mode),
         )
 
     def transition(self, wire: pb.Transition) -> types.Transition:
@@ -249,6 +250,8 @@ class Reader:
             tuple([word(info, "an info") for info in self.items(wire.info, STATES_MAX)]),
             number(wire.valid_until_s),
             self.signature(wire.signature),
+            tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
+            preparation(wire.preparation) if wire.HasField("preparation") else None,
         )
 
     def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
@@ -335,6 +338,17 @@ class Reader:
 
 def contract_address(address: bytes) -> types.ContractAddress:
     return types.ContractAddress("0x" + sized(address, ADDRESS_BYTES, "a contract's address").hex())
+
+
+def call(wire: pb.Call) -> types.Call:
+    if wire.gas > types.CALL_GAS_MAX:
+        refuse(f"a call's gas is at most {types.CALL_GAS_MAX}, not {wire.gas}")
+    data = opaque(wire.data, types.CALL_BYTES_MAX, "a call's data")
+    return types.Call(contract_address(wire.to), wire.gas, data)
+
+
+def preparation(wire: pb.Preparation) -> types.Preparation:
+    return types.Preparation(contract_address(wire.committer), word(wire.condition, "a condition"))
 
 
 def request_id(wire: pb.RequestId) -> types.RequestId:

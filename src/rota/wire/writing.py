@@ -244,6 +244,7 @@ def _write_intent(wire: pb.Intent, intent: types.Intent) -> None:
     wire.depends_on.extend(intent.depends_on)
     wire.parties.extend(intent.parties)
     wire.idempotency_key = intent.idempotency_key
+    wire.submit_mode = enumerations.SUBMIT_MODES.numbers[intent.submit_mode]
 
 
 def _write_transition(wire: pb.Transition, transition: types.Transition) -> None:
@@ -255,6 +256,11 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     wire.info.extend(transition.info)
     wire.valid_until_s = transition.valid_until_s
     wire.signature = transition.signature
+    for call in transition.calls:
+        wire.calls.add(to=_address(call.to), gas=call.gas, data=call.data)
+    if transition.preparation is not None:
+        wire.preparation.committer = _address(transition.preparation.committer)
+        wire.preparation.condition = transition.preparation.condition
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
