@@ -69,11 +69,15 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """One intent of a delegation command, with the number of this hand-over and the reverts so far."""
+    """One intent of a delegation command, with the number of this hand-over and the reverts so far.
+
+    One that is being voided is to be assembled anew, whatever became of it here (protocol §4.3).
+    """
 
     intent: Intent
     number: DelegationNumber
     revert_count: int = 0
+    is_voiding: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,6 +213,11 @@ class Transition:
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """It does nothing but use its intent up, and so voids every other version of it (ledger)."""
+        return not (self.inputs or self.reads or self.outputs or self.info or self.calls or self.preparation)
+
     def as_seen_by(self, node: NodeName) -> Transition:
         """This transition, with the bytes of those states only that the node may see."""
         seen = tuple(state.as_seen_by(node) for state in self.outputs)

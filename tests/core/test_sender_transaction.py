@@ -13,7 +13,7 @@ import pytest
 from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
-    CancelAccepted,
+    EndingDecided,
     IntentFinalised,
     IntentParked,
     IntentResumed,
@@ -1147,7 +1147,7 @@ def test_cancel_is_written_before_its_answer_and_ends_when_all_versions_are_void
     bench.forget()
     (persist,) = bench.tell(CancelRequested("canceller", ID))
     assert isinstance(persist, Persist)
-    assert persist.records == (CancelAccepted(ID),)
+    assert persist.records == (EndingDecided(ID, "cancelled"),)
     assert state(bench) is State.ENDING
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
@@ -1163,7 +1163,7 @@ def test_cancel_of_an_ending_intent_is_durable() -> None:
     give_up(bench)
     bench.forget()
     bench.tell(CancelRequested("canceller", ID))
-    assert records(bench) == [CancelAccepted(ID)]
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
     assert bench.take(ReplyToUser) == []
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
@@ -1223,7 +1223,7 @@ def test_parked_intent_of_which_a_version_was_signed_ends_when_that_is_void() ->
     bench.write()
     bench.tell(CancelRequested("canceller", ID))
     assert state(bench) is State.ENDING
-    assert records(bench) == [CancelAccepted(ID)]
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
 
 
 def test_cancel_that_was_not_written_is_withdrawn_and_its_user_told() -> None:
@@ -1266,7 +1266,7 @@ def test_second_cancel_is_answered_like_the_first() -> None:
     bench.write()
     bench.forget()
     bench.tell(CancelRequested("again", ID))
-    assert records(bench) == [CancelAccepted(ID)]
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
     assert bench.take(ReplyToUser) == []
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]

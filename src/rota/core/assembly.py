@@ -3,7 +3,8 @@
 Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
 our own index has reached the request's height, and answer when every intent has its result. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it.
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. What is being
+voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from rota.core.events.sender_transaction import (
 )
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
-from rota.types import IntentId, NodeName, RequestId
+from rota.types import IntentId, NodeName, RequestId, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -135,16 +137,25 @@ class Assembly:
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
     def _start(self, slot: Slot) -> None:
-        self.context.effects.append(
-            AssembleIntents(
-                self.context.contract.address,
-                slot.request.request_id,
-                tuple(self.sender.transactions[intent].intent for intent in slot.intents),
-                slot.request.snapshot,
-                self.context.height,
-                self.context.chain_time_s + self.context.config.validity_s,
+        valid_until_s = self.context.chain_time_s + self.context.config.validity_s
+        transactions = [self.sender.transactions[intent] for intent in slot.intents]
+        for transaction in transactions:
+            if transaction.is_voiding:
+                intent = transaction.intent.id
+                leaf = void_leaf(self.context.separator, intent)
+                transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
+        intents = tuple(transaction.intent for transaction in transactions if not transaction.is_voiding)
+        if intents:
+            self.context.effects.append(
+                AssembleIntents(
+                    self.context.contract.address,
+                    slot.request.request_id,
+                    intents,
+                    slot.request.snapshot,
+                    self.context.height,
+                    valid_until_s,
+                )
             )
-        )
 
     def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)

@@ -6,7 +6,8 @@ sender's turn, is assembled by its sender on our snapshot, is endorsed with othe
 dispatched when its sender permits that very leaf and everything it stands on is dispatched too.
 Ready_For_Dispatch is the point of no return: until then it may be dropped at any time, afterwards only
 the ledger decides. Whatever is dropped after it made states first resets what stands on those states.
-What the ledger says of an intent is heard in every state that is not final (protocol §4.2).
+What the ledger says of an intent is heard in every state that is not final (protocol §4.2). An intent that
+its sender voids begins anew in the pool, and is not waited for nor waits for others.
 """
 
 from __future__ import annotations
@@ -103,6 +104,12 @@ TABLE = Table(
             do=rules.go_on_backing_off,
         ),
         Row(State.INITIAL, Received, then=State.POOLED, do=rules.go_on_backing_off),
+        *in_states(UNASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
+        Row(State.ASSEMBLING, Received, when=rules.is_to_be_voided, do=rules.begin_voiding),
+        *in_states(
+            ASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.drop_version_and_begin_voiding
+        ),
+        Row(State.REVERTED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
         *in_states(UNDER_WAY, Received, do=rules.take_over_number),
         *in_states(UNASSEMBLED, Selected, do=rules.join_slot),
         *in_states(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
@@ -219,7 +226,7 @@ TABLE = Table(
         *in_states(UNDISPATCHED, Abandoned, then=State.FINAL, do=rules.drop_for_good),
     ),
     ignored=(
-        Ignored(Received, GONE, "it has ended here; the coordinator answers for it"),
+        Ignored(Received, (State.CONFIRMED, State.FINAL), "it has ended here; the coordinator answers for it"),
         Ignored(
             Selected,
             (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ON_THE_WAY, *GONE),
@@ -347,6 +354,7 @@ class CoordinatorTransaction(Machine):
         self.intent = delegation.intent
         self.sender: NodeName = node_of(delegation.intent.sender)
         self.number = delegation.number
+        self.is_voiding = delegation.is_voiding
         self.revert_count = delegation.revert_count
         self.refused_count = 0
         self.request_count = 0

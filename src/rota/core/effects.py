@@ -31,6 +31,12 @@ class Effect:
     __slots__ = ()
 
 
+class Report(Effect):
+    """Tells a user what is durable already: no write governs it."""
+
+    __slots__ = ()
+
+
 class Record:
     """Something that a syncpoint makes durable."""
 
@@ -64,7 +70,7 @@ class ReplyToUser(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportReceipt(Effect):
+class ReportReceipt(Report):
     """An intent of this node has its final outcome."""
 
     receipt: Receipt
@@ -206,10 +212,11 @@ class IntentResumed(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelAccepted(Record):
-    """The user cancelled it; it ends when no version of it can happen any more."""
+class EndingDecided(Record):
+    """It ends for this reason when no version of it can happen any more; a cancel is one reason."""
 
     intent: IntentId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
     if transaction is None:
         return None
     waits_for, who = _sender_waits(sequencer, transaction)
-    detail = _place_in_line(transaction)
+    detail = _joined(_ending(transaction), _place_in_line(transaction))
     return Explanation(
         str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history), detail
     )
@@ -42,7 +42,8 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
     if transaction is None:
         return None
     waits_for, who = _coordinator_waits(sequencer, transaction)
-    detail = _what_was_tried(transaction)
+    own = sequencer.sender.transactions.get(intent)
+    detail = _joined(_ending(own) if own is not None else "", _what_was_tried(transaction))
     return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, detail=detail)
 
 
@@ -66,14 +67,29 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
             return "the ledger", delegate
         case SenderSide.ENDING:
-            waits_for = f"chain time {transaction.void_after_s}, when no version of it is valid ({transaction.reason})"
-            return waits_for, ()
+            return _ending_waits(transaction), ()
         case SenderSide.PARKED:
             return f"its user to resume it ({transaction.reason})", ()
         case SenderSide.CONFIRMED:
             return "its block to become final", ()
         case _:
-            return f"its receipt to be written ({transaction.reason})", (sender.context.node,)
+            return "its receipt to be written", (sender.context.node,)
+
+
+def _ending_waits(transaction: SenderTransaction) -> str:
+    if not transaction.is_ending_durable:
+        return "the decision to end it to be written"
+    why = f" (it cannot be voided: {transaction.reason})" if transaction.has_failed_to_void else ""
+    return f"chain time {transaction.void_after_s}, when no version of it is valid{why}"
+
+
+def _ending(transaction: SenderTransaction) -> str:
+    """That it is to end, and why."""
+    return f"ending: {transaction.ending_reason}" if transaction.is_ending else ""
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:

@@ -22,6 +22,7 @@ from rota.core.effects import (
     Persist,
     Record,
     ReplyToUser,
+    Report,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
@@ -462,8 +463,10 @@ class Node:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
+        """Reports first: they rest on what is durable, and must not be lost with a record that is not written."""
         effects, self.effects = self.effects, []
-        return effects
+        reports: list[Effect] = [effect for effect in effects if isinstance(effect, Report)]
+        return [*reports, *(each for each in effects if not isinstance(each, Report))] if reports else effects
 
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:

@@ -217,7 +217,7 @@ class Sender(Machine):
         transaction.unmet = dict.fromkeys(intent.depends_on)
         transaction.unresolved = self.parties.unresolved(intent)
         transaction.handle(Created())
-        for other in intent.depends_on:
+        for other in tuple(transaction.unmet):
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
@@ -333,7 +333,7 @@ class Sender(Machine):
         del self.transactions[transaction.intent.id]
 
     def transaction_changed(self, transaction: SenderTransaction) -> None:
-        """Which are to be delegated, and which are with a coordinator: kept, not searched for."""
+        """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
         intent = transaction.intent.id
         self.pending.pop(intent, None)
         self.delegated.pop(intent, None)
@@ -342,7 +342,7 @@ class Sender(Machine):
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
-        elif transaction.state is TransactionState.ENDING:
+        if transaction.is_ending and not transaction.is_ended:
             self.ending[intent] = transaction
 
     def heard(self, node: NodeName) -> None:

@@ -6,8 +6,10 @@ nobody does, as far as we know, and the sender machine looks for somebody. The c
 assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
 one permission per delegation number, to the current delegate only, and persist it before it leaves: from
 then on a base-ledger transaction may exist, and the intent is held for its submitter. Messages only make
-us faster; what counts is the chain. A revert is reported only when no version can happen any more: until
-then the intent is Ending (protocol §4.3).
+us faster; what counts is the chain. A revert is reported only when no version can happen any more (protocol
+§4.3). So whatever is decided to end is Ending until the decision is durable, and is then voided: Pending
+again, it travels the same way as an empty transition, for which the domain is not asked. When that is on the
+chain for good the intent is reverted. Where it cannot be had, the intent is Ending until all else has expired.
 """
 
 from __future__ import annotations
@@ -22,8 +24,6 @@ from rota.core.events.sender_transaction import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
-    CancelDurable,
-    CancelNotWritten,
     CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
@@ -36,6 +36,8 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    EndingDurable,
+    EndingNotWritten,
     GivenUp,
     HoldExpired,
     NonceAssigned,
@@ -56,6 +58,7 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
+from rota.digests import void_leaf
 from rota.messages import AssemblyResult
 from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
 
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 
 
 from rota.core.rules import sender_transaction as rules
+from rota.core.rules import sender_transaction_ending as ending
 from rota.core.states.sender_transaction import (
     DELEGATED,
     ENDED,
@@ -109,8 +113,8 @@ TABLE = Table(
         VersionsVoid,
         PermissionDurable,
         CancelRequested,
-        CancelDurable,
-        CancelNotWritten,
+        EndingDurable,
+        EndingNotWritten,
         Resumed,
         ResumeDurable,
         ResumeFailed,
@@ -122,31 +126,34 @@ TABLE = Table(
         RetryDue,
     ),
     rows=(
-        Row(State.INITIAL, Created, when=rules.was_cancelled, then=State.ENDING, do=rules.restore_cancelled),
+        Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
+        Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
         *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.note_dependency),
         *in_states(
             (State.PENDING, State.PARKED),
             DependencyReverted,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.end_for_dependency,
+            do=ending.end_for_dependency,
         ),
-        *in_states((State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=rules.end_for_dependency),
+        *in_states(
+            (State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=ending.end_for_dependency
+        ),
         *in_states(
             (State.PENDING, State.PARKED),
             PartyResolved,
-            when=rules.is_unknown_party_of_old,
+            when=ending.is_unknown_party_of_old,
             then=State.ENDING,
-            do=rules.end_for_party,
+            do=ending.end_for_party,
         ),
         *in_states(
             (State.PENDING, State.PARKED),
             PartyResolved,
             when=rules.is_unknown_party,
             then=State.REVERTED,
-            do=rules.end_for_party,
+            do=ending.end_for_party,
         ),
         *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.note_party),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
@@ -164,13 +171,20 @@ TABLE = Table(
         Row(
             State.ASSEMBLING,
             AssembleRevert,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.answer_revert,
+            do=ending.answer_revert,
         ),
-        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=rules.answer_revert),
+        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=ending.answer_revert),
         Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
         *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=rules.answer_error),
+        *in_states(
+            DELEGATED,
+            DispatchConfirmationRequestReceived,
+            when=ending.asks_for_an_old_version,
+            then=State.PENDING,
+            do=ending.refuse_old_version,
+        ),
         *in_states(
             DELEGATED,
             DispatchConfirmationRequestReceived,
@@ -183,6 +197,12 @@ TABLE = Table(
         ),
         *in_states(DELEGATED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
         Row(
+            State.PENDING,
+            DispatchConfirmationRequestReceived,
+            when=ending.asks_for_an_old_version,
+            do=ending.refuse_cancelled,
+        ),
+        Row(
             State.PENDING, DispatchConfirmationRequestReceived, when=rules.is_delegating_to_peer, do=rules.hold_request
         ),
         Row(State.PENDING, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
@@ -193,7 +213,7 @@ TABLE = Table(
         *in_states(PERMITTED, PermissionDurable, when=rules.is_that_permission, do=rules.answer_permitted),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
         Row(State.PARKED, DispatchConfirmationRequestReceived, do=rules.refuse_parked),
-        Row(State.ENDING, DispatchConfirmationRequestReceived, do=rules.refuse_cancelled),
+        Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
         *in_states(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
         *in_states(
             DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held
@@ -233,44 +253,77 @@ TABLE = Table(
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
         *in_states(
+            (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
+        ),
+        *in_states(
             (*UNPERMITTED, *PERMITTED),
             GivenUp,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.note_given_up,
+            do=ending.note_given_up,
         ),
-        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=rules.note_given_up),
+        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=ending.note_given_up),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED),
+            ConfirmedReverted,
+            when=ending.void_has_failed,
+            then=State.ENDING,
+            do=ending.stop_voiding_on_ledger,
+        ),
         *in_states(
             (*UNPERMITTED, *PERMITTED),
             ConfirmedReverted,
             when=rules.no_retry_is_left,
             then=State.ENDING,
-            do=rules.give_up_on_ledger,
+            do=ending.give_up_on_ledger,
         ),
         *in_states(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
         *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
-        Row(State.CONFIRMED, ConfirmationUndone, when=rules.was_ending, then=State.ENDING),
+        Row(
+            State.CONFIRMED,
+            ConfirmationUndone,
+            when=ending.was_ending_passively,
+            then=State.ENDING,
+            do=rules.forget_confirmation,
+        ),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
+        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
-        Row(State.ENDING, VersionsVoid, when=rules.may_end, then=State.REVERTED),
+        Row(State.ENDING, VersionsVoid, when=ending.is_decided, then=State.REVERTED),
+        *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED, State.CONFIRMED),
+            CancelRequested,
+            when=ending.ends_anyway,
+            do=ending.agree_to_cancel,
+        ),
         *in_states(
             (*UNPERMITTED, State.PARKED),
             CancelRequested,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.accept_cancel,
+            do=ending.accept_cancel,
         ),
-        *in_states((*UNPERMITTED, State.PARKED), CancelRequested, then=State.REVERTED, do=rules.cancel_at_once),
-        *in_states((*PERMITTED, *ENDED), CancelRequested, do=rules.refuse_cancel),
-        Row(State.ENDING, CancelRequested, do=rules.write_cancel),
-        *in_states((State.ENDING, *ENDED), CancelDurable, do=rules.tell_cancelled),
+        *in_states((*UNPERMITTED, State.PARKED), CancelRequested, then=State.REVERTED, do=ending.cancel_at_once),
+        *in_states((*PERMITTED, *ENDED), CancelRequested, do=ending.refuse_cancel),
+        Row(State.ENDING, CancelRequested, when=ending.is_decided, do=ending.agree_to_cancel),
+        Row(State.ENDING, CancelRequested, do=ending.join_cancel),
+        Row(State.ENDING, EndingDurable, when=ending.versions_are_void, then=State.REVERTED, do=ending.tell_ending),
+        Row(State.ENDING, EndingDurable, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
+        *in_states((State.ENDING, *ENDED), EndingDurable, do=ending.tell_ending),
         Row(
-            State.ENDING, CancelNotWritten, when=rules.ends_by_that_cancel, then=State.PENDING, do=rules.withdraw_cancel
+            State.ENDING,
+            EndingNotWritten,
+            when=ending.ends_by_cancel_and_was_parked,
+            then=State.PARKED,
+            do=ending.withdraw_cancel,
         ),
-        *in_states((State.ENDING, *ENDED), CancelNotWritten, do=rules.tell_not_cancelled),
+        Row(State.ENDING, EndingNotWritten, when=ending.ends_by_cancel, then=State.PENDING, do=ending.withdraw_cancel),
+        Row(State.ENDING, EndingNotWritten, do=ending.write_ending_later),
+        Row(State.CONFIRMED, EndingNotWritten, do=ending.tell_not_cancelled),
         Row(State.PARKED, Resumed, do=rules.write_resume),
         *in_states((*UNPERMITTED, *PERMITTED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
         Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
@@ -289,6 +342,7 @@ TABLE = Table(
         Row(State.REVERTED, ReceiptNotWritten, do=rules.write_again),
         Row(State.REVERTED, RetryDue, do=rules.finalise_again),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
+        Row(State.ENDING, RetryDue, do=ending.write_ending_again),
     ),
     ignored=(
         Ignored(Created, (*OPEN, *ENDED), "created once"),
@@ -350,16 +404,22 @@ TABLE = Table(
             )
             for event in (ConfirmationUndone, ConfirmationFinal)
         ),
-        Ignored(VersionsVoid, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it is not ending"),
+        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, *ENDED), "it is not ending, or has ended"),
         Ignored(
             PermissionDurable,
             (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
             "its coordinator has asked anew meanwhile, or it has ended",
         ),
         Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
-        *(
-            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED), "nothing was cancelled")
-            for event in (CancelDurable, CancelNotWritten)
+        Ignored(
+            EndingDurable,
+            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED),
+            "no decision to end is being written",
+        ),
+        Ignored(
+            EndingNotWritten,
+            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, State.REVERTED),
+            "no decision to end is being written",
         ),
         Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
         *(
@@ -383,7 +443,7 @@ TABLE = Table(
         ),
         Ignored(
             RetryDue,
-            tuple(state for state in State if state not in (State.REVERTED, State.PENDING)),
+            tuple(state for state in State if state not in (State.REVERTED, State.PENDING, State.ENDING)),
             "it goes on without",
         ),
     ),
@@ -391,7 +451,7 @@ TABLE = Table(
         State.PENDING: rules.enter_pending,
         State.PREPARED: rules.enter_prepared,
         State.PARKED: rules.enter_parked,
-        State.ENDING: rules.enter_ending,
+        State.ENDING: ending.enter_ending,
         State.REVERTED: rules.enter_reverted,
     },
 )
@@ -408,10 +468,15 @@ class SenderTransaction(Machine):
         self.context = sender.context
         self.intent = restored.intent
         self.parked_reason = restored.parked_reason
-        self.is_cancelled = restored.is_cancelled
-        self.is_ending = False
+        # Why it ends, once that is decided; `reason` below is why it waits, or what failed last.
+        self.ending_reason = restored.ending_reason
+        self.is_ending_durable = restored.ending_reason is not None
+        self.is_ending_being_written = False
         self.ends_by_cancel = False
-        self.cancels_open = 0
+        self.cancels: list[str] = []
+        self.is_voiding = False
+        self.has_failed_to_void = False
+        self.was_voided = restored.was_voided
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.number = DelegationNumber(self.context.incarnation, 0)
@@ -447,6 +512,15 @@ class SenderTransaction(Machine):
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
+
+    @property
+    def is_ending(self) -> bool:
+        """It is decided that it ends; what lands on the chain before that is so may overrule it."""
+        return self.ending_reason is not None
+
+    def is_void(self, leaf: Leaf) -> bool:
+        """This is the leaf of the empty transition by which it is voided."""
+        return self.is_ending and leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property
     def is_ended(self) -> bool:

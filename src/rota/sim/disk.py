@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from rota.core.distribution import deliveries_of
 from rota.core.effects import (
-    CancelAccepted,
+    EndingDecided,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -22,6 +22,7 @@ from rota.core.events import LedgerStatus
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
+from rota.digests import domain_separator, void_leaf
 from rota.sim.ledger import GENESIS_TIME_S, Block
 from rota.types import Contract, ContractAddress, Digest, IntentId, NodeName, Outcome, State, StateId
 
@@ -72,8 +73,8 @@ class Disk:
                     outcomes[receipt.intent] = receipt.outcome
                 case _:
                     _restore(contracts[contract], record)
-        settled = self._indexed_outcomes()
-        outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
+        for known in contracts_known:
+            self._settle(known, contracts[known.address], outcomes)
         stored = {
             address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
             for address, intents in contracts.items()
@@ -98,14 +99,18 @@ class Disk:
             if any((dispatch.round.digest, each.intent) not in mined for each in dispatch.round.transitions)
         )
 
-    def _indexed_outcomes(self) -> dict[IntentId, bool]:
-        """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
-        settled: dict[IntentId, bool] = {}
+    def _settle(self, contract: Contract, intents: dict[IntentId, Restored], outcomes: dict[IntentId, Outcome]) -> None:
+        """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
+        separator = domain_separator(contract.chain_id, contract.address)
         for block in self.blocks:
-            for _, outcome in block.outcomes:
-                is_success = outcome.status is LedgerStatus.COMMITTED
-                settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
-        return settled
+            for address, outcome in block.outcomes:
+                intent = outcome.intent
+                if address != contract.address or intent not in intents or outcome.status is not LedgerStatus.COMMITTED:
+                    continue
+                if outcome.leaf == void_leaf(separator, intent):
+                    intents[intent] = replace(intents[intent], was_voided=True)
+                else:
+                    outcomes[intent] = Outcome.CONFIRMED
 
 
 def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
@@ -115,8 +120,8 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
             intents[intent] = replace(intents[intent], parked_reason=reason)
         case IntentResumed(intent):
             intents[intent] = replace(intents[intent], parked_reason=None)
-        case CancelAccepted(intent):
-            intents[intent] = replace(intents[intent], is_cancelled=True)
+        case EndingDecided(intent, reason):
+            intents[intent] = replace(intents[intent], ending_reason=reason)
         case PermissionGranted(intent, number, delegate, transition):
             intents[intent] = replace(intents[intent], permission=Permission(number, delegate, transition))
         case _:

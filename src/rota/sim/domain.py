@@ -57,17 +57,21 @@ def assemble(
 
 
 def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:
-    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone."""
+    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone.
+
+    An empty transition, by which the sender voids an intent, is against no rule, unless the word is `refuse-all`.
+    """
     return tuple(
         Refusal(transition.intent, "against the rules")
         for transition in order.transitions
-        if _refuses(payloads.get(transition.intent, b"").decode(), node)
+        if _refuses(payloads.get(transition.intent, b"").decode(), node, transition.is_empty)
     )
 
 
-def _refuses(word: str, node: NodeName | None) -> bool:
+def _refuses(word: str, node: NodeName | None, is_empty: bool) -> bool:
     verb, _, names = word.partition(":")
-    return verb == "refuse" and (not names or node in names.split("+"))
+    is_against = verb == "refuse-all" or (verb == "refuse" and not is_empty)
+    return is_against and (not names or node in names.split("+"))
 
 
 def _transition(

@@ -40,9 +40,9 @@ def undelivered_states(world: World) -> list[str]:
 
 
 def _one_effect_and_one_outcome(world: World) -> list[str]:
-    """S1: at most one effect on the ledger, and a reported outcome never changes."""
+    """S1: at most one effect on the ledger, and a reported outcome never changes; an empty transition has no effect."""
     found: list[str] = []
-    committed = [intent for _, intent, _ in world.ledger.commits]
+    committed = [intent for _, intent, leaf in world.ledger.commits if not world.transitions[leaf].is_empty]
     for intent in dict.fromkeys(committed):
         if committed.count(intent) > 1:
             found.append(f"S1: {world.show(intent)} is on the ledger {committed.count(intent)} times")

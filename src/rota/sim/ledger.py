@@ -140,7 +140,7 @@ class Ledger:
             if reference not in state.unspent:
                 return _failed(digest, transition, LedgerStatus.SKIPPED, "state not available", is_contention=True)
         word = self._payloads.get(transition.intent, b"")
-        if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD):
+        if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD) and not transition.is_empty:
             is_retryable = word == FAILS_ON_CHAIN
             return _failed(digest, transition, LedgerStatus.SKIPPED, "a call failed", is_retryable=is_retryable)
         for reference in transition.inputs:

@@ -303,14 +303,16 @@ class Preparation(_message.Message):
     def __init__(self, committer: _Optional[bytes] = ..., condition: _Optional[bytes] = ...) -> None: ...
 
 class Delegation(_message.Message):
-    __slots__ = ("intent", "number", "revert_count")
+    __slots__ = ("intent", "number", "revert_count", "is_voiding")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REVERT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    IS_VOIDING_FIELD_NUMBER: _ClassVar[int]
     intent: Intent
     number: DelegationNumber
     revert_count: int
-    def __init__(self, intent: _Optional[_Union[Intent, _Mapping]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., revert_count: _Optional[int] = ...) -> None: ...
+    is_voiding: bool
+    def __init__(self, intent: _Optional[_Union[Intent, _Mapping]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., revert_count: _Optional[int] = ..., is_voiding: _Optional[bool] = ...) -> None: ...
 
 class DelegationCommand(_message.Message):
     __slots__ = ("command_id", "delegations", "tried")

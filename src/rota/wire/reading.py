@@ -56,7 +56,9 @@ class Reader:
         return messages.DelegationCommand(
             request_id(wire.command_id),
             tuple(
-                messages.Delegation(self.intent(part.intent), delegation_number(part.number), number(part.revert_count))
+                messages.Delegation(
+                    self.intent(part.intent), delegation_number(part.number), number(part.revert_count), part.is_voiding
+                )
                 for part in self.items(wire.delegations)
             ),
             self.tried(wire.tried),

@@ -54,6 +54,7 @@ def _write_delegation_command(wire: pb.DelegationCommand, command: messages.Dele
         _write_intent(part.intent, delegation.intent)
         _write_delegation_number(part.number, delegation.number)
         part.revert_count = delegation.revert_count
+        part.is_voiding = delegation.is_voiding
     _write_tried(wire.tried, command.tried)
 
 

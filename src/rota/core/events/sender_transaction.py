@@ -174,7 +174,7 @@ class ConfirmationFinal(Event):
 
 @dataclass(frozen=True, slots=True)
 class VersionsVoid(Event):
-    """Raised by the sender when, in chain time, no version of an Ending intent is valid any more."""
+    """Raised by the sender when, in chain time, no version of an intent that ends is valid any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +201,8 @@ class PermissionDurable(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelDurable(Event):
-    """Raised by the store when a cancellation is durable: now the user may be told."""
-
-    reply_to: str
+class EndingDurable(Event):
+    """Raised by the store when the decision to end is durable; by Ending itself when it has been so before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +242,8 @@ class PermissionNotWritten(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelNotWritten(Event):
-    """Raised by the store when a cancellation was not written."""
-
-    reply_to: str
+class EndingNotWritten(Event):
+    """Raised by the store when the decision to end was not written."""
 
 
 @dataclass(frozen=True, slots=True)

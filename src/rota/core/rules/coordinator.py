@@ -529,12 +529,12 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     held = coordinator.transactions.get(intent.id)
     if coordinator.outcomes.is_committed(intent.id):
         return IntentAnswer(intent.id, Answer.CONFIRMED)
-    if held is not None and not held.is_gone:
+    if held is not None:
         held.handle(Received(delegation))
+        if held.is_gone:
+            return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
         is_dispatched = held.state in ON_THE_WAY
         return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
-    if held is not None:
-        return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
     if any(handed.point.intent == intent.id for handed in coordinator.restored.values()):
         return IntentAnswer(intent.id, Answer.DISPATCHED)
     if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:

@@ -35,8 +35,15 @@ if TYPE_CHECKING:
 
 def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
     """an earlier intent of that sender awaits its first assembly"""
-    transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
+    if not event.delegation.is_voiding:
+        transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
     return bool(transaction.waits_for)
+
+
+def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> bool:
+    """its sender voids it, as we did not know"""
+    is_news = event.delegation.is_voiding and not transaction.is_voiding
+    return is_news and event.delegation.number >= transaction.number
 
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
@@ -135,6 +142,23 @@ def take_over_number(transaction: CoordinatorTransaction, event: Received) -> No
     if event.delegation.number > transaction.number:
         transaction.number = event.delegation.number
         transaction.revert_count = max(transaction.revert_count, event.delegation.revert_count)
+
+
+def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """From now on an empty transition is to be assembled: it stands on nothing, and its retries are its own."""
+    transaction.is_voiding = True
+    transaction.number = event.delegation.number
+    transaction.revert_count = event.delegation.revert_count
+    transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.not_before_ms = 0
+    transaction.waits_for = ()
+    transaction.reason = ""
+
+
+def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """The version that we have will not be permitted: what stands on it is reset first."""
+    _drop_transition(transaction, comes_back=False)
+    begin_voiding(transaction, event)
 
 
 def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:

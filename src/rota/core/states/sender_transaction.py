@@ -61,5 +61,6 @@ class Restored:
 
     intent: Intent
     parked_reason: str | None = None
-    is_cancelled: bool = False
     permission: Permission | None = None
+    ending_reason: str | None = None
+    was_voided: bool = False
