@@ -18,6 +18,7 @@ from rota.types import (
     HeartbeatNumber,
     Intent,
     IntentId,
+    KeptStates,
     Leaf,
     NodeName,
     Party,
@@ -383,10 +384,14 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Handover(Message):
-    """What the old coordinator still has under way; nothing when there is nothing to flush."""
+    """What the old coordinator still has under way; nothing when there is nothing to flush.
+
+    What is kept for prepared transitions is to be respected, and is nothing to wait for.
+    """
 
     request_id: RequestId
     points: tuple[HandedOver, ...] = ()
+    kept: tuple[KeptStates, ...] = ()
 
 
 # What became of a dispatched intent: Notifications that only make it faster.
@@ -426,6 +431,35 @@ class StateDistributionAcknowledgement(Message):
     """The states of that round are durable here; every copy gets one."""
 
     digest: Digest
+
+
+# Prepared transitions to their senders: assured, persisted on both sides; the leaf is the same on every repeat.
+
+
+class EndorserSignature(NamedTuple):
+    """One endorser's signature over a round's digest."""
+
+    endorser: NodeName
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransaction(Message):
+    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2)."""
+
+    digest: Digest
+    leaves: tuple[Leaf, ...]
+    valid_until_s: int
+    signatures: tuple[EndorserSignature, ...]
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransactionAcknowledgement(Message):
+    """That leaf is durable here, or we have no use for it; every copy gets one."""
+
+    intent: IntentId
+    leaf: Leaf
 
 
 # Who is who: a Request.

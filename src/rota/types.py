@@ -226,6 +226,15 @@ class Transition:
         return replace(self, outputs=seen)
 
 
+class KeptStates(NamedTuple):
+    """What is kept for a prepared transition until its intent has an outcome or its validity has ended (ledger)."""
+
+    intent: IntentId
+    leaf: Leaf
+    inputs: tuple[StateId, ...]
+    valid_until_s: int
+
+
 class Outcome(Enum):
     """How an intent ended."""
 

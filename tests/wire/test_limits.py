@@ -153,6 +153,7 @@ REPEATED_FIELDS = [
         messages.Handover,
         messages.TransactionDispatched,
         messages.StateDistribution,
+        messages.PreparedTransaction,
     )
     for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
     if field.is_repeated
@@ -325,6 +326,25 @@ def test_the_gas_of_a_call_is_below_two_to_the_32() -> None:
         frame, body = wire_of(messages.AssembleResponse)
         _transition(body).calls[1].gas = gas
         assert is_read(frame) is is_fine
+
+
+def test_a_prepared_round_has_at_most_255_leaves() -> None:
+    frame, body = wire_of(messages.PreparedTransaction)
+    while len(body.leaves) < 255:
+        body.leaves.append(body.leaves[0])
+    assert is_read(frame)
+    body.leaves.append(body.leaves[0])
+    assert not is_read(frame)
+
+
+def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:
+    frame, body = wire_of(messages.Handover)
+    inputs = body.kept[1].inputs
+    while len(inputs) < 15:
+        inputs.append(inputs[0])
+    assert is_read(frame)
+    inputs.append(inputs[0])
+    assert not is_read(frame)
 
 
 @pytest.mark.parametrize(

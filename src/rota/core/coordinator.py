@@ -21,6 +21,7 @@ from itertools import takewhile
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.effects import TransitionPrepared
 from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -48,6 +49,8 @@ from rota.core.events.coordinator_transaction import (
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph
 from rota.core.index import RecentOutcomes
+from rota.core.issuing import Issuing
+from rota.core.kept import Kept
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.rounds import Rounds
@@ -55,7 +58,7 @@ from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
 from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, ListedIntent, Rejection
 from rota.messages import CoordinatorState as State
@@ -242,15 +245,24 @@ class Coordinator(Machine):
 
     table = TABLE
 
-    def __init__(self, context: Context, observer: Observer, dispatched: Iterable[HandedOver] = ()) -> None:
+    def __init__(
+        self,
+        context: Context,
+        observer: Observer,
+        dispatched: Iterable[HandedOver] = (),
+        kept: Kept | None = None,
+        unacknowledged: Iterable[TransitionPrepared] = (),
+    ) -> None:
         super().__init__()
         self.context = context
         self.observer = observer
         self.outcomes = RecentOutcomes()
-        self.graph = Graph()
+        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.kept = kept or Kept()
+        self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
-        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.senders: dict[NodeName, int] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
@@ -345,11 +357,18 @@ class Coordinator(Machine):
             self.rounds.await_permission(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
-            for placed in self.graph.direct_users(transaction.leaf):
-                self.context.post(self.transactions[placed.intent], DependencyReady())
+        if transaction.state in READY and transaction.transition is not None:
+            self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
             self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
+
+    def _tell_users_of(self, leaf: Leaf) -> None:
+        """What stands on it may go on: to its permission when it is ready, to its user when it is dispatched."""
+        for placed in self.graph.direct_users(leaf):
+            user = self.transactions.get(placed.intent)
+            if user is not None:
+                self.context.post(user, DependencyReady())
 
     def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
         """A request that these intents wait on has been repeated."""
@@ -466,6 +485,9 @@ class Coordinator(Machine):
             if self._may_list(transaction):
                 entry = ListedIntent(transaction.intent.id, transaction.state.value)
                 listed.setdefault(transaction.sender, []).append(entry)
+        for sender, intent in self.issuing.listed():
+            entry = ListedIntent(intent, TransactionState.PREPARED.value)
+            listed.setdefault(sender, []).append(entry)
         return listed
 
     def _may_list(self, transaction: CoordinatorTransaction) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.messages import Envelope, Snapshot
+from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.types import (
     ContractAddress,
     DelegationNumber,
     Digest,
     Intent,
     IntentId,
+    KeptStates,
     Leaf,
     NodeName,
     Party,
@@ -77,8 +78,19 @@ class ReportReceipt(Report):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportPrepared(Report):
+    """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
+
+    contract: ContractAddress
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
 class AssembleIntents(Effect):
-    """Have the domain assemble these intents, one after the other, on this snapshot at this height."""
+    """Have the domain assemble these intents, one after the other, on this snapshot at this height.
+
+    A transition with a preparation may be valid until `prepared_valid_until_s`, any other until `valid_until_s`.
+    """
 
     contract: ContractAddress
     request_id: RequestId
@@ -86,6 +98,7 @@ class AssembleIntents(Effect):
     snapshot: Snapshot
     height: int
     valid_until_s: int
+    prepared_valid_until_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +240,40 @@ class PermissionGranted(Record):
     number: DelegationNumber
     delegate: NodeName
     transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionPrepared(Record):
+    """Prepared at the coordinator: then it is sent to its sender, until that acknowledges it."""
+
+    sender: NodeName
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAcknowledged(Record):
+    """The sender has that prepared transition, or has no use for it: it is not sent again."""
+
+    intent: IntentId
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionIssued(Record):
+    """Prepared at the sender: then it is acknowledged and given to the user.
+
+    After `void_after_s` no version of the intent is valid: none is signed after this one.
+    """
+
+    prepared: PreparedTransaction
+    void_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEndorsed(Record):
+    """A round's prepared transitions are endorsed: then the signature leaves. No other intent gets these states."""
+
+    kept: tuple[KeptStates, ...]
 
 
 @dataclass(frozen=True, slots=True)

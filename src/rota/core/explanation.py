@@ -66,6 +66,8 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             return "its coordinator to dispatch it", delegate
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
             return "the ledger", delegate
+        case SenderSide.ISSUED:
+            return f"somebody to commit it before chain time {transaction.void_after_s}", ()
         case SenderSide.ENDING:
             return _ending_waits(transaction), ()
         case SenderSide.PARKED:
@@ -121,9 +123,11 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             assert opened is not None, "the case before has none"
             return f"endorsements, {len(opened.signatures)} so far", opened.missing()
         case CoordinatorSide.BLOCKED:
-            return "what it stands on to be ready for dispatch", ()
+            return f"what it stands on to be {'dispatched' if transaction.is_external else 'ready for dispatch'}", ()
         case CoordinatorSide.CONFIRMING_DISPATCH:
             return "its sender's permission", (transaction.sender,)
+        case CoordinatorSide.PREPARED:
+            return "its sender to acknowledge the prepared transition", (transaction.sender,)
         case CoordinatorSide.READY_FOR_DISPATCH:
             return "its round to be dispatched", (sequencer.context.node,)
         case CoordinatorSide.DISPATCHED | CoordinatorSide.SUBMITTED:

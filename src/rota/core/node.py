@@ -9,11 +9,11 @@ Its first effect makes its new incarnation durable: nothing it says can be mista
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from rota.config import Config
-from rota.core.distribution import Delivery, Distribution, is_true, states_with_bytes
+from rota.core.distribution import Delivery, Distribution, is_true, order_of, states_with_bytes
 from rota.core.effects import (
     DispatchRound,
     Effect,
@@ -29,6 +29,7 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
+    TransitionPrepared,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -242,6 +243,8 @@ class Node:
         contract, inner, records = self.writes.pop(token)
         succeeded = isinstance(event, Persisted)
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
+        if succeeded:
+            self._distribute_prepared(contract, records)
         for record in records:
             key = self.unwritten.pop(record.intent.id, None) if isinstance(record, IntentAccepted) else None
             if key is not None and not succeeded:
@@ -274,6 +277,14 @@ class Node:
         elif all(is_true(sequencer.context.separator, self.name, transition) for transition in body.transitions):
             self.receiving[(contract, body.digest)] = peer
             self._persist(contract, 0, (StatesReceived(body.digest, body.transitions),))
+
+    def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
+        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
+        for record in prepared:
+            self.distribution.take(self.now_ms, order_of(contract, record))
+        if prepared:
+            self._deliver_states()
 
     def _deliver_states(self) -> None:
         for delivery in self.distribution.take_due(self.now_ms):
@@ -463,10 +474,12 @@ class Node:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
-        """Reports first: they rest on what is durable, and must not be lost with a record that is not written."""
+        """Reports before writes: they rest on what is durable, and must not be lost with what is not written."""
         effects, self.effects = self.effects, []
         reports: list[Effect] = [effect for effect in effects if isinstance(effect, Report)]
-        return [*reports, *(each for each in effects if not isinstance(each, Report))] if reports else effects
+        if reports and any(isinstance(effect, Persist) for effect in effects):
+            return [*reports, *(effect for effect in effects if not isinstance(effect, Report))]
+        return effects
 
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
@@ -484,4 +497,4 @@ def _with_dispatches(stored: StoredNode, address: ContractAddress) -> StoredCont
         if dispatch.round.contract == address
         for transition in dispatch.round.transitions
     )
-    return StoredContract(contract.intents, dispatched, tuple(stored.outcomes.items()))
+    return replace(contract, dispatched=dispatched, outcomes=tuple(stored.outcomes.items()))

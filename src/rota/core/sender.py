@@ -48,6 +48,7 @@ from rota.core.events.sender_transaction import (
     Dispatched,
     GivenUp,
     NonceAssigned,
+    PreparedTransactionReceived,
     Submitted,
     VersionsVoid,
 )
@@ -63,6 +64,8 @@ from rota.messages import (
     DispatchConfirmationResponse,
     ErrorCode,
     IntentError,
+    PreparedTransaction,
+    PreparedTransactionAcknowledgement,
     SubmittedIntent,
     TransactionReverted,
 )
@@ -257,6 +260,15 @@ class Sender(Machine):
             self.context.post(self, DispatchAnswersDue())
         return self.dispatch_answers.setdefault((peer, request_id), DispatchAnswer())
 
+    def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
+        """An endorsed transition of an external intent; one that we do not know any more has ended."""
+        transition = prepared.transition
+        transaction = self.transactions.get(transition.intent)
+        if transaction is None:
+            self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
+        else:
+            transaction.handle(PreparedTransactionReceived(peer, prepared))
+
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
         for listed in intents:
@@ -342,7 +354,8 @@ class Sender(Machine):
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
-        if transaction.is_ending and not transaction.is_ended:
+        ends_with_time = transaction.is_ending or transaction.state is TransactionState.ISSUED
+        if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
 
     def heard(self, node: NodeName) -> None:

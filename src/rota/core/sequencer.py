@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rota.config import Config
 from rota.core.context import Context
 from rota.core.coordinator import Coordinator
-from rota.core.effects import Effect, ReplyToUser, SendMessage
+from rota.core.effects import Effect, ReplyToUser, SendMessage, TransitionPrepared
 from rota.core.endorser import Endorser
 from rota.core.events import (
     AssemblyFailed,
@@ -43,6 +43,7 @@ from rota.core.events import (
 from rota.core.events import coordinator as coordinator_events
 from rota.core.events import sender as sender_events
 from rota.core.events import sender_transaction as sender_transaction_events
+from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.sender import Sender
@@ -67,6 +68,8 @@ from rota.messages import (
     HandedOver,
     Handover,
     HandoverRequest,
+    PreparedTransaction,
+    PreparedTransactionAcknowledgement,
     Startup,
     StartupAcknowledgement,
     SubmitterHeartbeat,
@@ -75,16 +78,23 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
-from rota.types import Contract, IntentId, NodeName, Outcome
+from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class StoredContract:
-    """What the store remembers of a contract: unfinished intents, and dispatches without an outcome."""
+    """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
+
+    Of prepared transitions without an outcome: those that are to be sent to their senders, and what is kept for
+    all that we have prepared (`kept`) and for those that we have endorsed (`endorsed`).
+    """
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    unacknowledged: tuple[TransitionPrepared, ...] = ()
+    kept: tuple[KeptStates, ...] = ()
+    endorsed: tuple[KeptStates, ...] = ()
 
 
 class Sequencer:
@@ -104,9 +114,10 @@ class Sequencer:
         stored = stored or StoredContract()
         self.context = Context(node, incarnation, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
-        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched)
+        self.kept = Kept(stored.endorsed, stored.kept)
+        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged)
         self.sender = Sender(self.context, self.observer, self.coordinator)
-        self.endorser = Endorser(self.context, self.observer)
+        self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
@@ -122,7 +133,8 @@ class Sequencer:
     @property
     def is_awake(self) -> bool:
         """Something is under way here: every block matters."""
-        return bool(self.sender.transactions) or self.coordinator.state is not CoordinatorState.IDLE
+        is_idle = self.coordinator.state is CoordinatorState.IDLE and not self.coordinator.issuing.open
+        return bool(self.sender.transactions) or not is_idle
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
@@ -147,7 +159,10 @@ class Sequencer:
             case OutcomesFinal(chain_time_s, outcomes):
                 for outcome in outcomes:
                     self.sender.outcome_final(outcome)
+                    self.kept.outcome_final(outcome)
                 self.sender.time_is_final(chain_time_s)
+                self.coordinator.issuing.time_is_final(chain_time_s)
+                self.kept.time_is_final(chain_time_s)
             case LedgerLost():
                 self.context.has_ledger = False
                 self.coordinator.handle(event)
@@ -272,6 +287,10 @@ class Sequencer:
                 self.sender.take_dispatched(peer, intents)
             case TransactionReverted():
                 self.sender.take_reverted(peer, body)
+            case PreparedTransaction():
+                self.sender.take_prepared(peer, body)
+            case PreparedTransactionAcknowledgement():
+                self.coordinator.issuing.take_acknowledgement(peer, body)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(body).__name__}")
 
@@ -306,6 +325,7 @@ class Sequencer:
             self.startup.notice(None)
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
+            self.kept.take_outcome(outcome)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))
@@ -316,6 +336,7 @@ class Sequencer:
         self.context.height = event.height
         for outcome in event.outcomes:
             self.sender.undo_outcome(outcome)
+            self.kept.undo_outcome(outcome)
             self.coordinator.undo_outcome(outcome)
 
     def _run_timers(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from rota.core.distribution import deliveries_of
+from rota.core.distribution import deliveries_of, order_of
 from rota.core.effects import (
     EndingDecided,
     IntentAccepted,
@@ -13,18 +13,52 @@ from rota.core.effects import (
     IntentResumed,
     NodeStarted,
     PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
     Record,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
 )
 from rota.core.events import LedgerStatus
+from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
 from rota.sim.ledger import GENESIS_TIME_S, Block
-from rota.types import Contract, ContractAddress, Digest, IntentId, NodeName, Outcome, State, StateId
+from rota.types import Contract, ContractAddress, Digest, IntentId, KeptStates, Leaf, NodeName, Outcome, State, StateId
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What a node has prepared and endorsed as prepared of one contract, and which of it was acknowledged."""
+
+    records: list[TransitionPrepared] = field(default_factory=list)
+    acknowledged: dict[Leaf, None] = field(default_factory=dict)
+    endorsed: list[KeptStates] = field(default_factory=list)
+
+    def note(self, record: TransitionPrepared | PreparedAcknowledged | PreparedEndorsed) -> None:
+        """One record of it."""
+        match record:
+            case TransitionPrepared():
+                self.records.append(record)
+            case PreparedAcknowledged(_, leaf):
+                self.acknowledged[leaf] = None
+            case PreparedEndorsed(kept):
+                self.endorsed.extend(kept)
+
+    def add_to(self, stored: StoredContract, used: frozenset[IntentId]) -> StoredContract:
+        """What is left of it when these intents are on the chain."""
+        left = [record for record in self.records if record.prepared.transition.intent not in used]
+        return replace(
+            stored,
+            unacknowledged=tuple(r for r in left if r.prepared.transition.leaf not in self.acknowledged),
+            kept=tuple(kept_for(record.prepared) for record in left),
+            endorsed=tuple(kept for kept in self.endorsed if kept.intent not in used),
+        )
 
 
 @dataclass(slots=True)
@@ -54,6 +88,7 @@ class Disk:
         outcomes: dict[IntentId, Outcome] = {}
         keys: dict[str, IntentId] = {}
         acknowledged: dict[tuple[Digest, NodeName], None] = {}
+        prepared: dict[ContractAddress, Prepared] = {c.address: Prepared() for c in contracts_known}
         for contract, record in self.records:
             match record:
                 case StatesAcknowledged(digest, peer):
@@ -71,23 +106,39 @@ class Disk:
                         keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     outcomes[receipt.intent] = receipt.outcome
+                case TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
+                    prepared[contract].note(record)
                 case _:
                     _restore(contracts[contract], record)
         for known in contracts_known:
             self._settle(known, contracts[known.address], outcomes)
         stored = {
-            address: StoredContract(tuple(r for i, r in intents.items() if i not in outcomes))
+            address: prepared[address].add_to(
+                StoredContract(tuple(r for i, r in intents.items() if i not in outcomes)), self._used(address)
+            )
             for address, intents in contracts.items()
         }
         unsettled = self._unsettled(dispatches)
         undelivered = tuple(
             delivery
-            for dispatch in dispatches
-            for delivery in deliveries_of(dispatch.round, name)
+            for order in (
+                *(dispatch.round for dispatch in dispatches),
+                *(order_of(address, record) for address, kept in prepared.items() for record in kept.records),
+            )
+            for delivery in deliveries_of(order, name)
             if (delivery.digest, delivery.peer) not in acknowledged
         )
         return StoredNode(
             incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, self.height, self.chain_time_s
+        )
+
+    def _used(self, contract: ContractAddress) -> frozenset[IntentId]:
+        """The intents of a contract that are on the chain, whoever sent them and in whatever version."""
+        return frozenset(
+            outcome.intent
+            for block in self.blocks
+            for address, outcome in block.outcomes
+            if address == contract and outcome.status is LedgerStatus.COMMITTED
         )
 
     def _unsettled(self, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
@@ -122,6 +173,9 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
             intents[intent] = replace(intents[intent], parked_reason=None)
         case EndingDecided(intent, reason):
             intents[intent] = replace(intents[intent], ending_reason=reason)
+        case TransitionIssued(prepared, void_after_s):
+            intent = prepared.transition.intent
+            intents[intent] = replace(intents[intent], issued=prepared, void_after_s=void_after_s)
         case PermissionGranted(intent, number, delegate, transition):
             intents[intent] = replace(intents[intent], permission=Permission(number, delegate, transition))
         case _:

@@ -3,8 +3,9 @@
 A payload is a word. `spend` replaces the one shared state of the contract, so that every intent stands on
 the last one; `mint` makes a state and stands on nothing; `revert` and `park` end or park the intent at its
 assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. What is
-called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. A
-scenario may change its mind about an intent: then the world's word counts, not the payload.
+called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external
+intent that says `prepare` spends too, and only one committer may bring it to the ledger. A scenario may change
+its mind about an intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
@@ -15,9 +16,22 @@ from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
-from rota.types import Contract, Intent, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Preparation,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+)
 
 SHARED = b"shared"
+PREPARATION = Preparation(ContractAddress("0x" + "c0" * 20), b"if all legs".ljust(32, b"\0"))
 UNCHANGED: Mapping[IntentId, bytes] = {}
 
 
@@ -50,7 +64,9 @@ def assemble(
             transition = _transition(contract, separator, intent, word, order, available, attempt)
             for reference in transition.inputs:
                 del available[reference]
-            available.update({state.id: state for state in transition.outputs})
+            if intent.submit_mode is not SubmitMode.EXTERNAL:
+                # Whether an external one ever comes is for its user to say: nothing is built on it.
+                available.update({state.id: state for state in transition.outputs})
             finished = AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
             results.append(finished)
     return results
@@ -90,9 +106,11 @@ def _transition(
     prefix = SHARED if is_shared else b"minted"
     content = b"/".join((prefix, intent.id, str(order.request_id).encode(), str(attempt).encode()))
     commitment = state_commitment(content)
-    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=inputs, outputs=(commitment,)))
+    preparation = PREPARATION if word == "prepare" and intent.submit_mode is SubmitMode.EXTERNAL else None
+    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=inputs, outputs=(commitment,)), preparation)
     outputs = (State(StateId(leaf, 0), commitment, members, content),)
-    return Transition(intent.id, leaf, inputs, (), outputs, valid_until_s=order.valid_until_s)
+    valid_until_s = order.valid_until_s if preparation is None else order.prepared_valid_until_s
+    return Transition(intent.id, leaf, inputs, (), outputs, valid_until_s=valid_until_s, preparation=preparation)
 
 
 def intent_id(name: str) -> IntentId:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived
+from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived, TransitionIssued, TransitionPrepared
 from rota.sim.world import World
 from rota.types import DelegationNumber, IntentId, Leaf, NodeName, Outcome
 
@@ -30,6 +30,8 @@ def undelivered_states(world: World) -> list[str]:
                 held[name].update(transition.leaf for transition in record.round.transitions)
             elif isinstance(record, PermissionGranted):
                 held[name].add(record.transition.leaf)
+            elif isinstance(record, TransitionPrepared | TransitionIssued):
+                held[name].add(record.prepared.transition.leaf)
     return [
         f"L4: {name} has not got the states of {world.show(intent)}"
         for _, intent, leaf in world.ledger.commits

@@ -130,6 +130,8 @@ class Ledger:
         if len(order.signatures) < threshold or time_s > order.valid_until_s:
             reason = "expired" if time_s > order.valid_until_s else "bad signatures"
             return [_failed(order.digest, t, LedgerStatus.REVERTED, reason) for t in order.transitions]
+        if any(t.preparation is not None and t.preparation.committer != dispatch.signer for t in order.transitions):
+            return [_failed(order.digest, t, LedgerStatus.REVERTED, "wrong committer") for t in order.transitions]
         return [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
 
     def _commit_one(self, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:

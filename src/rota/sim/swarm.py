@@ -18,7 +18,7 @@ from rota.messages import CoordinatorState
 from rota.sim.domain import intent_id
 from rota.sim.invariants import undelivered_states, violations
 from rota.sim.world import Recorder, SimNode, Weather, World
-from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation
+from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party, Rotation, SubmitMode
 
 FAULTS = ("crash", "hang", "cut", "one-way", "lag", "ledger", "disk", "loss", "stall")
 MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
@@ -26,7 +26,9 @@ ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
 NODE_NAMES = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 DEPENDENT = 0.1
 CANCELLED = 0.05
-PAYLOADS = ("spend", "spend", "spend", "mint", "mint", "refuse", "revert")
+EXTERNAL = 0.1
+COMMITTED = 0.7
+PAYLOADS = ("spend", "spend", "spend", "prepare", "mint", "mint", "refuse", "revert")
 
 
 class BadWeather(Weather):
@@ -97,7 +99,7 @@ class Swarm:
         self.world = World(
             names,
             (self.contract,),
-            Config(),
+            Config(prepared_validity_s=700),
             recorder,
             latency_ms=random.choice((5, 50)),
             block_ms=random.choice((100, 1000)),
@@ -105,6 +107,7 @@ class Swarm:
         )
         drawn_faults = tuple(random.sample(FAULTS, random.randint(0, len(FAULTS))))
         self.faults = drawn_faults if settings.faults is None else settings.faults
+        self.world.on_prepared = self._commit_later
         self.count = 0
         self.latest: dict[NodeName, IntentId] = {}
 
@@ -140,7 +143,8 @@ class Swarm:
         latest = self.latest.get(node.name)
         depends_on = (latest,) if latest is not None and self.random.random() < DEPENDENT else ()
         sender = Party(f"user@{node.name}")
-        intent = Intent(intent_id(name), self.contract.address, sender, payload, depends_on)
+        mode = SubmitMode.EXTERNAL if self.random.random() < EXTERNAL else SubmitMode.AUTO
+        intent = Intent(intent_id(name), self.contract.address, sender, payload, depends_on, submit_mode=mode)
         self.latest[node.name] = intent.id
         self.world.payloads[intent.id] = payload
         self.world.submit(node.name, self.contract.address, IntentSubmitted(name, intent))
@@ -149,6 +153,12 @@ class Swarm:
             due_ms = self.world.now_ms + self.random.choice((1, 100, 1000, 5000))
             self.world.at(due_ms, lambda: self.world.submit(node.name, self.contract.address, cancel))
         self._submit_later()
+
+    def _commit_later(self, intent: IntentId) -> None:
+        """Most users have their prepared transitions committed; the others' expire."""
+        if self.random.random() < COMMITTED:
+            due_ms = self.world.now_ms + self.random.choice((1, 1000, 5000, 20_000))
+            self.world.at(due_ms, lambda: self.world.commit_prepared(intent))
 
     def _hurt_later(self, fault: str) -> None:
         due_ms = self.world.now_ms + self.random.randint(500, 8_000)

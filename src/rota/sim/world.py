@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
 
 from rota.config import Config
+from rota.core.distribution import order_of
 from rota.core.effects import (
     AssembleIntents,
     CheckRound,
@@ -24,11 +25,13 @@ from rota.core.effects import (
     Persist,
     Record,
     ReplyToUser,
+    ReportPrepared,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
     SignTransition,
     SubmitTransaction,
+    TransitionPrepared,
     VerifySignature,
 )
 from rota.core.events import (
@@ -185,6 +188,8 @@ class World:
         self.permissions: list[PermissionGranted] = []
         self.dispatches: list[RoundDispatch] = []
         self.transitions: dict[Leaf, Transition] = {}
+        self.prepared: dict[IntentId, ReportPrepared] = {}
+        self.on_prepared: Callable[[IntentId], None] = lambda _: None
         self.message_count = 0
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
@@ -535,6 +540,13 @@ class World:
                 self.recorder.noted(
                     self, f"{node.name} reports {self.show(receipt.intent)} {receipt.outcome.value}{reason}"
                 )
+            case ReportPrepared(_, prepared):
+                intent = prepared.transition.intent
+                self.prepared[intent] = effect
+                self.recorder.noted(
+                    self, f"{node.name} reports {self.show(intent)} prepared, valid until {prepared.valid_until_s}"
+                )
+                self.on_prepared(intent)
             case SubmitTransaction(dispatch):
                 self._submit(node, dispatch)
             case Persist():
@@ -548,6 +560,18 @@ class World:
             self._tell(node, TransactionSent(dispatch.nonce))
             if self.ledger.has_work():
                 self._mine_soon()
+
+    def commit_prepared(self, intent: IntentId) -> None:
+        """A user has the prepared transition of an intent committed, by whom it is for."""
+        contract, prepared = self.prepared[intent].contract, self.prepared[intent].prepared
+        transition = prepared.transition
+        signer = transition.preparation.committer if transition.preparation is not None else "somebody"
+        pooled = sum(pooled_by == signer for pooled_by, _ in self.ledger.pool)
+        order = order_of(contract, TransitionPrepared(NodeName(""), prepared))
+        nonce = self.ledger.next_nonce.get(signer, 0) + pooled
+        self.transitions[transition.leaf] = transition
+        self.ledger.send(RoundDispatch(replace(order, digest=prepared.digest), signer, nonce))
+        self._mine_soon()
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
         """What domain, signer and key store do, at once."""

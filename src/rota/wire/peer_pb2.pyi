@@ -127,7 +127,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "verifier_request", "verifier_response")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -156,6 +156,8 @@ class Envelope(_message.Message):
     TRANSACTION_REVERTED_FIELD_NUMBER: _ClassVar[int]
     STATE_DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     STATE_DISTRIBUTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_TRANSACTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
@@ -186,9 +188,11 @@ class Envelope(_message.Message):
     transaction_reverted: TransactionReverted
     state_distribution: StateDistribution
     state_distribution_acknowledgement: StateDistributionAcknowledgement
+    prepared_transaction: PreparedTransaction
+    prepared_transaction_acknowledgement: PreparedTransactionAcknowledgement
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -605,12 +609,26 @@ class HandedOver(_message.Message):
     def __init__(self, point: _Optional[_Union[FlushPoint, _Mapping]] = ..., leaf: _Optional[bytes] = ..., locks: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[State, _Mapping]]] = ...) -> None: ...
 
 class Handover(_message.Message):
-    __slots__ = ("request_id", "points")
+    __slots__ = ("request_id", "points", "kept")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     points: _containers.RepeatedCompositeFieldContainer[HandedOver]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ...) -> None: ...
+    kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
+
+class KeptStates(_message.Message):
+    __slots__ = ("intent", "leaf", "inputs", "valid_until_s")
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    intent: bytes
+    leaf: bytes
+    inputs: _containers.RepeatedCompositeFieldContainer[StateId]
+    valid_until_s: int
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., valid_until_s: _Optional[int] = ...) -> None: ...
 
 class TransactionDispatched(_message.Message):
     __slots__ = ("digest", "intents")
@@ -645,6 +663,36 @@ class StateDistributionAcknowledgement(_message.Message):
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     digest: bytes
     def __init__(self, digest: _Optional[bytes] = ...) -> None: ...
+
+class EndorserSignature(_message.Message):
+    __slots__ = ("endorser", "signature")
+    ENDORSER_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    endorser: str
+    signature: bytes
+    def __init__(self, endorser: _Optional[str] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class PreparedTransaction(_message.Message):
+    __slots__ = ("digest", "leaves", "valid_until_s", "signatures", "transition")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURES_FIELD_NUMBER: _ClassVar[int]
+    TRANSITION_FIELD_NUMBER: _ClassVar[int]
+    digest: bytes
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    valid_until_s: int
+    signatures: _containers.RepeatedCompositeFieldContainer[EndorserSignature]
+    transition: Transition
+    def __init__(self, digest: _Optional[bytes] = ..., leaves: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signatures: _Optional[_Iterable[_Union[EndorserSignature, _Mapping]]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ...) -> None: ...
+
+class PreparedTransactionAcknowledgement(_message.Message):
+    __slots__ = ("intent", "leaf")
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    intent: bytes
+    leaf: bytes
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ...) -> None: ...
 
 class VerifierRequest(_message.Message):
     __slots__ = ("request_id", "party")

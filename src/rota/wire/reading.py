@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from rota import messages, types
-from rota.digests import CALLS_MAX, INTENT_BYTES, STATES_MAX, WORD_BYTES
+from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
@@ -200,6 +200,15 @@ class Reader:
                 )
                 for part in self.items(wire.points)
             ),
+            tuple(
+                types.KeptStates(
+                    intent_id(part.intent),
+                    leaf(part.leaf),
+                    self.state_ids(part.inputs, STATES_MAX),
+                    number(part.valid_until_s),
+                )
+                for part in self.items(wire.kept)
+            ),
         )
 
     def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
@@ -219,6 +228,23 @@ class Reader:
         self, wire: pb.StateDistributionAcknowledgement
     ) -> messages.StateDistributionAcknowledgement:
         return messages.StateDistributionAcknowledgement(digest(wire.digest))
+
+    def prepared_transaction(self, wire: pb.PreparedTransaction) -> messages.PreparedTransaction:
+        return messages.PreparedTransaction(
+            digest(wire.digest),
+            tuple(leaf(part) for part in self.items(wire.leaves, ROUND_LEAVES_MAX)),
+            number(wire.valid_until_s),
+            tuple(
+                messages.EndorserSignature(self.node(part.endorser), self.signature(part.signature))
+                for part in self.items(wire.signatures)
+            ),
+            self.transition(wire.transition),
+        )
+
+    def prepared_transaction_acknowledgement(
+        self, wire: pb.PreparedTransactionAcknowledgement
+    ) -> messages.PreparedTransactionAcknowledgement:
+        return messages.PreparedTransactionAcknowledgement(intent_id(wire.intent), leaf(wire.leaf))
 
     def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
         return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
@@ -449,6 +475,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "transaction_reverted": Reader.transaction_reverted,
     "state_distribution": Reader.state_distribution,
     "state_distribution_acknowledgement": Reader.state_distribution_acknowledgement,
+    "prepared_transaction": Reader.prepared_transaction,
+    "prepared_transaction_acknowledgement": Reader.prepared_transaction_acknowledgement,
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
 }

@@ -198,6 +198,9 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part.leaf = handed.leaf
         _write_state_ids(part.locks, handed.locks)
         _write_states(part.states, handed.states)
+    for kept in handover.kept:
+        entry = wire.kept.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
+        _write_state_ids(entry.inputs, kept.inputs)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -222,6 +225,22 @@ def _write_state_distribution_acknowledgement(
     wire: pb.StateDistributionAcknowledgement, acknowledgement: messages.StateDistributionAcknowledgement
 ) -> None:
     wire.digest = acknowledgement.digest
+
+
+def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages.PreparedTransaction) -> None:
+    wire.digest = prepared.digest
+    wire.leaves.extend(prepared.leaves)
+    wire.valid_until_s = prepared.valid_until_s
+    for endorser, signature in prepared.signatures:
+        wire.signatures.add(endorser=endorser, signature=signature)
+    _write_transition(wire.transition, prepared.transition)
+
+
+def _write_prepared_transaction_acknowledgement(
+    wire: pb.PreparedTransactionAcknowledgement, acknowledgement: messages.PreparedTransactionAcknowledgement
+) -> None:
+    wire.intent = acknowledgement.intent
+    wire.leaf = acknowledgement.leaf
 
 
 def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
@@ -359,6 +378,11 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.StateDistributionAcknowledgement: (
         "state_distribution_acknowledgement",
         _write_state_distribution_acknowledgement,
+    ),
+    messages.PreparedTransaction: ("prepared_transaction", _write_prepared_transaction),
+    messages.PreparedTransactionAcknowledgement: (
+        "prepared_transaction_acknowledgement",
+        _write_prepared_transaction_acknowledgement,
     ),
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
-from rota.messages import DispatchItem
+from rota.messages import DispatchItem, PreparedTransaction
 from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
 
 
@@ -107,10 +107,33 @@ class DispatchConfirmationRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerified(Event):
-    """Raised by the signer: whether the leaf that we are asked to permit bears our signature."""
+    """Raised by the signer: whether the leaf that we are asked to permit, or to issue, bears our signature."""
 
     request_id: RequestId
     is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransactionReceived(Event):
+    """Raised by the sender when somebody sends it an endorsed transition of the intent."""
+
+    peer: NodeName
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class IssueDurable(Event):
+    """Raised by the store when a prepared transition is durable: now it is acknowledged and given to the user."""
+
+    peer: NodeName
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class IssueNotWritten(Event):
+    """Raised by the store when a prepared transition was not written."""
+
+    leaf: Leaf
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,6 +295,7 @@ def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequ
 
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """Did we sign that leaf before our restart?"""
+    transaction.held_prepared = None
     transaction.held = HeldRequest(event.peer, event.request_id, event.item)
     transaction.context.effects.append(
         VerifySignature(
@@ -328,8 +329,8 @@ def refuse_stale(transaction: SenderTransaction, event: DispatchConfirmationRequ
     transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, code)
 
 
-def refuse_parked(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Nobody coordinates it while it is parked."""
+def refuse_waiting(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Nobody coordinates it while it is parked, or after it was issued."""
     transaction.sender.refuse_dispatch(
         event.peer, event.request_id, transaction.intent.id, ErrorCode.NOT_CURRENT_DELEGATE
     )

@@ -212,7 +212,8 @@ def begin_voiding(transaction: SenderTransaction, event: EndingDurable) -> None:
     tell_ending(transaction, event)
     transaction.is_voiding = True
     transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
-    transaction.permission = transaction.result = transaction.transition = transaction.held = None
+    transaction.permission = transaction.result = transaction.transition = None
+    transaction.held = transaction.held_prepared = None
     transaction.skipped_leaf = None
     transaction.revert_count = transaction.failure_count = transaction.not_before_ms = 0
     transaction.reason = ""
@@ -250,6 +251,7 @@ def write_ending_again(transaction: SenderTransaction, event: RetryDue) -> None:
 def enter_ending(transaction: SenderTransaction) -> None:
     """Durable first, whatever the reason; once it is, what can be done about it is looked at."""
     rules.stop_hold(transaction)
+    transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
     transaction.sender.transaction_ended()
     if transaction.is_ending_durable:
         transaction.context.post(transaction, EndingDurable())
