@@ -357,7 +357,7 @@ class Coordinator(Machine):
             self.rounds.await_permission(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
-        if transaction.state in READY and transaction.transition is not None:
+        if transaction.state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
             self.release_waiters(transaction, DependencyReverted(transaction.intent.id))

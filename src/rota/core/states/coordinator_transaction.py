@@ -36,6 +36,6 @@ ON_THE_WAY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)
 ENDORSED = (State.PREPARED, *ON_THE_WAY)
 UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
 # Who stands on it may look again: at its permission, or at being prepared.
-READY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.CONFIRMED)
+READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
 ENDED = (State.CONFIRMED, State.REVERTED)
 GONE = (*ENDED, State.FINAL)
