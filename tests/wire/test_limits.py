@@ -156,7 +156,7 @@ REPEATED_FIELDS = [
         messages.PreparedTransaction,
     )
     for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
-    if field.is_repeated
+    if field.is_repeated and field.full_name != "rota.v1.PreparedTransaction.leaves"
 ]
 
 

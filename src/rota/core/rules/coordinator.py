@@ -26,8 +26,7 @@ from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
-from rota.core.states.coordinator_transaction import State as TransactionState
+from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY, UNDISPATCHED
 from rota.messages import (
     Answer,
     Delegation,
@@ -602,7 +601,7 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
     coordinator.slots.close()
     for _ in ("what we hold", "and what was ready, but stood on it"):
         for transaction in tuple(coordinator.transactions.values()):
-            if transaction.state in UNDISPATCHED:
+            if transaction.state in DROPPABLE:
                 transaction.handle(Abandoned())
 
 
@@ -650,5 +649,5 @@ def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
         if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
             continue
         for transaction in tuple(coordinator.transactions.values()):
-            if transaction.sender == sender and transaction.state in (*UNDISPATCHED, TransactionState.PREPARED):
+            if transaction.sender == sender and transaction.state in DROPPABLE:
                 transaction.handle(Abandoned())

@@ -146,8 +146,7 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
 def _states_of_held(transaction: SenderTransaction) -> Transition | None:
     """The transition that we are asked to permit: from the request, or from the permission of before our restart."""
     held, permission = transaction.held, transaction.permission
-    if held is None:
-        return None
+    assert held is not None, "who asks has looked"
     if permission is not None and permission.transition.leaf == held.item.leaf:
         return permission.transition
     return held.item.transition

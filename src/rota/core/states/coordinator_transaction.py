@@ -34,6 +34,8 @@ UNDISPATCHED = (*UNASSEMBLED, State.ASSEMBLING, *ASSEMBLED)
 ON_THE_WAY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)
 # Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
 ENDORSED = (State.PREPARED, *ON_THE_WAY)
+# What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
+DROPPABLE = (*UNDISPATCHED, State.PREPARED)
 UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
 # Who stands on it may look again: at its permission, or at being prepared.
 READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
