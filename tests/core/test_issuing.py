@@ -557,6 +557,18 @@ def test_intent_whose_sender_voids_it_is_not_held_for_what_is_on_its_way() -> No
     assert answers(bench, B) == [Answer.ACCEPTED]
 
 
+def test_restarted_coordinator_does_not_wait_for_flush_points_that_its_own_index_has_settled() -> None:
+    point = handed("A-1")
+    settled = LedgerOutcome(point.point.intent, point.leaf, point.point.digest, LedgerStatus.COMMITTED)
+    bench = CoordinatorBench(B, incarnation=2, height=400, stored=StoredContract(indexed=(settled,)))
+    bench.beat(A)
+    bench.delegate("C-1")
+    request_ = bench.said(HandoverRequest, A)[-1]
+    bench.hear(A, Handover(request_.request_id, (point,)), height=400)
+    assert bench.state() is CoordinatorState.ACTIVE
+    assert bench.coordinator.graph.foreign() == ()
+
+
 # At an endorser.
 
 

@@ -25,6 +25,7 @@ from rota.core.events import (
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
+    LedgerOutcome,
     MessageReceived,
     OutcomesFinal,
     Persisted,
@@ -85,13 +86,15 @@ from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 class StoredContract:
     """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
 
-    Of prepared transitions without an outcome: those that are to be sent to their senders, and what is kept for
-    all that we have prepared (`kept`) and for those that we have endorsed (`endorsed`).
+    `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
+    there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
+    for those that we have endorsed (`endorsed`).
     """
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    indexed: tuple[LedgerOutcome, ...] = ()
     unacknowledged: tuple[TransitionPrepared, ...] = ()
     kept: tuple[KeptStates, ...] = ()
     endorsed: tuple[KeptStates, ...] = ()
@@ -116,6 +119,9 @@ class Sequencer:
         self.observer = Observer(self.context)
         self.kept = Kept(stored.endorsed, stored.kept)
         self.coordinator = Coordinator(self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged)
+        # A hand-over may name flush points that were settled before our restart.
+        for outcome in stored.indexed:
+            self.coordinator.outcomes.note(outcome)
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)

@@ -22,7 +22,7 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.core.events import LedgerStatus
+from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
@@ -50,8 +50,9 @@ class Prepared:
             case PreparedEndorsed(kept):
                 self.endorsed.extend(kept)
 
-    def add_to(self, stored: StoredContract, used: frozenset[IntentId]) -> StoredContract:
-        """What is left of it when these intents are on the chain."""
+    def add_to(self, stored: StoredContract) -> StoredContract:
+        """What is left of it, beside those whose intents are on the chain."""
+        used = {outcome.intent for outcome in stored.indexed if outcome.status is LedgerStatus.COMMITTED}
         left = [record for record in self.records if record.prepared.transition.intent not in used]
         return replace(
             stored,
@@ -114,7 +115,9 @@ class Disk:
             self._settle(known, contracts[known.address], outcomes)
         stored = {
             address: prepared[address].add_to(
-                StoredContract(tuple(r for i, r in intents.items() if i not in outcomes)), self._used(address)
+                StoredContract(
+                    tuple(r for i, r in intents.items() if i not in outcomes), indexed=self._indexed(address)
+                )
             )
             for address, intents in contracts.items()
         }
@@ -132,14 +135,9 @@ class Disk:
             incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, self.height, self.chain_time_s
         )
 
-    def _used(self, contract: ContractAddress) -> frozenset[IntentId]:
-        """The intents of a contract that are on the chain, whoever sent them and in whatever version."""
-        return frozenset(
-            outcome.intent
-            for block in self.blocks
-            for address, outcome in block.outcomes
-            if address == contract and outcome.status is LedgerStatus.COMMITTED
-        )
+    def _indexed(self, contract: ContractAddress) -> tuple[LedgerOutcome, ...]:
+        """What the index has said of a contract, whoever sent it and in whatever version."""
+        return tuple(outcome for block in self.blocks for address, outcome in block.outcomes if address == contract)
 
     def _unsettled(self, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
         """The dispatches that are not mined, as far as this node knows, whatever became of their intents elsewhere."""
