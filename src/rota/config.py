@@ -39,6 +39,7 @@ class Config:
     closing_heartbeats: int = 6
     idle_grace: int = 6
     validity_s: int = 600
+    prepared_validity_s: int = 86_400
     in_flight_max: int = 5_000
     dispatch_ahead_max: int = 16
     assembly_slot_max: int = 64

@@ -88,6 +88,11 @@ def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
     return Leaf(_keccak(_word(core) + address_bytes(preparation.committer) + preparation.condition))
 
 
+def void_leaf(separator: bytes, intent: IntentId) -> Leaf:
+    """The leaf of the empty transition of an intent: once it is committed no other version can be (ledger)."""
+    return leaf_of(core_of(separator, intent))
+
+
 def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
     """The leaf, worked out anew from everything that it binds."""
     core = core_of(

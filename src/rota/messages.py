@@ -19,6 +19,7 @@ from rota.types import (
     HeartbeatNumber,
     Intent,
     IntentId,
+    KeptStates,
     Leaf,
     NodeName,
     Party,
@@ -84,11 +85,15 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """One intent of a delegation command, with the number of this hand-over and the reverts so far."""
+    """One intent of a delegation command, with the number of this hand-over and the reverts so far.
+
+    One that is being voided is to be assembled anew, whatever became of it here (protocol §4.3).
+    """
 
     intent: Intent
     number: DelegationNumber
     revert_count: int = 0
+    is_voiding: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,10 +420,14 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Handover(Reply):
-    """What the old coordinator still has under way; nothing when there is nothing to flush."""
+    """What the old coordinator still has under way; nothing when there is nothing to flush.
+
+    What is kept for prepared transitions is to be respected, and is nothing to wait for.
+    """
 
     request_id: RequestId
     points: tuple[HandedOver, ...] = ()
+    kept: tuple[KeptStates, ...] = ()
 
 
 # What became of a dispatched intent: Notifications that only make it faster.
@@ -467,6 +476,35 @@ class StateRequest(Message):
     """Send me again what I may see of the states that these leaves made."""
 
     leaves: tuple[Leaf, ...]
+
+
+# Prepared transitions to their senders: assured, persisted on both sides; the leaf is the same on every repeat.
+
+
+class EndorserSignature(NamedTuple):
+    """One endorser's signature over a round's digest."""
+
+    endorser: NodeName
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransaction(Message):
+    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2)."""
+
+    digest: Digest
+    leaves: tuple[Leaf, ...]
+    valid_until_s: int
+    signatures: tuple[EndorserSignature, ...]
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransactionAcknowledgement(Message):
+    """That leaf is durable here, or we have no use for it; every copy gets one."""
+
+    intent: IntentId
+    leaf: Leaf
 
 
 # Who is who: a Request.

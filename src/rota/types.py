@@ -101,6 +101,16 @@ class Rotation(Enum):
     STRICT = "strict"
 
 
+class SubmitMode(Enum):
+    """Who brings an intent's transition to the base ledger (protocol §4.2).
+
+    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to.
+    """
+
+    AUTO = "auto"
+    EXTERNAL = "external"
+
+
 def node_of(party: Party) -> NodeName:
     """The node of a party: what stands behind the last @ of `alice@node1`."""
     return NodeName(party.rpartition("@")[2])
@@ -150,6 +160,7 @@ class Intent:
     depends_on: tuple[IntentId, ...] = ()
     parties: tuple[Party, ...] = ()
     idempotency_key: str = ""
+    submit_mode: SubmitMode = SubmitMode.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +221,26 @@ class Transition:
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """It does nothing but use its intent up, and so voids every other version of it (ledger)."""
+        return not (self.inputs or self.reads or self.outputs or self.info or self.calls or self.preparation)
+
     def as_seen_by(self, node: NodeName) -> Transition:
         """This transition, with the bytes of those states only that the node may see."""
         seen = tuple(state.as_seen_by(node) for state in self.outputs)
         if seen == self.outputs:
             return self
         return replace(self, outputs=seen)
+
+
+class KeptStates(NamedTuple):
+    """What is kept for a prepared transition until its intent has an outcome or its validity has ended (ledger)."""
+
+    intent: IntentId
+    leaf: Leaf
+    inputs: tuple[StateId, ...]
+    valid_until_s: int
 
 
 class Outcome(Enum):

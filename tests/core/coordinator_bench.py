@@ -43,6 +43,7 @@ from rota.types import (
     RequestId,
     Rotation,
     StateId,
+    SubmitMode,
     Transition,
     Tried,
 )
@@ -112,10 +113,15 @@ class CoordinatorBench(Bench):
         height: int | None = None,
         number: int = 1,
         revert_count: int = 0,
+        is_voiding: bool = False,
+        submit_mode: SubmitMode = SubmitMode.AUTO,
     ) -> None:
         """A sender hands these intents over; it is the node that their names begin with."""
         author = peer or NodeName(names[0].partition("-")[0])
-        delegations = tuple(Delegation(intent(name), DelegationNumber(1, number), revert_count) for name in names)
+        delegations = tuple(
+            Delegation(intent(name, submit_mode=submit_mode), DelegationNumber(1, number), revert_count, is_voiding)
+            for name in names
+        )
         command = DelegationCommand(RequestId(1, 1), delegations, tried)
         self.hear(author, command, height=self.sequencer.context.height if height is None else height)
 

@@ -11,7 +11,7 @@ from rota.core.effects import Effect, Persist, SendMessage
 from rota.core.events import BlockIndexed, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment, void_leaf
 from rota.messages import Envelope, Message
 from rota.types import (
     Contract,
@@ -23,6 +23,7 @@ from rota.types import (
     Mode,
     NodeName,
     Party,
+    Preparation,
     RequestId,
     Rotation,
     State,
@@ -33,6 +34,8 @@ from rota.types import (
 A, B, C, D = (NodeName(name) for name in "ABCD")
 ADDRESS = ContractAddress("0x" + "11" * 20)
 GENESIS_S = 1_000
+PREPARATION = Preparation(ContractAddress("0x" + "5e" * 20), b"\x01" * 32)
+SEPARATOR = domain_separator(Contract(ADDRESS, (A,), (A,), 1).chain_id, ADDRESS)
 
 EffectType = TypeVar("EffectType", bound=Effect)
 MessageType = TypeVar("MessageType", bound=Message)
@@ -66,20 +69,38 @@ def intent_id(name: str) -> IntentId:
 
 
 def transition(
-    name: str, *inputs: StateId, version: int = 0, valid_until_s: int = GENESIS_S + 600, signature: bytes = b"signed"
+    name: str,
+    *inputs: StateId,
+    version: int = 0,
+    valid_until_s: int = GENESIS_S + 600,
+    signature: bytes = b"signed",
+    preparation: Preparation | None = None,
 ) -> Transition:
     """A transition of an intent that spends these states and makes one; its leaf is right."""
     content = f"{name}/{version}".encode()
     commitment = state_commitment(content)
-    separator = domain_separator(contract().chain_id, ADDRESS)
-    leaf = leaf_of(core_of(separator, intent_id(name), inputs=inputs, outputs=(commitment,)))
+    leaf = leaf_of(core_of(SEPARATOR, intent_id(name), inputs=inputs, outputs=(commitment,)), preparation)
     made = State(StateId(leaf, 0), commitment, (A, B, C, D), content)
-    return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature)
+    return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation)
+
+
+def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Transition:
+    """A transition that a settlement contract commits, valid for a day."""
+    valid_until_s = GENESIS_S + 86_400
+    return transition(
+        name, *inputs, version=version, valid_until_s=valid_until_s, signature=signature, preparation=PREPARATION
+    )
+
+
+def void_transition(name: str, signature: bytes = b"signed", valid_until_s: int = GENESIS_S + 600) -> Transition:
+    """The empty transition of an intent."""
+    leaf = void_leaf(SEPARATOR, intent_id(name))
+    return Transition(intent_id(name), leaf, valid_until_s=valid_until_s, signature=signature)
 
 
 def digest_of(*leaves: Leaf, valid_until_s: int = GENESIS_S + 600) -> Digest:
     """The digest of a round of these leaves."""
-    return round_digest(domain_separator(contract().chain_id, ADDRESS), leaves, valid_until_s)
+    return round_digest(SEPARATOR, leaves, valid_until_s)
 
 
 @dataclass

@@ -115,7 +115,7 @@ def test_domain_is_asked_for_all_intents_of_a_slot_on_its_snapshot_at_our_height
     snapshot = Snapshot(locks=(StateId(transition("B-1").leaf, 0),), states=transition("B-1").outputs)
     ask(bench, B, 10, "A-2", "A-1", snapshot=snapshot)
     asked = AssembleIntents(
-        ADDRESS, RequestId(1, 10), (intent("A-2"), intent("A-1")), snapshot, HEIGHT, GENESIS_S + 600
+        ADDRESS, RequestId(1, 10), (intent("A-2"), intent("A-1")), snapshot, HEIGHT, GENESIS_S + 600, GENESIS_S + 86_400
     )
     assert bench.take(AssembleIntents) == [asked]
     assert machine(bench, "A-1").state is State.ASSEMBLING
@@ -366,13 +366,12 @@ def test_confirmed_intent_is_final() -> None:
     assert error.errors == (IntentError(intent_id("A-1"), ErrorCode.FINAL_INTENT),)
 
 
-def test_cancelled_intent_is_not_assembled() -> None:
+def test_intent_whose_end_is_being_written_is_not_assembled() -> None:
     bench = bench_with("A-1")
     ask(bench, B, 10, "A-1")
     assemble(bench, 10, "A-1")
     sign(bench, 10, "A-1")
     bench.tell(CancelRequested("user", intent_id("A-1")))
-    bench.write()
     bench.forget()
     ask(bench, B, 11, "A-1")
     (error,) = bench.said(AssembleError, B)

@@ -210,11 +210,11 @@ def test_sequenced_and_submitted_wait_for_the_ledger(count: int, state: SenderSi
     expect_sender(listed(count), state, "the ledger", A)
 
 
-def test_ending_names_when_no_version_is_valid_and_why_it_ends() -> None:
+def test_ending_says_why_it_ends_and_that_this_is_being_written() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
-    waits_for = f"chain time {GENESIS_S + 600}, when no version of it is valid (cancelled)"
-    expect_sender(bench, SenderSide.ENDING, waits_for)
+    expect_sender(bench, SenderSide.ENDING, "the decision to end it to be written")
+    assert at_sender(bench).detail == "ending: cancelled"
 
 
 def test_parked_waits_for_its_user_and_names_the_reason() -> None:
@@ -234,7 +234,8 @@ def test_confirmed_waits_for_its_block_to_become_final() -> None:
 def test_reverted_waits_for_its_receipt_to_be_written() -> None:
     bench = assembling()
     bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.REVERTED, reason="no money"))
-    expect_sender(bench, SenderSide.REVERTED, "its receipt to be written (no money)", B)
+    expect_sender(bench, SenderSide.REVERTED, "its receipt to be written", B)
+    assert at_sender(bench).detail == "ending: no money"
 
 
 def test_sender_tells_since_when_and_by_which_way_it_came() -> None:

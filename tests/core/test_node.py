@@ -466,7 +466,8 @@ def test_receipt_that_was_not_written_is_not_an_outcome_yet() -> None:
     bench.submit("A-1")
     bench.submit("A-2", OTHER, depends_on=(A1,))
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
-    assert bench.node.explain(A1).waits_for == "its receipt to be written (cancelled)"
+    assert bench.node.explain(A1).waits_for == "its receipt to be written"
+    assert bench.node.explain(A1).detail == "ending: cancelled"
     assert bench.sender_state(A2, OTHER) is SenderSide.PENDING
     bench.finish_write()
     assert bench.node.explain(A1).state == "reverted"

@@ -160,7 +160,7 @@ def test_unknown_party_of_a_restarted_sender_reverts_only_when_no_version_can_be
     answer(bench, B, BOB, "")
     machine = bench.sequencer.sender.transactions[intent_id("A-1")]
     assert machine.state is State.ENDING
-    assert bench.take(Persist) == []
+    bench.write()
     bench.tell(OutcomesFinal(GENESIS_S + 600, ()))
     assert bench.take(Persist) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))

@@ -13,7 +13,7 @@ import pytest
 from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
-    CancelAccepted,
+    EndingDecided,
     IntentFinalised,
     IntentParked,
     IntentResumed,
@@ -141,10 +141,10 @@ def parked() -> Bench:
 
 
 def restarted(
-    permission: Permission | None = None, *, parked_reason: str | None = None, is_cancelled: bool = False
+    permission: Permission | None = None, *, parked_reason: str | None = None, ending_reason: str | None = None
 ) -> Bench:
     """The second life of a node that went down with the intent under way."""
-    found = Restored(intent("A-1"), parked_reason, is_cancelled, permission)
+    found = Restored(intent("A-1"), parked_reason, permission, ending_reason)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     return bench
@@ -857,9 +857,9 @@ def test_revert_that_cannot_be_retried_ends_the_intent(status: LedgerStatus) -> 
     bench = submitted()
     bench.block(HEIGHT + 1, outcome(status, retryable=False))
     assert state(bench) is State.ENDING
-    bench.forget()
-    bench.wait(10_000)
-    assert bench.said(DelegationCommand) == []
+    assert records(bench) == [EndingDecided(ID, "input spent")]
+    bench.write()
+    assert state(bench) is State.PENDING
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("input spent"))]
 
@@ -949,9 +949,10 @@ def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: C
     bench = way()
     give_up(bench)
     assert state(bench) is State.ENDING
+    bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
     bench.block(HEIGHT + 2, time_s=GENESIS_S + 601)
-    assert state(bench) is State.ENDING, "what is not final may be taken back"
+    assert state(bench) is State.PENDING, "what is not final may be taken back"
     assert records(bench) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
     assert records(bench) == [IntentFinalised(reverted("refused by all"))]
@@ -963,8 +964,9 @@ def test_latest_version_decides_when_all_are_void() -> None:
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1, valid_until_s=GENESIS_S + 300)
     give_up(bench)
+    bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 900)
-    assert state(bench) is State.ENDING
+    assert state(bench) is State.PENDING
     final_at(bench, HEIGHT + 2, GENESIS_S + 901)
     assert state(bench) is State.REVERTED
 
@@ -979,13 +981,14 @@ def test_what_is_void_already_is_reverted_at_once() -> None:
 def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     bench = submitted()
     give_up(bench)
+    bench.write()
     bench.block(HEIGHT + 1, outcome())
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert state(bench) is State.CONFIRMED
     assert records(bench) == []
 
 
-def test_ending_intent_is_held_for_no_submitter_and_delegated_to_nobody() -> None:
+def test_intent_whose_end_is_not_durable_is_held_for_no_submitter_and_delegated_to_nobody() -> None:
     bench = submitted()
     give_up(bench)
     bench.forget()
@@ -1043,6 +1046,7 @@ def test_intent_that_is_found_invalid_later_ends_when_its_earlier_version_is_voi
     ask_assembly(bench, 11)
     bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.REVERTED, reason="no funds"))
     assert state(bench) is State.ENDING
+    bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("no funds"))]
 
@@ -1204,30 +1208,28 @@ def test_cancel_is_written_before_its_answer_and_ends_when_all_versions_are_void
     bench.forget()
     (persist,) = bench.tell(CancelRequested("canceller", ID))
     assert isinstance(persist, Persist)
-    assert persist.records == (CancelAccepted(ID),)
+    assert persist.records == (EndingDecided(ID, "cancelled"),)
     assert state(bench) is State.ENDING
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
-    assert state(bench) is State.ENDING
+    assert state(bench) is State.PENDING
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
     assert bench.take(ReplyToUser) == [], "the user has had the answer"
 
 
-def test_cancel_of_an_ending_intent_is_durable() -> None:
+def test_cancel_of_an_intent_whose_end_is_being_written_is_told_when_that_is_durable() -> None:
     bench = assembled()
     give_up(bench)
-    bench.forget()
     bench.tell(CancelRequested("canceller", ID))
-    assert records(bench) == [CancelAccepted(ID)]
-    assert bench.take(ReplyToUser) == []
+    assert records(bench) == [EndingDecided(ID, "refused by all")], "it ends for the reason that it had first"
+    assert ReplyToUser("canceller", ID) not in bench.effects
     bench.write()
-    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
-    assert machine(bench).is_cancelled
+    assert ReplyToUser("canceller", ID) in bench.effects
 
 
-def test_cancel_of_an_ending_intent_that_was_not_written_is_told_and_the_intent_ends_nevertheless() -> None:
+def test_end_that_was_not_written_is_told_to_who_cancels_and_written_again_until_it_is() -> None:
     bench = assembled()
     give_up(bench)
     bench.tell(CancelRequested("canceller", ID))
@@ -1236,8 +1238,11 @@ def test_cancel_of_an_ending_intent_that_was_not_written_is_told_and_the_intent_
     assert reply.reply_to == "canceller"
     assert "could not be written" in reply.error
     assert state(bench) is State.ENDING
-    assert not machine(bench).is_cancelled
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
+    assert state(bench) is State.ENDING, "what is not durable is not told"
+    bench.wait(250)
+    assert records(bench) == [EndingDecided(ID, "refused by all")]
+    bench.write()
     assert records(bench) == [IntentFinalised(reverted("refused by all"))]
 
 
@@ -1258,17 +1263,16 @@ def test_failed_parking_does_not_undo_a_cancel(way: Callable[[], Bench], end: St
     assert ReplyToUser("canceller", ID) in bench.take(ReplyToUser)
 
 
-def test_cancelled_intent_is_not_delegated_after_a_reorganisation() -> None:
+def test_cancelled_intent_is_voided_after_a_reorganisation() -> None:
     bench = assembled()
     bench.tell(CancelRequested("canceller", ID))
     bench.write()
     bench.block(HEIGHT + 1, outcome())
     assert state(bench) is State.CONFIRMED
     bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
-    assert state(bench) is State.ENDING
-    bench.forget()
-    bench.wait(60_000)
-    assert bench.said(DelegationCommand) == []
+    assert state(bench) is State.SUBMITTED, "the empty transition may be under way"
+    bench.wait(4_000)
+    assert machine(bench).is_voiding
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
@@ -1280,7 +1284,7 @@ def test_parked_intent_of_which_a_version_was_signed_ends_when_that_is_void() ->
     bench.write()
     bench.tell(CancelRequested("canceller", ID))
     assert state(bench) is State.ENDING
-    assert records(bench) == [CancelAccepted(ID)]
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
 
 
 def test_cancel_that_was_not_written_is_withdrawn_and_its_user_told() -> None:
@@ -1291,7 +1295,7 @@ def test_cancel_that_was_not_written_is_withdrawn_and_its_user_told() -> None:
     assert reply.reply_to == "canceller"
     assert "could not be written" in reply.error
     assert state(bench) is State.PENDING
-    assert not machine(bench).is_cancelled
+    assert not machine(bench).is_ending
     assert numbers(bench, B) == [FIRST]
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is State.PENDING
@@ -1323,33 +1327,18 @@ def test_second_cancel_is_answered_like_the_first() -> None:
     bench.write()
     bench.forget()
     bench.tell(CancelRequested("again", ID))
-    assert records(bench) == [CancelAccepted(ID)]
-    assert bench.take(ReplyToUser) == []
-    bench.write()
+    assert records(bench) == []
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
 
 
-def test_second_cancel_that_was_not_written_leaves_the_first_as_it_is() -> None:
-    bench = assembled()
-    bench.tell(CancelRequested("canceller", ID))
-    bench.write()
-    bench.tell(CancelRequested("again", ID))
-    fail_write(bench)
-    (reply,) = bench.take(ReplyToUser)
-    assert reply.reply_to == "again"
-    assert "could not be written" in reply.error
-    assert state(bench) is State.ENDING
-    assert machine(bench).is_cancelled
-
-
-def test_cancel_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> None:
-    bench = restarted(is_cancelled=True)
-    assert state(bench) is State.ENDING
-    assert bench.said(DelegationCommand) == []
+def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> None:
+    bench = restarted(ending_reason="cancelled")
+    assert state(bench) is State.PENDING
+    assert bench.said(DelegationCommand)[-1].delegations[0].is_voiding
     ask_permission(bench, 20)
     assert refusals(bench) == [ErrorCode.CANCELLED]
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
-    assert state(bench) is State.ENDING
+    assert state(bench) is State.PENDING
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
@@ -1413,6 +1402,7 @@ def test_failed_dependency_ends_a_restored_intent_when_no_version_can_be_valid(p
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), outcomes=((one, Outcome.REVERTED),)), incarnation=2)
     bench.tell(Tick())
     assert state(bench) is State.ENDING
+    bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     (record,) = records(bench)
     assert record == IntentFinalised(reverted(f"depends on {one.hex()}, which was reverted"))

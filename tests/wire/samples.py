@@ -35,7 +35,7 @@ MESSAGE_TYPES: Final[tuple[type[Message], ...]] = tuple(
 )
 
 # Fields whose annotation says less than the protocol does.
-WORD_FIELDS: Final = {(types.State, "commitment"), (types.Transition, "info")}
+WORD_FIELDS: Final = {(types.State, "commitment"), (types.Transition, "info"), (types.Preparation, "condition")}
 NAME_FIELDS: Final = {(messages.ListedIntent, "state"), (messages.SubmittedIntent, "signer")}
 
 
@@ -86,6 +86,7 @@ STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
     types.Leaf: st.binary(min_size=32, max_size=32),
     types.Digest: st.binary(min_size=32, max_size=32),
     types.StateId: st.builds(types.StateId, st.binary(min_size=32, max_size=32), st.integers(0, 255)),
+    types.Call: st.builds(types.Call, st.just(CONTRACT), st.integers(0, types.CALL_GAS_MAX), st.binary(max_size=40)),
 }
 
 

@@ -153,9 +153,10 @@ REPEATED_FIELDS = [
         messages.Handover,
         messages.TransactionDispatched,
         messages.StateDistribution,
+        messages.PreparedTransaction,
     )
     for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
-    if field.is_repeated
+    if field.is_repeated and field.full_name != "rota.v1.PreparedTransaction.leaves"
 ]
 
 
@@ -199,6 +200,21 @@ BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]
         lambda body, value: setattr(body.snapshot.states[1], "commitment", value),
     ),
     "info": (messages.AssembleResponse, 32, lambda body, value: _transition(body).info.append(value)),
+    "condition": (
+        messages.AssembleResponse,
+        32,
+        lambda body, value: setattr(_transition(body).preparation, "condition", value),
+    ),
+    "committer": (
+        messages.AssembleResponse,
+        20,
+        lambda body, value: setattr(_transition(body).preparation, "committer", value),
+    ),
+    "target of a call": (
+        messages.AssembleResponse,
+        20,
+        lambda body, value: setattr(_transition(body).calls[1], "to", value),
+    ),
     "digest of a distribution": (messages.StateDistribution, 32, lambda body, value: setattr(body, "digest", value)),
     "leaf of a transition that is distributed": (
         messages.StateDistribution,
@@ -250,10 +266,10 @@ def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) ->
 
 
 def numbers_in(message: ProtobufMessage) -> list[tuple[Any, str]]:
-    """Every u64 in a message and in what is in it, with the message that has it."""
+    """Every u64 in a message and in what is in it, with the message that has it; gas has a bound of its own."""
     found: list[tuple[Any, str]] = []
     for field, value in message.ListFields():
-        if field.type == field.TYPE_UINT64:
+        if field.type == field.TYPE_UINT64 and field.full_name != "rota.v1.Call.gas":
             found.append((message, field.name))
         elif field.type == field.TYPE_MESSAGE:
             for part in value if field.is_repeated else [value]:
@@ -288,6 +304,49 @@ def test_a_transition_has_at_most_fifteen_states_of_a_sort(
     assert not is_read(frame)
 
 
+def test_a_transition_has_at_most_255_calls() -> None:
+    frame, body = wire_of(messages.AssembleResponse)
+    calls = _transition(body).calls
+    while len(calls) < 255:
+        calls.append(calls[0])
+    assert is_read(frame)
+    calls.append(calls[0])
+    assert not is_read(frame)
+
+
+def test_a_call_has_at_most_65535_bytes() -> None:
+    for size, is_fine in ((65_535, True), (65_536, False)):
+        frame, body = wire_of(messages.AssembleResponse)
+        _transition(body).calls[1].data = b"d" * size
+        assert is_read(frame) is is_fine
+
+
+def test_the_gas_of_a_call_is_below_two_to_the_32() -> None:
+    for gas, is_fine in ((2**32 - 1, True), (2**32, False), (2**64 - 1, False)):
+        frame, body = wire_of(messages.AssembleResponse)
+        _transition(body).calls[1].gas = gas
+        assert is_read(frame) is is_fine
+
+
+def test_a_prepared_round_has_at_most_255_leaves() -> None:
+    frame, body = wire_of(messages.PreparedTransaction)
+    while len(body.leaves) < 255:
+        body.leaves.append(body.leaves[0])
+    assert is_read(frame)
+    body.leaves.append(body.leaves[0])
+    assert not is_read(frame)
+
+
+def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:
+    frame, body = wire_of(messages.Handover)
+    inputs = body.kept[1].inputs
+    while len(inputs) < 15:
+        inputs.append(inputs[0])
+    assert is_read(frame)
+    inputs.append(inputs[0])
+    assert not is_read(frame)
+
+
 @pytest.mark.parametrize(
     "name", ["", "a\nb", "\x00", "\x7f", "a\x9b1m", "a\u202eb", "a\u200bb", "\ufeffnode1", "a\u2028b"]
 )
@@ -314,6 +373,7 @@ ENUMERATION_FIELDS: list[tuple[type[Message], str, Callable[[Any], Any]]] = [
     (messages.EndorsementError, "rejection", lambda body: body),
     (messages.CoordinatorHeartbeat, "state", lambda body: body),
     (messages.HandoverRequest, "reason", lambda body: body),
+    (messages.DelegationCommand, "submit_mode", lambda body: body.delegations[1].intent),
 ]
 
 

@@ -3,7 +3,8 @@
 Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
 our own index has reached the request's height, and answer when every intent has its result. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it.
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. What is being
+voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from rota.core.events.sender_transaction import (
     AssembleRequestReceived,
     AssembleRevert,
 )
+from rota.core.machine import Event
 from rota.core.sender_transaction import SenderTransaction
+from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
-from rota.types import IntentId, NodeName, RequestId
+from rota.types import IntentId, NodeName, RequestId, SubmitMode, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -93,6 +97,14 @@ class Assembly:
             slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
             self._answer_if_complete(slot)
 
+    def leave(self, transaction: SenderTransaction, code: ErrorCode) -> None:
+        """An intent that goes while its slot is assembled is no longer waited for: the others must not wait in vain."""
+        slot = self._slot_of(transaction)
+        intent = transaction.intent.id
+        if slot is not None and intent not in slot.results and intent not in slot.errors:
+            slot.errors[intent] = IntentError(intent, code)
+            self._answer_if_complete(slot)
+
     def _slot_of(self, transaction: SenderTransaction) -> Slot | None:
         """The slot that the transaction is being assembled for, if its coordinator has not asked anew since."""
         slot = self.slots.get(transaction.delegate) if transaction.delegate is not None else None
@@ -105,7 +117,7 @@ class Assembly:
             return
         if event.outcome is AssemblyOutcome.ASSEMBLED:
             assert event.transition is not None, "an assembled intent has a transition"
-            transaction.handle(Assembled(event.transition))
+            transaction.handle(_assembled(transaction, event.transition))
         elif event.outcome is AssemblyOutcome.REVERTED:
             transaction.handle(AssembleRevert(event.reason))
         else:
@@ -132,20 +144,30 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
-        is_with_peer = transaction.delegate == peer and transaction.state is not TransactionState.PARKED
+        is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
     def _start(self, slot: Slot) -> None:
-        self.context.effects.append(
-            AssembleIntents(
-                self.context.contract.address,
-                slot.request.request_id,
-                tuple(self.sender.transactions[intent].intent for intent in slot.intents),
-                slot.request.snapshot,
-                self.context.height,
-                self.context.chain_time_s + self.context.config.validity_s,
+        valid_until_s = self.context.chain_time_s + self.context.config.validity_s
+        transactions = [self.sender.transactions[intent] for intent in slot.intents]
+        for transaction in transactions:
+            if transaction.is_voiding:
+                intent = transaction.intent.id
+                leaf = void_leaf(self.context.separator, intent)
+                transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
+        intents = tuple(transaction.intent for transaction in transactions if not transaction.is_voiding)
+        if intents:
+            self.context.effects.append(
+                AssembleIntents(
+                    self.context.contract.address,
+                    slot.request.request_id,
+                    intents,
+                    slot.request.snapshot,
+                    self.context.height,
+                    valid_until_s,
+                    self.context.chain_time_s + self.context.config.prepared_validity_s,
+                )
             )
-        )
 
     def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)
@@ -170,6 +192,13 @@ class Assembly:
             peer, height, request = self.early
             self.early = None
             self.take_request(peer, height, request)
+
+
+def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:
+    """Only an external intent may be prepared: of others the chain would refuse the whole round."""
+    if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
+        return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
+    return Assembled(transition)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:

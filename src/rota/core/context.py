@@ -17,6 +17,7 @@ from rota.messages import Envelope, Message, Reply
 from rota.types import Contract, NodeName, RequestId
 
 BACKOFF_STEPS_MAX = 32
+VALIDITY_MARGIN_S = 60
 
 
 class Write(NamedTuple):
@@ -76,6 +77,11 @@ class Context:
     def ranking(self, block_range: int) -> tuple[NodeName, ...]:
         """Who may coordinate for this node in that range, most preferred first."""
         return ranking(self.contract, block_range, self.node)
+
+    def latest_valid_until_s(self, is_prepared: bool) -> int:
+        """How long what another node has made may be valid: its index may be a little ahead of ours (ledger)."""
+        validity_s = self.config.prepared_validity_s if is_prepared else self.config.validity_s
+        return self.chain_time_s + validity_s + VALIDITY_MARGIN_S
 
     def next_id(self) -> RequestId:
         """A fresh id; a later one, or one after a restart, is greater."""

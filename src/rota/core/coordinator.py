@@ -21,6 +21,7 @@ from itertools import takewhile
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.effects import TransitionPrepared
 from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -47,6 +48,8 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph
+from rota.core.issuing import Issuing
+from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
@@ -56,7 +59,7 @@ from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
 from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
@@ -243,15 +246,24 @@ class Coordinator(Machine):
 
     table = TABLE
 
-    def __init__(self, context: Context, observer: Observer, dispatched: Iterable[HandedOver] = ()) -> None:
+    def __init__(
+        self,
+        context: Context,
+        observer: Observer,
+        dispatched: Iterable[HandedOver] = (),
+        kept: Kept | None = None,
+        unacknowledged: Iterable[TransitionPrepared] = (),
+    ) -> None:
         super().__init__()
         self.context = context
         self.observer = observer
         self.outcomes = RecentOutcomes()
-        self.graph = Graph()
+        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.kept = kept or Kept()
+        self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
-        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.senders: dict[NodeName, int] = {}
         self.told: dict[NodeName, Listing] = {}
@@ -347,11 +359,18 @@ class Coordinator(Machine):
             self.rounds.await_permission(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
-            for placed in self.graph.direct_users(transaction.leaf):
-                self.context.post(self.transactions[placed.intent], DependencyReady())
+        if transaction.state in READY:
+            self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
             self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
+
+    def _tell_users_of(self, leaf: Leaf) -> None:
+        """What stands on it may go on: to its permission when it is ready, to its user when it is dispatched."""
+        for placed in self.graph.direct_users(leaf):
+            user = self.transactions.get(placed.intent)
+            if user is not None:
+                self.context.post(user, DependencyReady())
 
     def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
         """A request that these intents wait on has been repeated."""
@@ -493,6 +512,8 @@ class Coordinator(Machine):
         for transaction in self.transactions.values():
             if self._may_list(transaction):
                 listed.setdefault(transaction.sender, {})[transaction.intent.id] = transaction.state.value
+        for sender, intent in self.issuing.listed():
+            listed.setdefault(sender, {})[intent] = TransactionState.PREPARED.value
         return listed
 
     def _may_list(self, transaction: CoordinatorTransaction) -> bool:

@@ -6,7 +6,10 @@ sender's turn, is assembled by its sender on our snapshot, is endorsed with othe
 dispatched when its sender permits that very leaf and everything it stands on is dispatched too.
 Ready_For_Dispatch is the point of no return: until then it may be dropped at any time, afterwards only
 the ledger decides. Whatever is dropped after it made states first resets what stands on those states.
-What the ledger says of an intent is heard in every state that is not final (protocol §4.2).
+What the ledger says of an intent is heard in every state that is not final (protocol §4.2). An intent that
+its sender voids begins anew in the pool, and is not waited for nor waits for others. An external intent is not
+dispatched: once it is endorsed and what it stands on is dispatched it is Prepared, stored here and sent to its
+sender until that acknowledges it (`issuing.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from rota.core.events.coordinator_transaction import (
     Endorsed,
     EndorsedRejected,
     HeartbeatInterval,
+    Issued,
     NonceAllocated,
     Received,
     RequestTimeoutInterval,
@@ -44,7 +48,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import Delegation
-from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition, node_of
+from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, SubmitMode, Transition, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -55,6 +59,7 @@ from rota.core.rules import coordinator_transaction as rules
 from rota.core.states.coordinator_transaction import (
     ASSEMBLED,
     ENDED,
+    ENDORSED,
     GONE,
     ON_THE_WAY,
     UNASSEMBLED,
@@ -82,6 +87,7 @@ TABLE = Table(
         DependencyReverted,
         DispatchConfirmed,
         DispatchConfirmationRejected,
+        Issued,
         Collected,
         NonceAllocated,
         Submitted,
@@ -103,7 +109,16 @@ TABLE = Table(
             do=rules.go_on_backing_off,
         ),
         Row(State.INITIAL, Received, then=State.POOLED, do=rules.go_on_backing_off),
-        *in_states(UNDER_WAY, Received, do=rules.take_over_number),
+        *in_states(UNASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
+        Row(State.ASSEMBLING, Received, when=rules.is_to_be_voided, do=rules.begin_voiding),
+        *in_states(
+            ASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.drop_version_and_begin_voiding
+        ),
+        Row(State.REVERTED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
+        Row(
+            State.PREPARED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.leave_it_and_begin_voiding
+        ),
+        *in_states((*UNDER_WAY, State.PREPARED), Received, do=rules.take_over_number),
         *in_states(UNASSEMBLED, Selected, do=rules.join_slot),
         *in_states(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
         Row(
@@ -126,6 +141,7 @@ TABLE = Table(
         Row(State.ASSEMBLING, AssembleErrorResponse, then=State.FINAL),
         Row(State.ASSEMBLING, AssembleTimeout, when=rules.still_waits, then=State.PREASSEMBLY_BLOCKED),
         Row(State.ASSEMBLING, AssembleTimeout, then=State.POOLED),
+        Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.may_be_prepared, then=State.PREPARED),
         Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
         Row(State.ENDORSEMENT_GATHERING, Endorsed, then=State.BLOCKED),
         Row(
@@ -136,6 +152,7 @@ TABLE = Table(
             do=rules.give_up_with_reason,
         ),
         Row(State.ENDORSEMENT_GATHERING, EndorsedRejected, then=State.POOLED, do=rules.reset_dependents_and_count),
+        Row(State.BLOCKED, DependencyReady, when=rules.may_be_prepared, then=State.PREPARED),
         Row(State.BLOCKED, DependencyReady, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
         Row(
             State.PREASSEMBLY_BLOCKED,
@@ -178,10 +195,12 @@ TABLE = Table(
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmed, then=State.READY_FOR_DISPATCH),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=rules.lacks_states, do=rules.ask_with_states),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=rules.drop_for_good),
+        Row(State.PREPARED, Issued, then=State.FINAL),
         Row(State.READY_FOR_DISPATCH, Collected, then=State.DISPATCHED),
         Row(State.DISPATCHED, NonceAllocated, do=rules.note_nonce),
         *in_states((State.DISPATCHED, State.SUBMITTED), Submitted, then=State.SUBMITTED, do=rules.note_submission),
         *in_states(UNDER_WAY, Confirmed, when=rules.succeeded, then=State.CONFIRMED, do=rules.settle),
+        Row(State.PREPARED, Confirmed, when=rules.succeeded, then=State.CONFIRMED),
         *in_states(UNDER_WAY, Confirmed, when=rules.another_version_failed),
         *in_states(UNDER_WAY, Confirmed, when=rules.lost_to_contention, then=State.POOLED, do=rules.back_off),
         *in_states(UNDER_WAY, Confirmed, when=rules.may_be_retried, then=State.POOLED, do=rules.count_and_back_off),
@@ -191,10 +210,11 @@ TABLE = Table(
         ),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.FINAL),
         *in_states(
-            (State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH),
+            (State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, State.PREPARED),
             RequestTimeoutInterval,
             do=rules.note_request,
         ),
+        Row(State.BLOCKED, StateTimeout, when=rules.may_be_prepared, then=State.PREPARED),
         Row(State.BLOCKED, StateTimeout, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
         Row(
             State.CONFIRMING_DISPATCH,
@@ -205,7 +225,11 @@ TABLE = Table(
         ),
         *in_states((State.BLOCKED, State.CONFIRMING_DISPATCH), StateTimeout, do=rules.start_state_timer),
         *in_states(ASSEMBLED, StateTransition, do=rules.start_state_timer),
-        *in_states((*UNASSEMBLED, State.ASSEMBLING, *ON_THE_WAY, *GONE), StateTransition, do=rules.stop_state_timer),
+        *in_states(
+            (*UNASSEMBLED, State.ASSEMBLING, State.PREPARED, *ON_THE_WAY, *GONE),
+            StateTransition,
+            do=rules.stop_state_timer,
+        ),
         Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
         *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
         *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
@@ -217,23 +241,22 @@ TABLE = Table(
             do=rules.reset_dependents,
         ),
         *in_states(UNDISPATCHED, Abandoned, then=State.FINAL, do=rules.drop_for_good),
+        Row(State.PREPARED, Abandoned, then=State.FINAL),
     ),
     ignored=(
-        Ignored(Received, GONE, "it has ended here; the coordinator answers for it"),
+        Ignored(Received, (State.CONFIRMED, State.FINAL), "it has ended here; the coordinator answers for it"),
         Ignored(
             Selected,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ON_THE_WAY, *GONE),
+            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
             "only the unassembled are selected",
         ),
         Ignored(
             AssembleRequestSent,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ON_THE_WAY, *GONE),
+            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
             "only the unassembled are selected",
         ),
         *(
-            Ignored(
-                event, (State.INITIAL, *UNASSEMBLED, *ASSEMBLED, *ON_THE_WAY, *GONE), "a late answer changes nothing"
-            )
+            Ignored(event, (State.INITIAL, *UNASSEMBLED, *ASSEMBLED, *ENDORSED, *GONE), "a late answer changes nothing")
             for event in (
                 AssembleSuccess,
                 AssembleRevertResponse,
@@ -251,7 +274,7 @@ TABLE = Table(
                     State.ASSEMBLING,
                     State.BLOCKED,
                     State.CONFIRMING_DISPATCH,
-                    *ON_THE_WAY,
+                    *ENDORSED,
                     *GONE,
                 ),
                 "a late answer changes nothing",
@@ -266,19 +289,19 @@ TABLE = Table(
                 State.ASSEMBLING,
                 State.ENDORSEMENT_GATHERING,
                 State.CONFIRMING_DISPATCH,
-                *ON_THE_WAY,
+                *ENDORSED,
                 *GONE,
             ),
             "only Blocked waits for it; others look when they get there",
         ),
         Ignored(
             DependencyAssembled,
-            (State.INITIAL, State.POOLED, *ASSEMBLED, *ON_THE_WAY, *GONE),
+            (State.INITIAL, State.POOLED, *ASSEMBLED, *ENDORSED, *GONE),
             "it waits for nobody's assembly",
         ),
         Ignored(
             DependencyReverted,
-            (State.INITIAL, State.POOLED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            (State.INITIAL, State.POOLED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
             "it stands on nothing yet, or only the ledger decides now",
         ),
         *(
@@ -290,25 +313,38 @@ TABLE = Table(
                     State.ASSEMBLING,
                     State.ENDORSEMENT_GATHERING,
                     State.BLOCKED,
-                    *ON_THE_WAY,
+                    *ENDORSED,
                     *GONE,
                 ),
                 "a late answer changes nothing",
             )
             for event in (DispatchConfirmed, DispatchConfirmationRejected)
         ),
-        Ignored(Collected, (State.INITIAL, *UNDISPATCHED, State.DISPATCHED, State.SUBMITTED, *GONE), "collected once"),
+        Ignored(
+            Issued,
+            (State.INITIAL, *UNDISPATCHED, *ON_THE_WAY, *GONE),
+            "its sender voids it, or it has its outcome, or it has ended here",
+        ),
+        Ignored(
+            Collected,
+            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            "collected once",
+        ),
         Ignored(
             NonceAllocated,
-            (State.INITIAL, *UNDISPATCHED, State.READY_FOR_DISPATCH, State.SUBMITTED, *GONE),
+            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, State.SUBMITTED, *GONE),
             "it follows Collected",
         ),
         Ignored(
-            Submitted, (State.INITIAL, *UNDISPATCHED, State.READY_FOR_DISPATCH, *GONE), "it ended before it was told"
+            Submitted,
+            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, *GONE),
+            "it ended before it was told",
         ),
         Ignored(Confirmed, (State.INITIAL, *GONE), "it has its outcome"),
         Ignored(
-            ConfirmationUndone, (State.INITIAL, *UNDER_WAY, State.REVERTED, State.FINAL), "nothing was confirmed here"
+            ConfirmationUndone,
+            (State.INITIAL, *UNDER_WAY, State.PREPARED, State.REVERTED, State.FINAL),
+            "nothing was confirmed here",
         ),
         Ignored(
             RequestTimeoutInterval,
@@ -317,19 +353,19 @@ TABLE = Table(
         ),
         Ignored(
             StateTimeout,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ON_THE_WAY, *GONE),
+            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ENDORSED, *GONE),
             "the rounds ask the missing again; the rest waits for its turn or for the ledger",
         ),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
-        Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.FINAL), "it has not ended"),
+        Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.PREPARED, State.FINAL), "it has not ended"),
         Ignored(
             ValidityEnded,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.DISPATCHED, State.SUBMITTED, *GONE),
-            "no version is under way, or only the ledger decides now",
+            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            "no version is under way, or only the ledger decides now, or the issuing sees to it",
         ),
         Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, *GONE), "past the point of no return, or ended"),
     ),
-    entry={State.FINAL: rules.forget},
+    entry={State.PREPARED: rules.enter_prepared, State.FINAL: rules.forget},
 )
 
 
@@ -347,6 +383,7 @@ class CoordinatorTransaction(Machine):
         self.intent = delegation.intent
         self.sender: NodeName = node_of(delegation.intent.sender)
         self.number = delegation.number
+        self.is_voiding = delegation.is_voiding
         self.revert_count = delegation.revert_count
         self.refused_count = 0
         self.request_count = 0
@@ -375,6 +412,12 @@ class CoordinatorTransaction(Machine):
     def leaf(self) -> Leaf:
         """The leaf of the version that is under way."""
         return self.made.leaf
+
+    @property
+    def is_external(self) -> bool:
+        """The version under way is for its user to have committed; an empty one is dispatched like any other."""
+        version = self.transition
+        return self.intent.submit_mode is SubmitMode.EXTERNAL and version is not None and not version.is_empty
 
     @property
     def is_gone(self) -> bool:

@@ -1,11 +1,12 @@
 """Private states to their parties until acknowledged: one per node, for all its contracts.
 
 Theory of operation. Who dispatches a round also sends its private states to every node on their lists, each
-as that node may see it, in one message a round, or in several when they are large. The list is durable with
-the dispatch; the receiver makes the states durable and then acknowledges; the distributor makes the
-acknowledgement durable and stops. Until then it repeats with backoff, across restarts of both sides, and not
-over a connection that is down. What arrives is checked against the leaves, which the ledger knows: a state
-that is not what it claims to be is refused. A node that lost its states asks for them again, by leaf.
+as that node may see it, in one message a round, or in several when they are large; who prepares a transition
+does the same. The list is durable with the dispatch; the receiver makes the states durable and then
+acknowledges; the distributor makes the acknowledgement durable and stops. Until then it repeats with backoff,
+across restarts of both sides, and not over a connection that is down. What arrives is checked against the
+leaves, which the ledger knows: a state that is not what it claims to be is refused. A node that lost its
+states asks for them again, by leaf.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from rota.config import Config
-from rota.core.effects import DispatchRound
+from rota.core.effects import DispatchRound, TransitionPrepared
 from rota.digests import leaf_of_transition, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
 
@@ -155,6 +156,20 @@ def parts_of(transitions: Iterable[Transition]) -> tuple[tuple[Transition, ...],
         parts[-1].append(transition)
         room -= size
     return tuple(tuple(part) for part in parts)
+
+
+def order_of(contract: ContractAddress, record: TransitionPrepared) -> DispatchRound:
+    """A prepared transition as a round of its own, which its leaf names: members of one round are prepared apart."""
+    prepared = record.prepared
+    return DispatchRound(
+        contract,
+        Digest(prepared.transition.leaf),
+        prepared.leaves,
+        (prepared.transition,),
+        (record.sender,),
+        tuple((signed.endorser, signed.signature) for signed in prepared.signatures),
+        prepared.valid_until_s,
+    )
 
 
 def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...]:

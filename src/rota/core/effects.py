@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.events.chain import ChainBlock
-from rota.messages import Envelope, Snapshot
+from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.types import (
     ContractAddress,
     DelegationNumber,
@@ -18,6 +18,7 @@ from rota.types import (
     Fees,
     Intent,
     IntentId,
+    KeptStates,
     Leaf,
     NodeName,
     Party,
@@ -29,6 +30,12 @@ from rota.types import (
 
 class Effect:
     """An order to the world around the core."""
+
+    __slots__ = ()
+
+
+class Report(Effect):
+    """Tells a user what is durable already: no write governs it."""
 
     __slots__ = ()
 
@@ -66,15 +73,26 @@ class ReplyToUser(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportReceipt(Effect):
+class ReportReceipt(Report):
     """An intent of this node has its final outcome."""
 
     receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True)
+class ReportPrepared(Report):
+    """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
+
+    contract: ContractAddress
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
 class AssembleIntents(Effect):
-    """Have the domain assemble these intents, one after the other, on this snapshot at this height."""
+    """Have the domain assemble these intents, one after the other, on this snapshot at this height.
+
+    A transition with a preparation may be valid until `prepared_valid_until_s`, any other until `valid_until_s`.
+    """
 
     contract: ContractAddress
     request_id: RequestId
@@ -82,6 +100,7 @@ class AssembleIntents(Effect):
     snapshot: Snapshot
     height: int
     valid_until_s: int
+    prepared_valid_until_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +300,11 @@ class IntentResumed(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelAccepted(Record):
-    """The user cancelled it; it ends when no version of it can happen any more."""
+class EndingDecided(Record):
+    """It ends for this reason when no version of it can happen any more; a cancel is one reason."""
 
     intent: IntentId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +315,40 @@ class PermissionGranted(Record):
     number: DelegationNumber
     delegate: NodeName
     transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionPrepared(Record):
+    """Prepared at the coordinator: then it is sent to its sender, until that acknowledges it."""
+
+    sender: NodeName
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAcknowledged(Record):
+    """The sender has that prepared transition, or has no use for it: it is not sent again."""
+
+    intent: IntentId
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionIssued(Record):
+    """Prepared at the sender: then it is acknowledged and given to the user.
+
+    After `void_after_s` no version of the intent is valid: none is signed after this one.
+    """
+
+    prepared: PreparedTransaction
+    void_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEndorsed(Record):
+    """A round's prepared transitions are endorsed: then the signature leaves. No other intent gets these states."""
+
+    kept: tuple[KeptStates, ...]
 
 
 @dataclass(frozen=True, slots=True)

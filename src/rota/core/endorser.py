@@ -4,7 +4,8 @@ Theory of operation. An endorser signs for one coordinator at a time, the one th
 (protocol §5); a request of another is answered with whom it accepts and its own height, which is no
 refusal. It recomputes every leaf from the full transition and never signs a digest with a leaf that it
 has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. Nothing
-is kept across restarts.
+is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
+while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import NamedTuple
 
 from rota.core.context import Context
 from rota.core.distribution import has_false_content
-from rota.core.effects import CheckRound
+from rota.core.effects import CheckRound, PreparedEndorsed
 from rota.core.events import RoundChecked
+from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
+from rota.core.kept import Kept
+from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.digests import ROUND_LEAVES_MAX, leaf_of_transition, round_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
-from rota.types import NEVER_HEARD, Mode, NodeName, RequestId, Rotation, Transition, node_of
+from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
-VALIDITY_MARGIN_S = 60
 
 
 class Check(NamedTuple):
@@ -33,12 +36,22 @@ class Check(NamedTuple):
     since_ms: int
 
 
+class Signing(NamedTuple):
+    """A round whose signature waits until what its prepared transitions spend is durable; `new` was not kept before."""
+
+    request: EndorsementRequest
+    signature: bytes
+    new: tuple[Leaf, ...]
+
+
 class Endorser:
     """Answers endorsement requests; not a table, because it has no states of its own."""
 
-    def __init__(self, context: Context, observer: Observer) -> None:
+    def __init__(self, context: Context, observer: Observer, kept: Kept | None = None) -> None:
         self.context = context
         self.observer = observer
+        self.kept = kept or Kept()
+        self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
 
@@ -57,7 +70,7 @@ class Endorser:
         key = (peer, request.request_id)
         if key in self.answers:
             self.context.send(peer, self.answers[key])
-        elif self._is_to_be_checked(key):
+        elif key not in self.signing and self._is_to_be_checked(key):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
@@ -66,7 +79,25 @@ class Endorser:
         follows_another = self.observer.has_observation and self.observer.accepted != event.peer
         if check is None or follows_another:
             return
-        self._answer(event.peer, check.request, event.signature, event.refusals)
+        # While the domain was judging, we may have signed away what these transitions spend.
+        late = () if event.refusals else self._refusals_of_kept(check.request)
+        if event.refusals or late:
+            self._answer(event.peer, check.request, b"", event.refusals or late)
+        elif any(transition.preparation is not None for transition in check.request.transitions):
+            self._keep_and_sign(event.peer, check.request, event.signature)
+        else:
+            self._answer(event.peer, check.request, event.signature, ())
+
+    def handle(self, event: Event) -> None:
+        """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
+        assert isinstance(event, EndorsementDurable | EndorsementNotWritten), "the endorser knows its events"
+        request, signature, new = self.signing.pop((event.peer, event.request_id))
+        follows_another = self.observer.has_observation and self.observer.accepted != event.peer
+        if isinstance(event, EndorsementNotWritten):
+            for leaf in new:
+                self.kept.forget(leaf)
+        elif not follows_another:
+            self._answer(event.peer, request, signature, ())
 
     def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
         """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
@@ -114,6 +145,32 @@ class Endorser:
             return len(self.checking) < CHECKS_OPEN_MAX
         return self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
 
+    def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
+        """Durable first: from now on no other intent gets these states from us."""
+        kept = tuple(
+            KeptStates(transition.intent, transition.leaf, transition.inputs, request.valid_until_s)
+            for transition in request.transitions
+            if transition.preparation is not None
+        )
+        new = tuple(each.leaf for each in kept if each.leaf not in self.kept.signed)
+        for each in kept:
+            self.kept.sign(each)
+        self.signing[(peer, request.request_id)] = Signing(request, signature, new)
+        done, failed = EndorsementDurable(peer, request.request_id), EndorsementNotWritten(peer, request.request_id)
+        self.context.persist(PreparedEndorsed(kept), self, done, failed)
+
+    def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
+        found = ((transition, self._flaw_of_kept(transition)) for transition in request.transitions)
+        return tuple(Refusal(transition.intent, reason) for transition, reason in found if reason)
+
+    def _flaw_of_kept(self, transition: Transition) -> str:
+        """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
+        if self.kept.is_signed_away(transition):
+            return "a state is kept for a prepared transition"
+        if transition.preparation is not None and not self.kept.may_sign:
+            return "too many prepared transitions stand already"
+        return ""
+
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity."""
         leaves = tuple(transition.leaf for transition in request.transitions)
@@ -141,7 +198,7 @@ class Endorser:
 
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""
-        latest_s = self.context.chain_time_s + self.context.config.validity_s + VALIDITY_MARGIN_S
+        latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
         if transition.leaf != leaf_of_transition(self.context.separator, transition):
@@ -154,7 +211,7 @@ class Endorser:
             return "the round is no longer valid"
         if has_false_content(transition):
             return "a state's content is not what its commitment says"
-        return ""
+        return self._flaw_of_kept(transition)
 
     def _answer(
         self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]

@@ -30,7 +30,7 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
     if transaction is None:
         return None
     waits_for, who = _sender_waits(sequencer, transaction)
-    detail = _place_in_line(transaction)
+    detail = _joined(_ending(transaction), _place_in_line(transaction))
     return Explanation(
         str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history), detail
     )
@@ -42,7 +42,8 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
     if transaction is None:
         return None
     waits_for, who = _coordinator_waits(sequencer, transaction)
-    detail = _what_was_tried(transaction)
+    own = sequencer.sender.transactions.get(intent)
+    detail = _joined(_ending(own) if own is not None else "", _what_was_tried(transaction))
     return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, detail=detail)
 
 
@@ -65,15 +66,32 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             return "its coordinator to dispatch it", delegate
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
             return "the ledger", delegate
+        case SenderSide.ISSUED:
+            return f"somebody to commit it before chain time {transaction.void_after_s}", ()
         case SenderSide.ENDING:
-            waits_for = f"chain time {transaction.void_after_s}, when no version of it is valid ({transaction.reason})"
-            return waits_for, ()
+            return _ending_waits(transaction), ()
         case SenderSide.PARKED:
             return f"its user to resume it ({transaction.reason})", ()
         case SenderSide.CONFIRMED:
             return "its block to become final", ()
         case _:
-            return f"its receipt to be written ({transaction.reason})", (sender.context.node,)
+            return "its receipt to be written", (sender.context.node,)
+
+
+def _ending_waits(transaction: SenderTransaction) -> str:
+    if not transaction.is_ending_durable:
+        return "the decision to end it to be written"
+    why = f" (it cannot be voided: {transaction.reason})" if transaction.has_failed_to_void else ""
+    return f"chain time {transaction.void_after_s}, when no version of it is valid{why}"
+
+
+def _ending(transaction: SenderTransaction) -> str:
+    """That it is to end, and why."""
+    return f"ending: {transaction.ending_reason}" if transaction.is_ending else ""
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
@@ -105,9 +123,11 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             assert opened is not None, "the case before has none"
             return f"endorsements, {len(opened.signatures)} so far", opened.missing()
         case CoordinatorSide.BLOCKED:
-            return "what it stands on to be ready for dispatch", ()
+            return f"what it stands on to be {'dispatched' if transaction.is_external else 'ready for dispatch'}", ()
         case CoordinatorSide.CONFIRMING_DISPATCH:
             return "its sender's permission", (transaction.sender,)
+        case CoordinatorSide.PREPARED:
+            return "its sender to acknowledge the prepared transition", (transaction.sender,)
         case CoordinatorSide.READY_FOR_DISPATCH:
             return "its round to be dispatched", (sequencer.context.node,)
         case CoordinatorSide.DISPATCHED | CoordinatorSide.SUBMITTED:

@@ -5,13 +5,16 @@ makes is offered to the next assembly although it is not on the chain yet. A sta
 made it, so an edge is read off a reference and kept nowhere else. Transitions are placed in the order
 of their assembly, which is therefore an order of the graph: resetting goes through it backwards, so
 that what depends on a transition is always reset before the transition itself (protocol §4.2).
-What another coordinator hands over is placed here too, without being ours.
+What another coordinator hands over is placed here too, without being ours. What is kept for prepared
+transitions (`kept.py`) is locked as well, except for other versions of their own intents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from rota.core.kept import Kept
 from rota.messages import HandedOver, Snapshot
 from rota.types import FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
 
@@ -32,7 +35,8 @@ class Placed:
 class Graph:
     """What is under way here, by leaf."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.kept = kept or Kept()
         self.placed: dict[Leaf, Placed] = {}
         self._spent_by: dict[StateId, Leaf] = {}
         self._users: dict[Leaf, dict[Leaf, None]] = {}
@@ -42,9 +46,10 @@ class Graph:
 
     # Placing and removing.
 
-    def place(self, transition: Transition) -> None:
-        """Lock what the transition spends and offer what it makes."""
-        self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, transition.outputs)
+    def place(self, transition: Transition, offers_states: bool = True) -> None:
+        """Lock what the transition spends, and offer what it makes unless nobody is to build on it."""
+        offered = transition.outputs if offers_states else ()
+        self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, offered)
 
     def place_foreign(self, handed: HandedOver) -> None:
         """The same for a transition that another coordinator dispatched."""
@@ -96,8 +101,10 @@ class Graph:
         return tuple(self.placed[user] for user in self._users.get(leaf, ()))
 
     def conflicts(self, transition: Transition) -> bool:
-        """It spends or reads what another transition under way spends, or is such a transition itself."""
+        """It spends or reads what another one under way spends or what is kept, or is under way itself."""
         if len(set(transition.inputs)) < len(transition.inputs) or transition.leaf in self.placed:
+            return True
+        if self.kept.is_taken(transition):
             return True
         return any(state in self._spent_by for state in (*transition.inputs, *transition.reads))
 
@@ -129,10 +136,11 @@ class Graph:
 
     # What others are told.
 
-    def snapshot(self, node: NodeName) -> Snapshot:
-        """What the next slot is assembled on; a state's bytes only where that node may see them (S8)."""
+    def snapshot(self, node: NodeName, intents: Collection[IntentId] = ()) -> Snapshot:
+        """What these intents are assembled on; a state's bytes only where that node may see them (S8)."""
         states = tuple(state.as_seen_by(node) for state in self._offered.values())
-        return Snapshot(tuple(self._spent_by), states)
+        locks = (*self._spent_by, *(state for state in self.kept.locks(intents) if state not in self._spent_by))
+        return Snapshot(locks, states)
 
     def foreign(self) -> tuple[Placed, ...]:
         """What came with a hand-over and has no outcome yet."""

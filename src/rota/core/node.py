@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.distribution import Delivery, Distribution, is_true, parts_of, states_with_bytes
+from rota.core.distribution import Delivery, Distribution, is_true, order_of, parts_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
     DispatchRepriced,
@@ -26,12 +26,14 @@ from rota.core.effects import (
     Persist,
     Record,
     ReplyToUser,
+    Report,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
+    TransitionPrepared,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -330,6 +332,8 @@ class Node:
     ) -> None:
         """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
+        if succeeded:
+            self._distribute_prepared(contract, records)
         for record in records:
             if isinstance(record, IntentAccepted):
                 self.intake.take_written(record.intent, succeeded)
@@ -383,6 +387,14 @@ class Node:
         owed = [transition for transition in seen if states_with_bytes((transition,))]
         for part, due in enumerate(parts_of(owed)):
             self._send(peer, contract, StateDistribution(digest, due, part))
+
+    def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
+        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
+        for record in prepared:
+            self.distribution.take(self.now_ms, order_of(contract, record))
+        if prepared:
+            self._deliver_states()
 
     def _deliver_states(self) -> None:
         for delivery in self.distribution.take_due(self.now_ms):
@@ -676,7 +688,11 @@ class Node:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
+        """Reports before writes: they rest on what is durable, and must not be lost with what is not written."""
         effects, self.effects = self.effects, []
+        reports: list[Effect] = [effect for effect in effects if isinstance(effect, Report)]
+        if reports and any(isinstance(effect, Persist) for effect in effects):
+            return [*reports, *(effect for effect in effects if not isinstance(effect, Report))]
         return effects
 
 

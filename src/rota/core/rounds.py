@@ -11,7 +11,8 @@ the answer to the current request counts:
 
 A round is dispatched when every member that is left in it is permitted and all that they stand on is
 dispatched. Members that leave an endorsed round are given to the ledger as bare leaves: the signatures
-stay valid for the rest. A round stays here until each of its members has its outcome.
+stay valid for the rest. A round stays here until each of its members has its outcome. What is external shares
+no round with what is to be dispatched, and leaves its round when it is prepared (`issuing.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.effects import DispatchRound, VerifyEndorsement
@@ -179,6 +180,15 @@ class Rounds:
                 return False
         return True
 
+    def dependencies_dispatched(self, transaction: CoordinatorTransaction) -> bool:
+        """All that it stands on is on the chain, or on its way there by a dispatch that is durable."""
+        makers = (
+            self.coordinator.transactions.get(placed.intent)
+            for placed in self.coordinator.graph.dependencies(transaction.leaf)
+            if placed.point is None
+        )
+        return all(maker is None or maker.state in (State.DISPATCHED, State.SUBMITTED) for maker in makers)
+
     def is_undispatched(self, transaction: CoordinatorTransaction) -> bool:
         """Its round has not been given to the submitter."""
         return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
@@ -242,15 +252,18 @@ class Rounds:
             and len(self.rounds) < config.dispatch_ahead_max
         ):
             taken = self._members_of_next_round()
-            del self.unrounded[: len(taken)]
+            intents = {transaction.intent.id for transaction in taken}
+            self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
             self._open_round(taken)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
-        """One whose endorsers could not agree on a round goes alone; the others go together."""
-        if self.unrounded[0].goes_alone:
-            return self.unrounded[:1]
+        """One whose endorsers could not agree on a round goes alone; the others go together with their kind."""
+        first = self.unrounded[0]
+        if first.goes_alone:
+            return [first]
         together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
-        return list(islice(together, self.context.config.round_max))
+        alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
+        return list(islice(alike, self.context.config.round_max))
 
     def _endorsing_count(self) -> int:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
@@ -261,9 +274,10 @@ class Rounds:
 
     def _open_round(self, taken: list[CoordinatorTransaction]) -> None:
         leaves = tuple(transaction.leaf for transaction in taken)
+        config = self.context.config
+        validity_s = config.prepared_validity_s if _kind_of(taken[0]).is_prepared else config.validity_s
         valid_until_s = min(
-            self.context.chain_time_s + self.context.config.validity_s,
-            *(transaction.made.valid_until_s for transaction in taken),
+            self.context.chain_time_s + validity_s, *(transaction.made.valid_until_s for transaction in taken)
         )
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
@@ -492,6 +506,17 @@ class Rounds:
             if makers_round not in (None, opened) and makers_round.phase is not Phase.DISPATCHED:
                 return False
         return True
+
+
+class Kind(NamedTuple):
+    """What the members of one round have in common: who is to commit them, and how long they may be valid."""
+
+    is_external: bool
+    is_prepared: bool
+
+
+def _kind_of(transaction: CoordinatorTransaction) -> Kind:
+    return Kind(transaction.is_external, transaction.made.preparation is not None)
 
 
 def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:

@@ -48,6 +48,7 @@ from rota.core.events.sender_transaction import (
     Dispatched,
     GivenUp,
     NonceAssigned,
+    PreparedTransactionReceived,
     Submitted,
     VersionsVoid,
 )
@@ -63,6 +64,8 @@ from rota.messages import (
     DispatchConfirmationResponse,
     ErrorCode,
     IntentError,
+    PreparedTransaction,
+    PreparedTransactionAcknowledgement,
     SubmittedIntent,
     TransactionReverted,
 )
@@ -217,7 +220,7 @@ class Sender(Machine):
         transaction.unmet = dict.fromkeys(intent.depends_on)
         transaction.unresolved = self.parties.unresolved(intent)
         transaction.handle(Created())
-        for other in intent.depends_on:
+        for other in tuple(transaction.unmet):
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.note_dependency(other, outcomes[other])
@@ -257,6 +260,15 @@ class Sender(Machine):
         if not self.dispatch_answers:
             self.context.post(self, DispatchAnswersDue())
         return self.dispatch_answers.setdefault((peer, request_id), DispatchAnswer())
+
+    def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
+        """An endorsed transition of an external intent; one that we do not know any more has ended."""
+        transition = prepared.transition
+        transaction = self.transactions.get(transition.intent)
+        if transaction is None:
+            self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
+        else:
+            transaction.handle(PreparedTransactionReceived(peer, prepared))
 
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
@@ -334,7 +346,7 @@ class Sender(Machine):
         del self.transactions[transaction.intent.id]
 
     def transaction_changed(self, transaction: SenderTransaction) -> None:
-        """Which are to be delegated, and which are with a coordinator: kept, not searched for."""
+        """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
         intent = transaction.intent.id
         self.pending.pop(intent, None)
         self.delegated.pop(intent, None)
@@ -343,7 +355,8 @@ class Sender(Machine):
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
-        elif transaction.state is TransactionState.ENDING:
+        ends_with_time = transaction.is_ending or transaction.state is TransactionState.ISSUED
+        if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
 
     def heard(self, node: NodeName) -> None:

@@ -6,8 +6,12 @@ nobody does, as far as we know, and the sender machine looks for somebody. The c
 assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
 one permission per delegation number, to the current delegate only, and persist it before it leaves: from
 then on a base-ledger transaction may exist, and the intent is held for its submitter. Messages only make
-us faster; what counts is the chain. A revert is reported only when no version can happen any more: until
-then the intent is Ending (protocol §4.3).
+us faster; what counts is the chain. A revert is reported only when no version can happen any more (protocol
+§4.3). So whatever is decided to end is Ending until the decision is durable, and is then voided: Pending
+again, it travels the same way as an empty transition, for which the domain is not asked. When that is on the
+chain for good the intent is reverted. Where it cannot be had, the intent is Ending until all else has expired.
+An external intent gets no permission: its endorsed transition is sent to us, and once that is durable it is
+Issued. Then it is its user's, until the chain has it, its validity ends, or the user cancels it (protocol §4.2).
 """
 
 from __future__ import annotations
@@ -22,8 +26,6 @@ from rota.core.events.sender_transaction import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
-    CancelDurable,
-    CancelNotWritten,
     CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
@@ -36,14 +38,19 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    EndingDurable,
+    EndingNotWritten,
     GivenUp,
     HoldExpired,
+    IssueDurable,
+    IssueNotWritten,
     NonceAssigned,
     ParkDurable,
     ParkNotWritten,
     PartyResolved,
     PermissionDurable,
     PermissionNotWritten,
+    PreparedTransactionReceived,
     ReceiptDurable,
     ReceiptNotWritten,
     Resumed,
@@ -56,6 +63,7 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
+from rota.digests import void_leaf
 from rota.messages import AssemblyResult
 from rota.types import (
     DelegationNumber,
@@ -66,6 +74,7 @@ from rota.types import (
     Outcome,
     Party,
     RequestId,
+    SubmitMode,
     Transition,
 )
 
@@ -74,12 +83,16 @@ if TYPE_CHECKING:
 
 
 from rota.core.rules import sender_transaction as rules
+from rota.core.rules import sender_transaction_ending as ending
+from rota.core.rules import sender_transaction_issued as issued
 from rota.core.states.sender_transaction import (
     DELEGATED,
     ENDED,
     OPEN,
     PERMITTED,
     UNPERMITTED,
+    WAITING,
+    HeldPrepared,
     HeldRequest,
     Permission,
     Restored,
@@ -108,6 +121,9 @@ TABLE = Table(
         DispatchConfirmationRequestReceived,
         SignatureVerified,
         HoldExpired,
+        PreparedTransactionReceived,
+        IssueDurable,
+        IssueNotWritten,
         Dispatched,
         NonceAssigned,
         Submitted,
@@ -120,8 +136,8 @@ TABLE = Table(
         VersionsVoid,
         PermissionDurable,
         CancelRequested,
-        CancelDurable,
-        CancelNotWritten,
+        EndingDurable,
+        EndingNotWritten,
         Resumed,
         ResumeDurable,
         ResumeFailed,
@@ -133,31 +149,35 @@ TABLE = Table(
         RetryDue,
     ),
     rows=(
-        Row(State.INITIAL, Created, when=rules.was_cancelled, then=State.ENDING, do=rules.restore_cancelled),
+        Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
+        Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
+        Row(State.INITIAL, Created, when=issued.was_issued, then=State.ISSUED, do=issued.restore_issued),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
         *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.look_for_work),
         *in_states(
             (State.PENDING, State.PARKED),
             DependencyReverted,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.end_for_dependency,
+            do=ending.end_for_dependency,
         ),
-        *in_states((State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=rules.end_for_dependency),
+        *in_states(
+            (State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=ending.end_for_dependency
+        ),
         *in_states(
             (State.PENDING, State.PARKED),
             PartyResolved,
-            when=rules.is_unknown_party_of_old,
+            when=ending.is_unknown_party_of_old,
             then=State.ENDING,
-            do=rules.end_for_party,
+            do=ending.end_for_party,
         ),
         *in_states(
             (State.PENDING, State.PARKED),
             PartyResolved,
             when=rules.is_unknown_party,
             then=State.REVERTED,
-            do=rules.end_for_party,
+            do=ending.end_for_party,
         ),
         *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.look_for_work),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
@@ -175,13 +195,29 @@ TABLE = Table(
         Row(
             State.ASSEMBLING,
             AssembleRevert,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.answer_revert,
+            do=ending.answer_revert,
         ),
-        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=rules.answer_revert),
+        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=ending.answer_revert),
         Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
         *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=rules.answer_error),
+        *in_states(
+            DELEGATED,
+            DispatchConfirmationRequestReceived,
+            when=ending.asks_for_an_old_version,
+            then=State.PENDING,
+            do=ending.refuse_old_version,
+        ),
+        Row(
+            State.PENDING,
+            DispatchConfirmationRequestReceived,
+            when=ending.asks_for_an_old_version,
+            do=ending.refuse_cancelled,
+        ),
+        *in_states(
+            UNPERMITTED, DispatchConfirmationRequestReceived, when=issued.is_external, do=issued.refuse_external
+        ),
         *in_states(
             DELEGATED,
             DispatchConfirmationRequestReceived,
@@ -210,14 +246,38 @@ TABLE = Table(
         ),
         *in_states(PERMITTED, PermissionDurable, when=rules.is_that_permission, do=rules.answer_permitted),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        Row(State.PARKED, DispatchConfirmationRequestReceived, do=rules.refuse_parked),
-        Row(State.ENDING, DispatchConfirmationRequestReceived, do=rules.refuse_cancelled),
+        *in_states((State.ISSUED, State.PARKED), DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
+        Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
         *in_states(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
+        *in_states(
+            UNPERMITTED, SignatureVerified, when=issued.bears_our_signature, then=State.ISSUED, do=issued.issue_held
+        ),
+        *in_states(UNPERMITTED, SignatureVerified, when=issued.is_of_held_prepared, do=issued.decline_held),
         *in_states(
             DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held
         ),
         *in_states(DELEGATED, SignatureVerified, do=rules.refuse_held),
         Row(State.PENDING, HoldExpired, do=rules.forget_held),
+        *in_states(
+            UNPERMITTED,
+            PreparedTransactionReceived,
+            when=issued.is_what_we_assembled,
+            then=State.ISSUED,
+            do=issued.issue,
+        ),
+        *in_states(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
+        Row(State.ISSUED, PreparedTransactionReceived, when=issued.is_being_issued),
+        *in_states((*OPEN, *ENDED), PreparedTransactionReceived, do=issued.decline),
+        *in_states(
+            (State.ISSUED, State.ENDING, State.CONFIRMED),
+            IssueDurable,
+            when=issued.is_that_issue,
+            do=issued.tell_issued,
+        ),
+        Row(State.ISSUED, IssueNotWritten, when=issued.is_that_issue, then=State.PENDING, do=issued.withdraw_issue),
+        *in_states(
+            (State.ENDING, State.CONFIRMED), IssueNotWritten, when=issued.is_that_issue, do=issued.withdraw_issue
+        ),
         *in_states(
             (*UNPERMITTED, State.PREPARED),
             Dispatched,
@@ -251,46 +311,96 @@ TABLE = Table(
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
         *in_states(
+            (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
+        ),
+        *in_states(
             (*UNPERMITTED, *PERMITTED),
             GivenUp,
-            when=rules.something_may_be_endorsed,
+            when=ending.something_may_be_endorsed,
             then=State.ENDING,
-            do=rules.note_given_up,
+            do=ending.note_given_up,
         ),
-        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=rules.note_given_up),
+        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=ending.note_given_up),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED),
+            ConfirmedReverted,
+            when=ending.void_has_failed,
+            then=State.ENDING,
+            do=ending.stop_voiding_on_ledger,
+        ),
         *in_states(
             (*UNPERMITTED, *PERMITTED),
             ConfirmedReverted,
             when=rules.no_retry_is_left,
             then=State.ENDING,
-            do=rules.give_up_on_ledger,
+            do=ending.give_up_on_ledger,
         ),
         *in_states(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
         *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
-        Row(State.CONFIRMED, ConfirmationUndone, when=rules.was_ending, then=State.ENDING),
-        Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
-        Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
-        Row(State.ENDING, VersionsVoid, when=rules.may_end, then=State.REVERTED),
-        *in_states(
-            (*UNPERMITTED, State.PARKED),
-            CancelRequested,
-            when=rules.something_may_be_endorsed,
-            then=State.ENDING,
-            do=rules.accept_cancel,
-        ),
-        *in_states((*UNPERMITTED, State.PARKED), CancelRequested, then=State.REVERTED, do=rules.cancel_at_once),
-        *in_states((*PERMITTED, *ENDED), CancelRequested, do=rules.refuse_cancel),
-        Row(State.ENDING, CancelRequested, do=rules.write_cancel),
-        *in_states((State.ENDING, *ENDED), CancelDurable, do=rules.tell_cancelled),
         Row(
-            State.ENDING, CancelNotWritten, when=rules.ends_by_that_cancel, then=State.PENDING, do=rules.withdraw_cancel
+            State.CONFIRMED,
+            ConfirmationUndone,
+            when=ending.was_ending_passively,
+            then=State.ENDING,
+            do=rules.forget_confirmation,
         ),
-        *in_states((State.ENDING, *ENDED), CancelNotWritten, do=rules.tell_not_cancelled),
+        Row(
+            State.CONFIRMED,
+            ConfirmationUndone,
+            when=issued.was_issued_and_goes_on,
+            then=State.ISSUED,
+            do=rules.forget_confirmation,
+        ),
+        Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
+        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED),
+        Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
+        Row(State.ENDING, VersionsVoid, when=ending.is_decided, then=State.REVERTED),
+        *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
+        Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED, State.CONFIRMED),
+            CancelRequested,
+            when=ending.ends_anyway,
+            do=ending.agree_to_cancel,
+        ),
+        *in_states(
+            (*UNPERMITTED, State.ISSUED, State.PARKED),
+            CancelRequested,
+            when=ending.something_may_be_endorsed,
+            then=State.ENDING,
+            do=ending.accept_cancel,
+        ),
+        *in_states(
+            (*UNPERMITTED, State.ISSUED, State.PARKED), CancelRequested, then=State.REVERTED, do=ending.cancel_at_once
+        ),
+        *in_states((*PERMITTED, *ENDED), CancelRequested, do=ending.refuse_cancel),
+        Row(State.ENDING, CancelRequested, when=ending.is_decided, do=ending.agree_to_cancel),
+        Row(State.ENDING, CancelRequested, do=ending.join_cancel),
+        Row(State.ENDING, EndingDurable, when=ending.versions_are_void, then=State.REVERTED, do=ending.tell_ending),
+        Row(State.ENDING, EndingDurable, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
+        *in_states((State.ENDING, *ENDED), EndingDurable, do=ending.tell_ending),
+        Row(
+            State.ENDING,
+            EndingNotWritten,
+            when=issued.ends_by_cancel_and_was_issued,
+            then=State.ISSUED,
+            do=ending.withdraw_cancel,
+        ),
+        Row(
+            State.ENDING,
+            EndingNotWritten,
+            when=ending.ends_by_cancel_and_was_parked,
+            then=State.PARKED,
+            do=ending.withdraw_cancel,
+        ),
+        Row(State.ENDING, EndingNotWritten, when=ending.ends_by_cancel, then=State.PENDING, do=ending.withdraw_cancel),
+        Row(State.ENDING, EndingNotWritten, do=ending.write_ending_later),
+        Row(State.CONFIRMED, EndingNotWritten, do=ending.tell_not_cancelled),
         Row(State.PARKED, Resumed, do=rules.write_resume),
-        *in_states((*UNPERMITTED, *PERMITTED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
+        *in_states((*UNPERMITTED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
         Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
         Row(State.PARKED, ResumeFailed, do=rules.report_unresumed),
         Row(State.PARKED, ParkDurable, do=rules.answer_parked),
@@ -307,28 +417,29 @@ TABLE = Table(
         Row(State.REVERTED, ReceiptNotWritten, do=rules.write_again),
         Row(State.REVERTED, RetryDue, do=rules.finalise_again),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
+        Row(State.ENDING, RetryDue, do=ending.write_ending_again),
     ),
     ignored=(
         Ignored(Created, (*OPEN, *ENDED), "created once"),
         *(
             Ignored(
                 event,
-                (State.INITIAL, *DELEGATED, *PERMITTED, State.ENDING, *ENDED),
+                (State.INITIAL, *DELEGATED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED),
                 "it waits for it only before it is delegated",
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
         Ignored(
             Delegated,
-            (State.INITIAL, *PERMITTED, State.ENDING, State.PARKED, *ENDED),
+            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
             "it is held for its submitter, or nobody is to coordinate it",
         ),
         Ignored(
             CoordinatorChanged,
-            (State.INITIAL, State.PENDING, *PERMITTED, State.ENDING, State.PARKED, *ENDED),
+            (State.INITIAL, State.PENDING, *PERMITTED, *WAITING, *ENDED),
             "it is held for its submitter, whatever the coordinator, or is not delegated",
         ),
-        Ignored(AssembleRequestReceived, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), _REFUSING_ASSEMBLY),
+        Ignored(AssembleRequestReceived, (State.INITIAL, *WAITING, *ENDED), _REFUSING_ASSEMBLY),
         *(
             Ignored(event, tuple(state for state in State if state is not State.ASSEMBLING), _LATE)
             for event in (Assembled, AssembleRevert, AssemblePark)
@@ -338,46 +449,49 @@ TABLE = Table(
             AssembleError, tuple(state for state in State if state not in (State.ASSEMBLING, State.SIGNING)), _LATE
         ),
         Ignored(DispatchConfirmationRequestReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(
-            SignatureVerified, (State.INITIAL, State.PENDING, *PERMITTED, State.ENDING, State.PARKED, *ENDED), _LATE
-        ),
+        Ignored(SignatureVerified, (State.INITIAL, *PERMITTED, *WAITING, *ENDED), _LATE),
         Ignored(
             HoldExpired,
             tuple(state for state in State if state is not State.PENDING),
             "what was held has been answered",
         ),
         *(
-            Ignored(event, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "only the chain's word counts there")
+            Ignored(event, (State.INITIAL, *WAITING, *ENDED), "only the chain's word counts there")
             for event in (Dispatched, NonceAssigned, Submitted)
         ),
-        Ignored(
-            SubmitterSilent, (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED), "no permission is out"
-        ),
-        Ignored(GivenUp, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "it has ended or waits here"),
+        Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
+        Ignored(GivenUp, (State.INITIAL, *WAITING, *ENDED), "it has ended or waits here"),
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
-        Ignored(
-            ConfirmedReverted,
-            (State.INITIAL, State.ENDING, State.PARKED, *ENDED),
-            "a failure of a version that nobody waits for",
-        ),
+        Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
         *(
-            Ignored(
-                event,
-                (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ENDING, State.PARKED, State.REVERTED),
-                "nothing was confirmed",
-            )
+            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, *WAITING, State.REVERTED), "nothing was confirmed")
             for event in (ConfirmationUndone, ConfirmationFinal)
         ),
-        Ignored(VersionsVoid, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, *ENDED), "it is not ending"),
+        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, *ENDED), "it is not ending, or has ended"),
         Ignored(
             PermissionDurable,
-            (State.INITIAL, *UNPERMITTED, State.ENDING, State.PARKED, *ENDED),
+            (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED),
             "its coordinator has asked anew meanwhile, or it has ended",
         ),
         Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
+        Ignored(PreparedTransactionReceived, (State.INITIAL,), "it is not known yet"),
         *(
-            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED), "nothing was cancelled")
-            for event in (CancelDurable, CancelNotWritten)
+            Ignored(
+                event,
+                (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, State.REVERTED),
+                "nothing is being issued; a copy is answered as the first was",
+            )
+            for event in (IssueDurable, IssueNotWritten)
+        ),
+        Ignored(
+            EndingDurable,
+            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ISSUED, State.PARKED),
+            "no decision to end is being written",
+        ),
+        Ignored(
+            EndingNotWritten,
+            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ISSUED, State.PARKED, State.REVERTED),
+            "no decision to end is being written",
         ),
         Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
         *(
@@ -390,9 +504,7 @@ TABLE = Table(
             )
             for event in (ParkDurable, ParkNotWritten)
         ),
-        Ignored(
-            PermissionNotWritten, (State.INITIAL, State.ENDING, State.PARKED, *ENDED), "nobody waits for it any more"
-        ),
+        Ignored(PermissionNotWritten, (State.INITIAL, *WAITING, *ENDED), "nobody waits for it any more"),
         *(
             Ignored(
                 event, tuple(state for state in State if state is not State.REVERTED), "no receipt is being written"
@@ -401,15 +513,16 @@ TABLE = Table(
         ),
         Ignored(
             RetryDue,
-            tuple(state for state in State if state not in (State.REVERTED, State.PENDING)),
+            tuple(state for state in State if state not in (State.REVERTED, State.PENDING, State.ENDING)),
             "it goes on without",
         ),
     ),
     entry={
         State.PENDING: rules.enter_pending,
         State.PREPARED: rules.enter_prepared,
+        State.ISSUED: issued.enter_issued,
         State.PARKED: rules.enter_parked,
-        State.ENDING: rules.enter_ending,
+        State.ENDING: ending.enter_ending,
         State.REVERTED: rules.enter_reverted,
     },
 )
@@ -426,10 +539,18 @@ class SenderTransaction(Machine):
         self.context = sender.context
         self.intent = restored.intent
         self.parked_reason = restored.parked_reason
-        self.is_cancelled = restored.is_cancelled
-        self.is_ending = False
+        # Why it ends, once that is decided; `reason` below is why it waits, or what failed last.
+        self.ending_reason = restored.ending_reason
+        self.is_ending_durable = restored.ending_reason is not None
+        self.is_ending_being_written = False
         self.ends_by_cancel = False
-        self.cancels_open = 0
+        self.cancels: list[str] = []
+        self.is_voiding = False
+        self.has_failed_to_void = False
+        self.was_voided = restored.was_voided
+        self.issued = restored.issued
+        self.is_issued_durable = restored.issued is not None
+        self.held_prepared: HeldPrepared | None = None
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None
@@ -452,8 +573,7 @@ class SenderTransaction(Machine):
         self.signer_and_nonce: tuple[str, int] | None = None
         self.since_ms = self.context.now_ms
         self.history: list[tuple[int, str]] = []
-        # A restarted sender must assume that a version was endorsed just before it went (protocol §4.3).
-        self.void_after_s = 0 if is_new else self.context.chain_time_s + self.context.config.validity_s
+        self.void_after_s = 0 if is_new else restored.void_after_s or self._assumed_validity_s()
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: IntentId | None = None
@@ -473,6 +593,13 @@ class SenderTransaction(Machine):
         else:
             self.unknown_party = party
 
+    def _assumed_validity_s(self) -> int:
+        """A restarted sender must assume that a version was endorsed just before it went (protocol §4.3)."""
+        config = self.context.config
+        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        longest_s = max(config.validity_s, config.prepared_validity_s) if is_external else config.validity_s
+        return self.context.chain_time_s + longest_s
+
     @property
     def is_ready(self) -> bool:
         """Nothing of our own keeps it from being delegated."""
@@ -482,6 +609,15 @@ class SenderTransaction(Machine):
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
+
+    @property
+    def is_ending(self) -> bool:
+        """It is decided that it ends; what lands on the chain before that is so may overrule it."""
+        return self.ending_reason is not None
+
+    def is_void(self, leaf: Leaf) -> bool:
+        """This is the leaf of the empty transition by which it is voided."""
+        return self.is_ending and leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property
     def is_ended(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rota.config import Config
 from rota.core.context import Context, Ids
 from rota.core.coordinator import Coordinator
-from rota.core.effects import Effect, ReplyToUser, SendMessage
+from rota.core.effects import Effect, ReplyToUser, SendMessage, TransitionPrepared
 from rota.core.endorser import Endorser
 from rota.core.events import (
     AssemblyFailed,
@@ -26,6 +26,7 @@ from rota.core.events import (
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
+    LedgerOutcome,
     MessageReceived,
     OutcomesFinal,
     Persisted,
@@ -44,6 +45,7 @@ from rota.core.events import (
 from rota.core.events import coordinator as coordinator_events
 from rota.core.events import sender as sender_events
 from rota.core.events import sender_transaction as sender_transaction_events
+from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.sender import Sender
@@ -69,6 +71,8 @@ from rota.messages import (
     Handover,
     HandoverRequest,
     ListingRequest,
+    PreparedTransaction,
+    PreparedTransactionAcknowledgement,
     Startup,
     StartupAcknowledgement,
     SubmitterHeartbeat,
@@ -77,16 +81,25 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
-from rota.types import Contract, IntentId, NodeName, Outcome
+from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class StoredContract:
-    """What the store remembers of a contract: unfinished intents, and dispatches without an outcome."""
+    """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
+
+    `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
+    there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
+    for those that we have endorsed (`endorsed`).
+    """
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    indexed: tuple[LedgerOutcome, ...] = ()
+    unacknowledged: tuple[TransitionPrepared, ...] = ()
+    kept: tuple[KeptStates, ...] = ()
+    endorsed: tuple[KeptStates, ...] = ()
 
 
 class Sequencer:
@@ -106,9 +119,13 @@ class Sequencer:
         stored = stored or StoredContract()
         self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
-        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched)
+        self.kept = Kept(stored.endorsed, stored.kept)
+        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged)
+        # A hand-over may name flush points that were settled before our restart.
+        for outcome in stored.indexed:
+            self.coordinator.outcomes.note(outcome)
         self.sender = Sender(self.context, self.observer, self.coordinator)
-        self.endorser = Endorser(self.context, self.observer)
+        self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
         for restored in stored.intents:
@@ -125,7 +142,8 @@ class Sequencer:
     @property
     def is_awake(self) -> bool:
         """Something is under way here: every block matters."""
-        return bool(self.sender.transactions) or self.coordinator.state is not CoordinatorState.IDLE
+        is_idle = self.coordinator.state is CoordinatorState.IDLE and not self.coordinator.issuing.open
+        return bool(self.sender.transactions) or not is_idle
 
     @property
     def is_busy(self) -> bool:
@@ -155,7 +173,10 @@ class Sequencer:
             case OutcomesFinal(chain_time_s, outcomes):
                 for outcome in outcomes:
                     self.sender.outcome_final(outcome)
+                    self.kept.outcome_final(outcome)
                 self.sender.time_is_final(chain_time_s)
+                self.coordinator.issuing.time_is_final(chain_time_s)
+                self.kept.time_is_final(chain_time_s)
             case LedgerLost():
                 self.context.has_ledger = False
                 self.coordinator.handle(event)
@@ -282,6 +303,10 @@ class Sequencer:
                 self.sender.take_dispatched(peer, intents)
             case TransactionReverted():
                 self.sender.take_reverted(peer, body)
+            case PreparedTransaction():
+                self.sender.take_prepared(peer, body)
+            case PreparedTransactionAcknowledgement():
+                self.coordinator.issuing.take_acknowledgement(peer, body)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(body).__name__}")
 
@@ -318,6 +343,7 @@ class Sequencer:
             self.startup.notice(None)
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
+            self.kept.take_outcome(outcome)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))
@@ -328,6 +354,7 @@ class Sequencer:
         self.context.height = event.height
         for outcome in event.outcomes:
             self.sender.undo_outcome(outcome)
+            self.kept.undo_outcome(outcome)
             self.coordinator.undo_outcome(outcome)
 
     def _run_timers(self) -> None:

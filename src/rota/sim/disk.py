@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rota.core.distribution import deliveries_of
+from rota.core.distribution import deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
-    CancelAccepted,
     DispatchRepriced,
+    EndingDecided,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -17,18 +17,36 @@ from rota.core.effects import (
     LookUpIntents,
     NodeStarted,
     PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
     Record,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
 )
-from rota.core.events import IntentsLookedUp, LedgerStatus
+from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus
+from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
+from rota.digests import domain_separator, void_leaf
 from rota.sim.ledger import GENESIS
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, State, StateId, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    KeptStates,
+    Leaf,
+    NodeName,
+    Outcome,
+    State,
+    StateId,
+    Transition,
+)
 
 
 class Fate(Enum):
@@ -37,6 +55,36 @@ class Fate(Enum):
     WORKS = "works"
     FAILS = "fails"
     LIES = "lies"
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What a node has prepared and endorsed as prepared of one contract, and which of it was acknowledged."""
+
+    records: list[TransitionPrepared] = field(default_factory=list)
+    acknowledged: dict[Leaf, None] = field(default_factory=dict)
+    endorsed: list[KeptStates] = field(default_factory=list)
+
+    def note(self, record: TransitionPrepared | PreparedAcknowledged | PreparedEndorsed) -> None:
+        """One record of it."""
+        match record:
+            case TransitionPrepared():
+                self.records.append(record)
+            case PreparedAcknowledged(_, leaf):
+                self.acknowledged[leaf] = None
+            case PreparedEndorsed(kept):
+                self.endorsed.extend(kept)
+
+    def add_to(self, stored: StoredContract) -> StoredContract:
+        """What is left of it, beside those whose intents are on the chain."""
+        used = {outcome.intent for outcome in stored.indexed if outcome.status is LedgerStatus.COMMITTED}
+        left = [record for record in self.records if record.prepared.transition.intent not in used]
+        return replace(
+            stored,
+            unacknowledged=tuple(r for r in left if r.prepared.transition.leaf not in self.acknowledged),
+            kept=tuple(kept_for(record.prepared) for record in left),
+            endorsed=tuple(kept for kept in self.endorsed if kept.intent not in used),
+        )
 
 
 @dataclass(slots=True)
@@ -78,13 +126,17 @@ class Disk:
                 case _:
                     pass
 
-    def look_up(self, order: LookUpIntents, confirmations: int) -> IntentsLookedUp:
+    def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these."""
-        confirmed = _indexed_outcomes(self._final(confirmations))
+        final = self._final(confirmations)
+        committed: dict[IntentId, bool] = {}
+        for contract in contracts if order.intents else ():
+            committed.update(_committed(final, contract))
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
         for intent in order.intents:
-            outcome = Outcome.CONFIRMED if confirmed.get(intent) else self.intents.get(intent)
+            is_confirmed = committed.get(intent) is False
+            outcome = Outcome.CONFIRMED if is_confirmed else self.intents.get(intent)
             if outcome is not None:
                 outcomes.append((intent, outcome))
             elif intent in self.intents:
@@ -120,6 +172,7 @@ class Disk:
         by_nonce: dict[int, RoundDispatch] = {}
         outcomes: dict[IntentId, Outcome] = {}
         acknowledged: dict[tuple[Digest, NodeName, int], None] = {}
+        prepared: dict[ContractAddress, Prepared] = {c.address: Prepared() for c in contracts_known}
         for contract, record in self.records:
             match record:
                 case StatesAcknowledged(digest, peer, part):
@@ -140,22 +193,31 @@ class Disk:
                     contracts[contract][intent.id] = Restored(intent)
                 case IntentFinalised(receipt):
                     outcomes[receipt.intent] = receipt.outcome
+                case TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
+                    prepared[contract].note(record)
                 case _:
                     _restore(contracts[contract], record)
         dispatches = list(by_nonce.values())
-        settled = _indexed_outcomes(final)
-        outcomes.update({i: Outcome.CONFIRMED for i, done in settled.items() if done})
+        for known in contracts_known:
+            _settle(final, known, contracts[known.address], outcomes)
         stored = {
-            address: StoredContract(
-                tuple(r for i, r in intents.items() if i not in outcomes), (), tuple(outcomes.items())
+            address: prepared[address].add_to(
+                StoredContract(
+                    tuple(r for i, r in intents.items() if i not in outcomes),
+                    outcomes=tuple(outcomes.items()),
+                    indexed=_indexed(final, address),
+                )
             )
             for address, intents in contracts.items()
         }
         unsettled = _unsettled(final, dispatches)
         undelivered = tuple(
             delivery
-            for dispatch in dispatches
-            for delivery in deliveries_of(dispatch.round, name)
+            for order in (
+                *(dispatch.round for dispatch in dispatches),
+                *(order_of(address, record) for address, kept in prepared.items() for record in kept.records),
+            )
+            for delivery in deliveries_of(order, name)
             if (delivery.digest, delivery.peer, delivery.part) not in acknowledged
         )
         return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, tuple(self.blocks))
@@ -176,18 +238,31 @@ def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tupl
     )
 
 
-def _unfinished(intents: dict[IntentId, Restored], outcomes: dict[IntentId, Outcome]) -> tuple[Restored, ...]:
-    return tuple(restored for intent, restored in intents.items() if intent not in outcomes)
+def _indexed(final: list[ChainBlock], contract: ContractAddress) -> tuple[LedgerOutcome, ...]:
+    """What the index has said of a contract, whoever sent it and in whatever version."""
+    return tuple(outcome for block in final for address, outcome in block.outcomes if address == contract)
 
 
-def _indexed_outcomes(final: list[ChainBlock]) -> dict[IntentId, bool]:
-    """What this node's index has made durable: which intents have an outcome, and whether it is a success."""
-    settled: dict[IntentId, bool] = {}
-    for block in final:
-        for _, outcome in block.outcomes:
-            is_success = outcome.status is LedgerStatus.COMMITTED
-            settled[outcome.intent] = settled.get(outcome.intent, False) or is_success
-    return settled
+def _settle(
+    final: list[ChainBlock], contract: Contract, intents: dict[IntentId, Restored], outcomes: dict[IntentId, Outcome]
+) -> None:
+    """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
+    for intent, is_void in _committed(final, contract).items():
+        if intent in intents:
+            if is_void:
+                intents[intent] = replace(intents[intent], was_voided=True)
+            else:
+                outcomes[intent] = Outcome.CONFIRMED
+
+
+def _committed(final: list[ChainBlock], contract: Contract) -> dict[IntentId, bool]:
+    """The intents of a contract that are on the chain, and whether they were voided there."""
+    separator = domain_separator(contract.chain_id, contract.address)
+    return {
+        outcome.intent: outcome.leaf == void_leaf(separator, outcome.intent)
+        for outcome in _indexed(final, contract.address)
+        if outcome.status is LedgerStatus.COMMITTED
+    }
 
 
 def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
@@ -197,8 +272,11 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
             intents[intent] = replace(intents[intent], parked_reason=reason)
         case IntentResumed(intent):
             intents[intent] = replace(intents[intent], parked_reason=None)
-        case CancelAccepted(intent):
-            intents[intent] = replace(intents[intent], is_cancelled=True)
+        case EndingDecided(intent, reason):
+            intents[intent] = replace(intents[intent], ending_reason=reason)
+        case TransitionIssued(prepared, void_after_s):
+            intent = prepared.transition.intent
+            intents[intent] = replace(intents[intent], issued=prepared, void_after_s=void_after_s)
         case PermissionGranted(intent, number, delegate, transition):
             intents[intent] = replace(intents[intent], permission=Permission(number, delegate, transition))
         case _:

@@ -6,7 +6,8 @@ shared state and makes one of its own. `mint` makes a state for everybody and st
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
 may see. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and `refuse`
 is assembled but no endorser signs it. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend`
-here, and fails on the ledger. A scenario may change its mind about an intent: then the world's word counts, not the
+here, and fails on the ledger. An external intent that says `prepare` spends too, and only one committer may bring
+it to the ledger. A scenario may change its mind about an intent: then the world's word counts, not the
 payload.
 """
 
@@ -19,9 +20,23 @@ from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
-from rota.types import Contract, Intent, IntentId, Leaf, NodeName, State, StateId, Transition, node_of
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Preparation,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+    node_of,
+)
 
 SHARED = b"shared"
+PREPARATION = Preparation(ContractAddress("0x" + "c0" * 20), b"if all legs".ljust(32, b"\0"))
 UNCHANGED: Mapping[IntentId, bytes] = {}
 
 
@@ -67,24 +82,29 @@ def assemble(
             for purse in available.values():
                 for reference in transition.inputs:
                     purse.pop(reference, None)
-            for state in transition.outputs:
+            # Whether an external one ever comes is for its user to say: nothing is built on it.
+            for state in transition.outputs if intent.submit_mode is not SubmitMode.EXTERNAL else ():
                 available.setdefault(_purse_of(state), {})[state.id] = state
             results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition))
     return results
 
 
 def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:
-    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone."""
+    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone.
+
+    An empty transition, by which the sender voids an intent, is against no rule, unless the word is `refuse-all`.
+    """
     return tuple(
         Refusal(transition.intent, "against the rules")
         for transition in order.transitions
-        if _refuses(payloads.get(transition.intent, b"").decode(), node)
+        if _refuses(payloads.get(transition.intent, b"").decode(), node, transition.is_empty)
     )
 
 
-def _refuses(word: str, node: NodeName | None) -> bool:
+def _refuses(word: str, node: NodeName | None, is_empty: bool) -> bool:
     verb, _, names = word.partition(":")
-    return verb == "refuse" and (not names or node in names.split("+"))
+    is_against = verb == "refuse-all" or (verb == "refuse" and not is_empty)
+    return is_against and (not names or node in names.split("+"))
 
 
 def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes, dict[StateId, State]]) -> Draft:
@@ -123,12 +143,17 @@ def _transition(separator: bytes, intent: Intent, draft: Draft, order: AssembleI
         for number, (purse, _) in enumerate(draft.outputs)
     )
     commitments = tuple(state_commitment(content) for content in made)
-    leaf: Leaf = leaf_of(core_of(separator, intent.id, inputs=draft.inputs, reads=draft.reads, outputs=commitments))
+    preparation = PREPARATION if intent.payload == b"prepare" and intent.submit_mode is SubmitMode.EXTERNAL else None
+    core = core_of(separator, intent.id, inputs=draft.inputs, reads=draft.reads, outputs=commitments)
+    leaf: Leaf = leaf_of(core, preparation)
     outputs = tuple(
         State(StateId(leaf, number), commitment, seen_by, content)
         for number, (commitment, (_, seen_by), content) in enumerate(zip(commitments, draft.outputs, made, strict=True))
     )
-    return Transition(intent.id, leaf, draft.inputs, draft.reads, outputs, valid_until_s=order.valid_until_s)
+    valid_until_s = order.valid_until_s if preparation is None else order.prepared_valid_until_s
+    return Transition(
+        intent.id, leaf, draft.inputs, draft.reads, outputs, valid_until_s=valid_until_s, preparation=preparation
+    )
 
 
 def intent_id(name: str) -> IntentId:

@@ -20,7 +20,7 @@ class RememberedIntent(NamedTuple):
 
     permitted: Leaf | None
     is_parked: bool
-    is_cancelled: bool
+    is_ending: bool
 
 
 class Remembered(NamedTuple):

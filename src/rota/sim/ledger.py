@@ -133,6 +133,8 @@ class Ledger:
         order = dispatch.round
         if time_s > order.valid_until_s:
             return "expired"
+        if any(t.preparation is not None and t.preparation.committer != dispatch.signer for t in order.transitions):
+            return "wrong committer"
         return "bad signatures" if len(order.signatures) < self.contracts[order.contract].threshold else ""
 
     def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
@@ -147,7 +149,7 @@ class Ledger:
             if reference not in state.unspent:
                 return _skipped(digest, transition, "state not available", is_contention=True)
         word = self._payloads.get(transition.intent, b"")
-        if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD):
+        if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD) and not transition.is_empty:
             is_retryable = word == FAILS_ON_CHAIN
             return _skipped(digest, transition, "a call failed", is_retryable=is_retryable)
         for reference in transition.inputs:

@@ -18,7 +18,7 @@ def remembered_by(core: Node) -> Remembered:
         intent: RememberedIntent(
             transaction.permission.transition.leaf if transaction.permission is not None else None,
             transaction.parked_reason is not None,
-            transaction.is_cancelled,
+            transaction.is_ending_durable,
         )
         for sequencer in core.sequencers.loaded.values()
         for intent, transaction in sequencer.sender.transactions.items()

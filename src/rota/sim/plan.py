@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from rota.config import Config
-from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
 
 FAULTS = (
     "crash",
@@ -47,6 +47,9 @@ MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
 ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
 DEPENDENT = 0.1
 CANCELLED = 0.06
+EXTERNAL = 0.05
+PREPARED_VALIDITY_S = 700
+COMMITTED = 0.7
 REPEATED = 0.04
 
 
@@ -79,6 +82,8 @@ class Submission:
     cancel_after_ms: int | None = None
     change_after_ms: int | None = None
     repeat_after_ms: int | None = None
+    mode: SubmitMode = SubmitMode.AUTO
+    commit_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,8 @@ def _draw_config(random: Random) -> Config:
         validity_s=random.choice((40, 120, 600)),
         endorse_retry_max=random.choice((2, 5)),
     )
-    return drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
+    config = drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
+    return replace(config, prepared_validity_s=PREPARED_VALIDITY_S)
 
 
 def holders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
@@ -225,6 +231,8 @@ def _draw_submissions(
             random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
             random.randint(100, 20_000) if payload in ("park", "fail") and random.random() < 0.8 else None,
             random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
+            SubmitMode.EXTERNAL if payload == "prepare" or random.random() < EXTERNAL else SubmitMode.AUTO,
+            random.choice((1, 1_000, 5_000, 20_000)) if random.random() < COMMITTED else None,
         )
         latest[node] = number
 
@@ -237,7 +245,8 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
     if random.random() < contention:
         first, second = random.randint(1, shared_count), random.randint(1, shared_count)
         return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
-    return random.choice(("mint", f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"))
+    pay, look = f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"
+    return random.choice(("mint", "prepare", pay, look))
 
 
 # Faults.

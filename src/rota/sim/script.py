@@ -27,7 +27,7 @@ from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
 from rota.sim.transcript import Happening, Transcript, show
 from rota.sim.weather import HoldRule, MessageRule
-from rota.types import Intent, IntentId, NodeName, Outcome, Party
+from rota.types import Intent, IntentId, NodeName, Outcome, Party, SubmitMode
 
 DEFAULT_LIMIT_MS = 60_000
 NAME_BYTES_MAX = 16
@@ -196,9 +196,9 @@ def _require_network(number: int, text: str) -> None:
 
 def _submit(run: Run, name: str, at: str, options: str | None) -> None:
     words = (options or "").split()
-    unknown = [word for word in words[::2] if word not in ("as", "after", "key", "with")]
+    unknown = [word for word in words[::2] if word not in ("as", "after", "key", "with", "mode")]
     if unknown or len(words) % 2:
-        raise ScriptError("cannot be understood: submit knows as, after, key, with, and a value for each")
+        raise ScriptError("cannot be understood: submit knows as, after, key, with, mode, and a value for each")
     pairs = dict(zip(words[::2], words[1::2], strict=True))
     node = run.node(at)
     if run.world.nodes[node].core is None:
@@ -207,7 +207,12 @@ def _submit(run: Run, name: str, at: str, options: str | None) -> None:
     parties = tuple(Party(party) for party in pairs["with"].split("+")) if "with" in pairs else ()
     payload = pairs.get("as", "spend").encode()
     sender = Party(f"{name.partition('-')[0].lower()}@{node}")
-    intent = Intent(run.intent(name), run.contract.address, sender, payload, depends_on, parties, pairs.get("key", ""))
+    modes = {mode.value: mode for mode in SubmitMode}
+    mode = modes.get(pairs.get("mode", SubmitMode.AUTO.value))
+    if mode is None:
+        raise ScriptError(f"cannot be understood: mode is one of {', '.join(modes)}, not {pairs['mode']}")
+    key = pairs.get("key", "")
+    intent = Intent(run.intent(name), run.contract.address, sender, payload, depends_on, parties, key, mode)
     run.intents[name] = (node, intent)
     run.world.payloads[intent.id] = payload
     run.world.submit(node, run.contract.address, IntentSubmitted(name, intent))
@@ -324,6 +329,13 @@ def _cancel(run: Run, name: str) -> None:
     run.world.submit(node, run.contract.address, CancelRequested(f"cancel {name}", intent))
 
 
+def _commit(run: Run, name: str) -> None:
+    intent = run.intent(name)
+    if intent not in run.world.prepared:
+        raise ScriptError(f"{name} was not reported as prepared")
+    run.world.commit_prepared(intent)
+
+
 def _resume(run: Run, name: str) -> None:
     node, intent = run.submitted(name)
     run.world.submit(node, run.contract.address, ResumeRequested(f"resume {name}", intent))
@@ -375,6 +387,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"(fail|mend) writes of (\S+)", _writes),
     (r"cancel (\S+)", _cancel),
     (r"resume (\S+)", _resume),
+    (r"commit (\S+)", _commit),
     (r"let (\S+) (\S+)", _let),
     (r"explain (\S+)", _explain),
 )

@@ -69,6 +69,8 @@ class Swarm:
             _contracts_by_node(plan),
         )
         self.intents: dict[int, Intent] = {}
+        self.commits: dict[IntentId, int] = {}
+        self.world.on_prepared = self._commit_later
         self.found = self.world.judge.found
         self.is_over = False
 
@@ -113,8 +115,11 @@ class Swarm:
             (depends_on,) if depends_on is not None else (),
             (Party(submission.party),) if submission.party else (),
             name if submission.repeat_after_ms is not None else "",
+            submission.mode,
         )
         self.intents[submission.number] = intent
+        if submission.commit_after_ms is not None:
+            self.commits[intent.id] = submission.commit_after_ms
         self.world.payloads[intent.id] = intent.payload
         self._ask(submission, IntentSubmitted(name, intent))
         if submission.repeat_after_ms is not None:
@@ -125,6 +130,11 @@ class Swarm:
             self._later(submission.cancel_after_ms, lambda: self._ask(submission, cancel))
         if submission.change_after_ms is not None:
             self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
+
+    def _commit_later(self, intent: IntentId) -> None:
+        """Most users have their prepared transitions committed; the others' expire."""
+        if intent in self.commits:
+            self._later(self.commits.pop(intent), lambda: self.world.commit_prepared(intent))
 
     def _ask(self, submission: Submission, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
         self.world.submit(submission.node, submission.contract, event)
@@ -171,7 +181,7 @@ class Swarm:
             if world.now_ms > voided_ms + VOIDED_EVERY_MS:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
                 voided_ms = world.now_ms
-                world.let_chain_time_pass(self.plan.config.validity_s + VOID_MARGIN_S)
+                world.let_chain_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""

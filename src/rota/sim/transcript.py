@@ -114,7 +114,8 @@ def describe(world: World, body: Message) -> str:
 def _names_in(world: World, body: Message) -> str:
     """The intents that any other message is about, and why where it says so."""
     parts: list[str] = []
-    for field_name in ("intents", "results", "errors", "transitions", "refusals", "items", "intent", "rejection"):
+    fields = ("intents", "results", "errors", "transitions", "refusals", "items", "transition", "intent", "rejection")
+    for field_name in fields:
         value = getattr(body, field_name, ())
         for entry in value if isinstance(value, tuple) else (value,):
             intent = entry if isinstance(entry, bytes) else getattr(entry, "intent", None)

@@ -13,6 +13,7 @@ from functools import partial
 from heapq import heappop, heappush
 
 from rota.config import Config
+from rota.core.distribution import order_of
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
@@ -25,10 +26,12 @@ from rota.core.effects import (
     PermissionGranted,
     Persist,
     ReplyToUser,
+    ReportPrepared,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
     SubmitTransaction,
+    TransitionPrepared,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -174,6 +177,8 @@ class World:
         self.permissions: list[PermissionGranted] = []
         self.dispatches: list[RoundDispatch] = []
         self.transitions: dict[Leaf, Transition] = {}
+        self.prepared: dict[IntentId, ReportPrepared] = {}
+        self.on_prepared: Callable[[IntentId], None] = lambda _: None
         self.message_count = 0
         self.signature_count = 0
         self.event_count = 0
@@ -586,6 +591,8 @@ class World:
                 self.permissions.append(record)
             elif isinstance(record, RoundDispatch):
                 self.dispatches.append(record)
+                for transition in record.round.transitions:
+                    self.transitions.setdefault(transition.leaf, transition)
             elif isinstance(record, BlocksIndexed):
                 self._index(node.disk, record)
 
@@ -624,12 +631,19 @@ class World:
                 self.recorder.noted(
                     self, f"{node.name} reports {self.show(receipt.intent)} {receipt.outcome.value}{reason}"
                 )
+            case ReportPrepared(_, prepared):
+                intent = prepared.transition.intent
+                self.prepared[intent] = effect
+                self.recorder.noted(
+                    self, f"{node.name} reports {self.show(intent)} prepared, valid until {prepared.valid_until_s}"
+                )
+                self.on_prepared(intent)
             case SubmitTransaction(dispatch):
                 self._submit(node, dispatch)
             case FetchBlocks(first, last):
                 self._answer_fetch(node, first, last)
             case LookUpIntents():
-                self._tell(node, node.disk.look_up(effect, node.config.confirmations))
+                self._tell(node, node.disk.look_up(effect, self.contracts, node.config.confirmations))
             case LoadContract(contract):
                 self._load(node, contract)
             case FindStates(contract, peer, leaves):
@@ -681,6 +695,18 @@ class World:
         self.ledger.send(dispatch)
         if self.ledger.has_work():
             self._mine_soon()
+
+    def commit_prepared(self, intent: IntentId) -> None:
+        """A user has the prepared transition of an intent committed, by whom it is for."""
+        contract, prepared = self.prepared[intent].contract, self.prepared[intent].prepared
+        transition = prepared.transition
+        signer = transition.preparation.committer if transition.preparation is not None else "somebody"
+        pooled = sum(pooled_by == signer for pooled_by, _ in self.ledger.pool)
+        order = order_of(contract, TransitionPrepared(NodeName(""), prepared))
+        nonce = self.ledger.next_nonce.get(signer, 0) + pooled
+        self.transitions[transition.leaf] = transition
+        self.ledger.send(RoundDispatch(replace(order, digest=prepared.digest), signer, nonce))
+        self._mine_soon()
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
         """What domain, signer and key store do, at once."""

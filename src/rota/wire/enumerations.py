@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection
+from rota.types import SubmitMode
 from rota.wire import peer_pb2 as pb
 
 Member = TypeVar("Member", bound=Enum)
@@ -78,4 +79,7 @@ COORDINATOR_STATES: Final = Enumeration(
 HANDOVER_REASONS: Final = Enumeration(
     "hand-over reason",
     {HandoverReason.OUTRANKS: pb.HANDOVER_REASON_OUTRANKS, HandoverReason.TRIED: pb.HANDOVER_REASON_TRIED},
+)
+SUBMIT_MODES: Final = Enumeration(
+    "submit mode", {SubmitMode.AUTO: pb.SUBMIT_MODE_AUTO, SubmitMode.EXTERNAL: pb.SUBMIT_MODE_EXTERNAL}
 )

@@ -7,6 +7,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class SubmitMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUBMIT_MODE_UNSPECIFIED: _ClassVar[SubmitMode]
+    SUBMIT_MODE_AUTO: _ClassVar[SubmitMode]
+    SUBMIT_MODE_EXTERNAL: _ClassVar[SubmitMode]
+
 class Answer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ANSWER_UNSPECIFIED: _ClassVar[Answer]
@@ -61,6 +67,9 @@ class HandoverReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HANDOVER_REASON_UNSPECIFIED: _ClassVar[HandoverReason]
     HANDOVER_REASON_OUTRANKS: _ClassVar[HandoverReason]
     HANDOVER_REASON_TRIED: _ClassVar[HandoverReason]
+SUBMIT_MODE_UNSPECIFIED: SubmitMode
+SUBMIT_MODE_AUTO: SubmitMode
+SUBMIT_MODE_EXTERNAL: SubmitMode
 ANSWER_UNSPECIFIED: Answer
 ANSWER_ACCEPTED: Answer
 ANSWER_HELD: Answer
@@ -118,7 +127,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "verifier_request", "verifier_response", "listing_request")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +157,8 @@ class Envelope(_message.Message):
     STATE_DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     STATE_DISTRIBUTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
     STATE_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_TRANSACTION_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LISTING_REQUEST_FIELD_NUMBER: _ClassVar[int]
@@ -180,10 +191,12 @@ class Envelope(_message.Message):
     state_distribution: StateDistribution
     state_distribution_acknowledgement: StateDistributionAcknowledgement
     state_request: StateRequest
+    prepared_transaction: PreparedTransaction
+    prepared_transaction_acknowledgement: PreparedTransactionAcknowledgement
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
     listing_request: ListingRequest
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -218,20 +231,22 @@ class Tried(_message.Message):
     def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key")
+    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode")
     ID_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_MODE_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     sender: str
     payload: bytes
     depends_on: _containers.RepeatedScalarFieldContainer[bytes]
     parties: _containers.RepeatedScalarFieldContainer[str]
     idempotency_key: str
-    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    submit_mode: SubmitMode
+    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ...) -> None: ...
 
 class StateId(_message.Message):
     __slots__ = ("leaf", "output")
@@ -254,7 +269,7 @@ class State(_message.Message):
     def __init__(self, id: _Optional[_Union[StateId, _Mapping]] = ..., commitment: _Optional[bytes] = ..., distribution: _Optional[_Iterable[str]] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Transition(_message.Message):
-    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature")
+    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature", "calls", "preparation")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     LEAF_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -263,6 +278,8 @@ class Transition(_message.Message):
     INFO_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    PREPARATION_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     leaf: bytes
     inputs: _containers.RepeatedCompositeFieldContainer[StateId]
@@ -271,17 +288,39 @@ class Transition(_message.Message):
     info: _containers.RepeatedScalarFieldContainer[bytes]
     valid_until_s: int
     signature: bytes
-    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    calls: _containers.RepeatedCompositeFieldContainer[Call]
+    preparation: Preparation
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ...) -> None: ...
+
+class Call(_message.Message):
+    __slots__ = ("to", "gas", "data")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    GAS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    to: bytes
+    gas: int
+    data: bytes
+    def __init__(self, to: _Optional[bytes] = ..., gas: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Preparation(_message.Message):
+    __slots__ = ("committer", "condition")
+    COMMITTER_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    committer: bytes
+    condition: bytes
+    def __init__(self, committer: _Optional[bytes] = ..., condition: _Optional[bytes] = ...) -> None: ...
 
 class Delegation(_message.Message):
-    __slots__ = ("intent", "number", "revert_count")
+    __slots__ = ("intent", "number", "revert_count", "is_voiding")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REVERT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    IS_VOIDING_FIELD_NUMBER: _ClassVar[int]
     intent: Intent
     number: DelegationNumber
     revert_count: int
-    def __init__(self, intent: _Optional[_Union[Intent, _Mapping]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., revert_count: _Optional[int] = ...) -> None: ...
+    is_voiding: bool
+    def __init__(self, intent: _Optional[_Union[Intent, _Mapping]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., revert_count: _Optional[int] = ..., is_voiding: _Optional[bool] = ...) -> None: ...
 
 class DelegationCommand(_message.Message):
     __slots__ = ("command_id", "delegations", "tried")
@@ -596,12 +635,26 @@ class HandedOver(_message.Message):
     def __init__(self, point: _Optional[_Union[FlushPoint, _Mapping]] = ..., leaf: _Optional[bytes] = ..., locks: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[State, _Mapping]]] = ...) -> None: ...
 
 class Handover(_message.Message):
-    __slots__ = ("request_id", "points")
+    __slots__ = ("request_id", "points", "kept")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     points: _containers.RepeatedCompositeFieldContainer[HandedOver]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ...) -> None: ...
+    kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
+
+class KeptStates(_message.Message):
+    __slots__ = ("intent", "leaf", "inputs", "valid_until_s")
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    intent: bytes
+    leaf: bytes
+    inputs: _containers.RepeatedCompositeFieldContainer[StateId]
+    valid_until_s: int
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., valid_until_s: _Optional[int] = ...) -> None: ...
 
 class TransactionDispatched(_message.Message):
     __slots__ = ("digest", "intents")
@@ -646,6 +699,36 @@ class StateRequest(_message.Message):
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, leaves: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class EndorserSignature(_message.Message):
+    __slots__ = ("endorser", "signature")
+    ENDORSER_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    endorser: str
+    signature: bytes
+    def __init__(self, endorser: _Optional[str] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class PreparedTransaction(_message.Message):
+    __slots__ = ("digest", "leaves", "valid_until_s", "signatures", "transition")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURES_FIELD_NUMBER: _ClassVar[int]
+    TRANSITION_FIELD_NUMBER: _ClassVar[int]
+    digest: bytes
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    valid_until_s: int
+    signatures: _containers.RepeatedCompositeFieldContainer[EndorserSignature]
+    transition: Transition
+    def __init__(self, digest: _Optional[bytes] = ..., leaves: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signatures: _Optional[_Iterable[_Union[EndorserSignature, _Mapping]]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ...) -> None: ...
+
+class PreparedTransactionAcknowledgement(_message.Message):
+    __slots__ = ("intent", "leaf")
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    intent: bytes
+    leaf: bytes
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ...) -> None: ...
 
 class VerifierRequest(_message.Message):
     __slots__ = ("request_id", "party")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from rota import messages, types
-from rota.digests import INTENT_BYTES, STATES_MAX, WORD_BYTES
+from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
@@ -56,7 +56,9 @@ class Reader:
         return messages.DelegationCommand(
             request_id(wire.command_id),
             tuple(
-                messages.Delegation(self.intent(part.intent), delegation_number(part.number), number(part.revert_count))
+                messages.Delegation(
+                    self.intent(part.intent), delegation_number(part.number), number(part.revert_count), part.is_voiding
+                )
                 for part in self.items(wire.delegations)
             ),
             self.tried(wire.tried),
@@ -206,6 +208,15 @@ class Reader:
                 )
                 for part in self.items(wire.points)
             ),
+            tuple(
+                types.KeptStates(
+                    intent_id(part.intent),
+                    leaf(part.leaf),
+                    self.state_ids(part.inputs, STATES_MAX),
+                    number(part.valid_until_s),
+                )
+                for part in self.items(wire.kept)
+            ),
         )
 
     def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
@@ -232,6 +243,23 @@ class Reader:
         leaves = self.items(wire.leaves, messages.STATE_REQUEST_LEAVES_MAX)
         return messages.StateRequest(tuple(leaf(part) for part in leaves))
 
+    def prepared_transaction(self, wire: pb.PreparedTransaction) -> messages.PreparedTransaction:
+        return messages.PreparedTransaction(
+            digest(wire.digest),
+            tuple(leaf(part) for part in self.items(wire.leaves, ROUND_LEAVES_MAX)),
+            number(wire.valid_until_s),
+            tuple(
+                messages.EndorserSignature(self.node(part.endorser), self.signature(part.signature))
+                for part in self.items(wire.signatures)
+            ),
+            self.transition(wire.transition),
+        )
+
+    def prepared_transaction_acknowledgement(
+        self, wire: pb.PreparedTransactionAcknowledgement
+    ) -> messages.PreparedTransactionAcknowledgement:
+        return messages.PreparedTransactionAcknowledgement(intent_id(wire.intent), leaf(wire.leaf))
+
     def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
         return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
 
@@ -250,6 +278,7 @@ class Reader:
             self.intent_ids(wire.depends_on),
             tuple(self.party(party) for party in self.items(wire.parties)),
             self.text(wire.idempotency_key),
+            member(enumerations.SUBMIT_MODES, wire.submit_mode),
         )
 
     def transition(self, wire: pb.Transition) -> types.Transition:
@@ -263,6 +292,8 @@ class Reader:
             tuple([word(info, "an info") for info in self.items(wire.info, STATES_MAX)]),
             number(wire.valid_until_s),
             self.signature(wire.signature),
+            tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
+            preparation(wire.preparation) if wire.HasField("preparation") else None,
         )
 
     def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
@@ -351,6 +382,17 @@ class Reader:
 
 def contract_address(address: bytes) -> types.ContractAddress:
     return types.ContractAddress("0x" + sized(address, ADDRESS_BYTES, "a contract's address").hex())
+
+
+def call(wire: pb.Call) -> types.Call:
+    if wire.gas > types.CALL_GAS_MAX:
+        refuse(f"a call's gas is at most {types.CALL_GAS_MAX}, not {wire.gas}")
+    data = opaque(wire.data, types.CALL_BYTES_MAX, "a call's data")
+    return types.Call(contract_address(wire.to), wire.gas, data)
+
+
+def preparation(wire: pb.Preparation) -> types.Preparation:
+    return types.Preparation(contract_address(wire.committer), word(wire.condition, "a condition"))
 
 
 def request_id(wire: pb.RequestId) -> types.RequestId:
@@ -450,6 +492,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "state_distribution": Reader.state_distribution,
     "state_distribution_acknowledgement": Reader.state_distribution_acknowledgement,
     "state_request": Reader.state_request,
+    "prepared_transaction": Reader.prepared_transaction,
+    "prepared_transaction_acknowledgement": Reader.prepared_transaction_acknowledgement,
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
     "listing_request": Reader.listing_request,

@@ -54,6 +54,7 @@ def _write_delegation_command(wire: pb.DelegationCommand, command: messages.Dele
         _write_intent(part.intent, delegation.intent)
         _write_delegation_number(part.number, delegation.number)
         part.revert_count = delegation.revert_count
+        part.is_voiding = delegation.is_voiding
     _write_tried(wire.tried, command.tried)
 
 
@@ -206,6 +207,9 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part.leaf = handed.leaf
         _write_state_ids(part.locks, handed.locks)
         _write_states(part.states, handed.states)
+    for kept in handover.kept:
+        entry = wire.kept.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
+        _write_state_ids(entry.inputs, kept.inputs)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -238,6 +242,22 @@ def _write_state_request(wire: pb.StateRequest, request: messages.StateRequest) 
     wire.leaves.extend(request.leaves)
 
 
+def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages.PreparedTransaction) -> None:
+    wire.digest = prepared.digest
+    wire.leaves.extend(prepared.leaves)
+    wire.valid_until_s = prepared.valid_until_s
+    for endorser, signature in prepared.signatures:
+        wire.signatures.add(endorser=endorser, signature=signature)
+    _write_transition(wire.transition, prepared.transition)
+
+
+def _write_prepared_transaction_acknowledgement(
+    wire: pb.PreparedTransactionAcknowledgement, acknowledgement: messages.PreparedTransactionAcknowledgement
+) -> None:
+    wire.intent = acknowledgement.intent
+    wire.leaf = acknowledgement.leaf
+
+
 def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
     _write_request_id(wire.request_id, request.request_id)
     wire.party = request.party
@@ -259,6 +279,7 @@ def _write_intent(wire: pb.Intent, intent: types.Intent) -> None:
     wire.depends_on.extend(intent.depends_on)
     wire.parties.extend(intent.parties)
     wire.idempotency_key = intent.idempotency_key
+    wire.submit_mode = enumerations.SUBMIT_MODES.numbers[intent.submit_mode]
 
 
 def _write_transition(wire: pb.Transition, transition: types.Transition) -> None:
@@ -270,6 +291,11 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     wire.info.extend(transition.info)
     wire.valid_until_s = transition.valid_until_s
     wire.signature = transition.signature
+    for call in transition.calls:
+        wire.calls.add(to=_address(call.to), gas=call.gas, data=call.data)
+    if transition.preparation is not None:
+        wire.preparation.committer = _address(transition.preparation.committer)
+        wire.preparation.condition = transition.preparation.condition
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
@@ -372,6 +398,11 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
         _write_state_distribution_acknowledgement,
     ),
     messages.StateRequest: ("state_request", _write_state_request),
+    messages.PreparedTransaction: ("prepared_transaction", _write_prepared_transaction),
+    messages.PreparedTransactionAcknowledgement: (
+        "prepared_transaction_acknowledgement",
+        _write_prepared_transaction_acknowledgement,
+    ),
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
     messages.ListingRequest: ("listing_request", _write_listing_request),

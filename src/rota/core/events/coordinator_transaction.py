@@ -79,7 +79,7 @@ class EndorsedRejected(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyReady(Event):
-    """Raised by the coordinator when a transition that this one stands on is ready for dispatch."""
+    """Raised by the coordinator when a transition that this one stands on is ready for dispatch, or dispatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,11 @@ class DispatchConfirmationRejected(Event):
     """Raised by the rounds when the sender refuses permission."""
 
     code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Issued(Event):
+    """Raised by the issuing when the sender's acknowledgement is durable, or the prepared transition has expired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
-from rota.messages import DispatchItem
+from rota.messages import DispatchItem, PreparedTransaction
 from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
 
 
@@ -107,10 +107,33 @@ class DispatchConfirmationRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerified(Event):
-    """Raised by the signer: whether the leaf that we are asked to permit bears our signature."""
+    """Raised by the signer: whether the leaf that we are asked to permit, or to issue, bears our signature."""
 
     request_id: RequestId
     is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransactionReceived(Event):
+    """Raised by the sender when somebody sends it an endorsed transition of the intent."""
+
+    peer: NodeName
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class IssueDurable(Event):
+    """Raised by the store when a prepared transition is durable: now it is acknowledged and given to the user."""
+
+    peer: NodeName
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class IssueNotWritten(Event):
+    """Raised by the store when a prepared transition was not written."""
+
+    leaf: Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +197,7 @@ class ConfirmationFinal(Event):
 
 @dataclass(frozen=True, slots=True)
 class VersionsVoid(Event):
-    """Raised by the sender when, in chain time, no version of an Ending intent is valid any more."""
+    """Raised by the sender when, in chain time, no version of an intent that ends is valid any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +224,8 @@ class PermissionDurable(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelDurable(Event):
-    """Raised by the store when a cancellation is durable: now the user may be told."""
-
-    reply_to: str
+class EndingDurable(Event):
+    """Raised by the store when the decision to end is durable; by Ending itself when it has been so before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +265,8 @@ class PermissionNotWritten(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelNotWritten(Event):
-    """Raised by the store when a cancellation was not written."""
-
-    reply_to: str
+class EndingNotWritten(Event):
+    """Raised by the store when the decision to end was not written."""
 
 
 @dataclass(frozen=True, slots=True)

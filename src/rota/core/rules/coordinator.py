@@ -21,11 +21,12 @@ from rota.core.events.coordinator import (
 )
 from rota.core.events.coordinator_transaction import Abandoned, DependencyReverted, Received
 from rota.core.events.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.core.kept import KEPT_MAX
 from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY, UNDISPATCHED
 from rota.messages import (
     Answer,
     Delegation,
@@ -39,7 +40,7 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried, node_of
+from rota.types import NEVER_HEARD, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, StateId, Tried, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -360,12 +361,13 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        for leaf in coordinator.graph.spenders_among(handed.locks, but=handed.leaf):
-            transaction = coordinator.transactions.get(coordinator.graph.placed[leaf].intent)
-            if transaction is not None and transaction.state in UNDISPATCHED:
-                coordinator.reset_users_of(leaf, frozenset())
-                transaction.handle(DependencyReverted(transaction.intent.id))
+        _reset_spenders(coordinator, handed.locks, handed.leaf)
         coordinator.graph.place_foreign(handed)
+    for kept in event.handover.kept:
+        is_possible = kept.valid_until_s <= coordinator.context.latest_valid_until_s(is_prepared=True)
+        if is_possible and not coordinator.outcomes.is_committed(kept.intent):
+            coordinator.kept.keep(kept)
+            _reset_spenders(coordinator, kept.inputs, kept.leaf, kept.intent)
     coordinator.awaited_changed_ms = coordinator.context.now_ms
 
 
@@ -529,14 +531,16 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     held = coordinator.transactions.get(intent.id)
     if coordinator.outcomes.is_committed(intent.id):
         return IntentAnswer(intent.id, Answer.CONFIRMED)
-    if held is not None and not held.is_gone:
+    if held is not None:
         held.handle(Received(delegation))
+        if held.is_gone:
+            return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
         is_dispatched = held.state in ON_THE_WAY
         return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
-    if held is not None:
-        return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
     if any(handed.point.intent == intent.id for handed in coordinator.restored.values()):
         return IntentAnswer(intent.id, Answer.DISPATCHED)
+    if not delegation.is_voiding and coordinator.issuing.is_open(intent.id):
+        return IntentAnswer(intent.id, Answer.HELD)
     if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:
         return IntentAnswer(intent.id, Answer.FULL)
     coordinator.received_count += 1
@@ -597,7 +601,7 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
     coordinator.slots.close()
     for _ in ("what we hold", "and what was ready, but stood on it"):
         for transaction in tuple(coordinator.transactions.values()):
-            if transaction.state in UNDISPATCHED:
+            if transaction.state in DROPPABLE:
                 transaction.handle(Abandoned())
 
 
@@ -618,7 +622,20 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
     for handed in coordinator.restored.values():
         states = tuple(state.as_seen_by(peer) for state in handed.states)
         points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
-    coordinator.context.send(peer, Handover(request_id, tuple(points)))
+    kept = tuple(coordinator.kept.standing.values())[-KEPT_MAX:]
+    coordinator.context.send(peer, Handover(request_id, tuple(points), kept))
+
+
+def _reset_spenders(
+    coordinator: Coordinator, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None
+) -> None:
+    """What of ours is undispatched and spends these states begins anew."""
+    for leaf in coordinator.graph.spenders_among(locks, but=but):
+        transaction = coordinator.transactions.get(coordinator.graph.placed[leaf].intent)
+        if transaction is None or transaction.intent.id == but_of or transaction.state not in UNDISPATCHED:
+            continue
+        coordinator.reset_users_of(leaf, frozenset())
+        transaction.handle(DependencyReverted(transaction.intent.id))
 
 
 def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
@@ -632,5 +649,5 @@ def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
         if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
             continue
         for transaction in tuple(coordinator.transactions.values()):
-            if transaction.sender == sender and transaction.state in UNDISPATCHED:
+            if transaction.sender == sender and transaction.state in DROPPABLE:
                 transaction.handle(Abandoned())

@@ -24,7 +24,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Event
 from rota.messages import ErrorCode, TransactionReverted
-from rota.types import IntentId
+from rota.types import IntentId, SubmitMode
 
 if TYPE_CHECKING:
     from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -35,13 +35,22 @@ if TYPE_CHECKING:
 
 def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
     """an earlier intent of that sender awaits its first assembly"""
-    transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
+    if not event.delegation.is_voiding:
+        transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
     return bool(transaction.waits_for)
 
 
+def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> bool:
+    """its sender voids it, as we did not know"""
+    is_news = event.delegation.is_voiding and not transaction.is_voiding
+    return is_news and event.delegation.number >= transaction.number
+
+
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
-    """assembled on what still stands, and spends nothing that is locked"""
-    return transaction.coordinator.slots.is_usable(event.transition)
+    """assembled on what still stands, spends nothing that is locked, and is for our submitter if its intent is"""
+    is_for_another = event.transition.preparation is not None
+    may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    return transaction.coordinator.slots.is_usable(event.transition) and (may_be_prepared or not is_for_another)
 
 
 def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
@@ -70,8 +79,13 @@ def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
 
 
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """all that it stands on, outside its round, is ready for dispatch"""
-    return transaction.coordinator.rounds.dependencies_ready(transaction)
+    """all that it stands on, outside its round, is ready for dispatch, and it is to be dispatched itself"""
+    return not transaction.is_external and transaction.coordinator.rounds.dependencies_ready(transaction)
+
+
+def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """it is external, and all that it stands on is dispatched"""
+    return transaction.is_external and transaction.coordinator.rounds.dependencies_dispatched(transaction)
 
 
 def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
@@ -118,7 +132,8 @@ def its_sender_may_ask(transaction: CoordinatorTransaction, event: HeartbeatInte
 
 def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> bool:
     """the version that we dispatched"""
-    return transaction.transition is not None and event.leaf == transaction.transition.leaf
+    is_under_way = transaction.transition is not None and event.leaf == transaction.transition.leaf
+    return is_under_way and not transaction.is_external
 
 
 # Actions, in the table's order.
@@ -137,6 +152,29 @@ def take_over_number(transaction: CoordinatorTransaction, event: Received) -> No
         transaction.revert_count = max(transaction.revert_count, event.delegation.revert_count)
 
 
+def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """From now on an empty transition is to be assembled: it stands on nothing, and its retries are its own."""
+    transaction.is_voiding = True
+    transaction.number = event.delegation.number
+    transaction.revert_count = event.delegation.revert_count
+    transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.not_before_ms = 0
+    transaction.waits_for = ()
+    transaction.reason = ""
+
+
+def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """The version that we have will not be permitted: what stands on it is reset first."""
+    _drop_transition(transaction, comes_back=False)
+    begin_voiding(transaction, event)
+
+
+def leave_it_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """The prepared version goes its own way: its states stay kept until the empty one is on the chain."""
+    transaction.transition = None
+    begin_voiding(transaction, event)
+
+
 def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
     """Only the answer to this request counts."""
     transaction.request_id = event.request_id
@@ -150,7 +188,10 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.waits_for = ()
     transaction.unusable_count = 0
     transaction.goes_alone = False
-    transaction.coordinator.graph.place(event.transition)
+    transaction.coordinator.graph.place(event.transition, offers_states=not transaction.is_external)
+    if transaction.is_external:
+        # Whether it ever comes is for its user to say: nothing may be built on it, in this slot or later.
+        transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
     transaction.coordinator.rounds.await_round(transaction)
     transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))
 
@@ -286,6 +327,11 @@ def start_state_timer(transaction: CoordinatorTransaction, event: Event) -> None
 def stop_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
     """Nothing of ours is awaited in this state."""
     transaction.coordinator.context.timers.cancel(transaction, "state")
+
+
+def enter_prepared(transaction: CoordinatorTransaction) -> None:
+    """Durable first, then it is sent to its sender until acknowledged."""
+    transaction.coordinator.issuing.prepare(transaction)
 
 
 def forget(transaction: CoordinatorTransaction) -> None:

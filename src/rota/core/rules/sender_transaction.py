@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.core.effects import (
-    CancelAccepted,
     IntentFinalised,
     IntentParked,
     IntentResumed,
@@ -22,10 +21,6 @@ from rota.core.events.sender_transaction import (
     AssembleError,
     AssemblePark,
     AssembleRequestReceived,
-    AssembleRevert,
-    CancelDurable,
-    CancelNotWritten,
-    CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
     ConfirmedReverted,
@@ -35,7 +30,6 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
-    GivenUp,
     HoldExpired,
     NonceAssigned,
     ParkDurable,
@@ -70,29 +64,14 @@ def was_parked(transaction: SenderTransaction, event: Event) -> bool:
     return transaction.parked_reason is not None
 
 
-def was_cancelled(transaction: SenderTransaction, event: Event) -> bool:
-    """it was cancelled before the restart"""
-    return transaction.is_cancelled
-
-
 def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bool:
     """there is no such party"""
     return not event.verifier and event.party in transaction.unresolved
 
 
-def is_unknown_party_of_old(transaction: SenderTransaction, event: PartyResolved) -> bool:
-    """there is no such party, but a version of before a restart could have been endorsed"""
-    return is_unknown_party(transaction, event) and something_may_be_endorsed(transaction, event)
-
-
 def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceived) -> bool:
     """greater than the request of the last assembly; a copy changes nothing"""
     return transaction.request_id is None or event.request_id > transaction.request_id
-
-
-def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
-    """a version could have been endorsed and is not void yet"""
-    return transaction.void_after_s > 0 and transaction.sender.final_time_s <= transaction.void_after_s
 
 
 def was_permitted_before(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -139,7 +118,9 @@ def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirm
 
 def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
     """our signature, and the states came with the request or are on our disk"""
-    return event.is_ours and _states_of_held(transaction) is not None
+    held = transaction.held
+    is_held = held is not None and held.request_id == event.request_id
+    return is_held and event.is_ours and _states_of_held(transaction) is not None
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
@@ -172,32 +153,10 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
 def _states_of_held(transaction: SenderTransaction) -> Transition | None:
     """The transition that we are asked to permit: from the request, or from the permission of before our restart."""
     held, permission = transaction.held, transaction.permission
-    if held is None:
-        return None
+    assert held is not None, "who asks has looked"
     if permission is not None and permission.transition.leaf == held.item.leaf:
         return permission.transition
     return held.item.transition
-
-
-def was_ending(transaction: SenderTransaction, event: Event) -> bool:
-    """it was ending before that version was confirmed"""
-    return transaction.is_ending
-
-
-def ends_by_that_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> bool:
-    """it ends by that cancel alone"""
-    is_last = transaction.cancels_open == 1
-    return is_last and transaction.ends_by_cancel and not transaction.is_cancelled
-
-
-def is_cancelled_otherwise(transaction: SenderTransaction, event: Event) -> bool:
-    """it ends for another reason, or another cancel is durable or under way"""
-    return not transaction.ends_by_cancel or transaction.is_cancelled or transaction.cancels_open > 0
-
-
-def may_end(transaction: SenderTransaction, event: Event) -> bool:
-    """its cancel, if it ends by one, is durable"""
-    return transaction.is_cancelled or not transaction.ends_by_cancel
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -216,16 +175,6 @@ def _is_current(transaction: SenderTransaction, event: DispatchConfirmationReque
 def restore_parked(transaction: SenderTransaction, event: Event) -> None:
     """Parked survives restarts."""
     transaction.reason = transaction.parked_reason or ""
-
-
-def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
-    """An unknown party reverts."""
-    transaction.reason = f"unknown party {event.party}"
-
-
-def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
-    """When a dependency reverts, so does this."""
-    transaction.reason = f"depends on {event.intent.hex()}, which was reverted"
 
 
 def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
@@ -253,7 +202,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     permission = transaction.permission
     if permission is not None and permission.number == transaction.number:
         transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
-    _stop_hold(transaction)
+    stop_hold(transaction)
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
@@ -281,14 +230,15 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     signed = replace(unsigned, signature=event.signature)
     transaction.transition = signed
     transaction.failure_count = 0
-    transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
+    if not transaction.is_voiding:
+        # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
+        transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
 
-def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
-    """The intent is not valid: it ends here."""
-    transaction.reason = event.reason
-    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, event.reason)
+def answer_reverted(transaction: SenderTransaction, reason: str) -> None:
+    """The intent is not valid: its coordinator is told."""
+    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, reason)
 
 
 def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
@@ -302,7 +252,7 @@ def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
     transaction.sender.assembly.fail(transaction, event.reason)
-    _back_off(transaction)
+    transaction.not_before_ms = retry_later(transaction)
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -323,8 +273,9 @@ def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """Not our signature, or the states are missing: say which."""
-    held, transaction.held = transaction.held, None
-    if held is not None:
+    held = transaction.held
+    if held is not None and held.request_id == event.request_id:
+        transaction.held = None
         code = ErrorCode.STATES_MISSING if event.is_ours else ErrorCode.WRONG_LEAF
         transaction.sender.refuse_dispatch(held.peer, held.request_id, transaction.intent.id, code)
 
@@ -338,6 +289,7 @@ def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequ
 
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """Did we sign that leaf before our restart?"""
+    transaction.held_prepared = None
     transaction.held = HeldRequest(event.peer, event.request_id, event.item)
     transaction.context.effects.append(
         VerifySignature(
@@ -371,16 +323,11 @@ def refuse_stale(transaction: SenderTransaction, event: DispatchConfirmationRequ
     transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, code)
 
 
-def refuse_parked(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Nobody coordinates it while it is parked."""
+def refuse_waiting(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Nobody coordinates it while it is parked, or after it was issued."""
     transaction.sender.refuse_dispatch(
         event.peer, event.request_id, transaction.intent.id, ErrorCode.NOT_CURRENT_DELEGATE
     )
-
-
-def refuse_cancelled(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """It is ending."""
-    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, ErrorCode.CANCELLED)
 
 
 def refuse_final(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -414,21 +361,16 @@ def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
     _start_hold(transaction)
 
 
-def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Submitter and coordinator have given up."""
-    transaction.reason = event.reason
-
-
 def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
     """A version of it is on the chain; which one does not matter."""
-    _stop_hold(transaction)
+    stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
     transaction.sender.transaction_ended()
 
 
 def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """Delegated again at once: its coordinator retries, and if that one is gone the lease moves it."""
-    _stop_hold(transaction)
+    stop_hold(transaction)
     transaction.reason = event.outcome.reason
     transaction.lease_ms = transaction.context.now_ms
     transaction.accepted_at = transaction.sender.latest_number_of(transaction.delegate)
@@ -441,19 +383,14 @@ def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> No
     _count(transaction, event)
 
 
-def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """Its coordinator gives up too, but its message may be lost."""
-    transaction.reason = event.outcome.reason
-
-
-def restore_cancelled(transaction: SenderTransaction, event: Event) -> None:
-    """A cancel survives restarts."""
-    transaction.reason = "cancelled"
+def forget_confirmation(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone."""
+    transaction.confirmed_leaf = None
 
 
 def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone: it is under way again."""
-    transaction.confirmed_leaf = None
+    forget_confirmation(transaction, event)
     _start_hold(transaction)
     transaction.sender.look_for_work()
 
@@ -465,53 +402,6 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
     receipt = Receipt(transaction.intent.id, Outcome.CONFIRMED, leaf=leaf)
     transaction.context.effects.append(ReportReceipt(receipt))
     transaction.sender.forget(transaction)
-
-
-def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends when every version of it is void; the user is told when that is durable."""
-    transaction.reason = "cancelled"
-    transaction.ends_by_cancel = True
-    write_cancel(transaction, event)
-
-
-def write_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """Durable first, also when it is ending already."""
-    transaction.cancels_open += 1
-    done, failed = CancelDurable(event.reply_to), CancelNotWritten(event.reply_to)
-    transaction.context.persist(CancelAccepted(transaction.intent.id), transaction, done, failed)
-
-
-def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """No version of it was ever assembled: the receipt itself is the record."""
-    transaction.reason = "cancelled"
-    transaction.reply_to = event.reply_to
-
-
-def tell_cancelled(transaction: SenderTransaction, event: CancelDurable) -> None:
-    """Then the user is told."""
-    transaction.cancels_open -= 1
-    transaction.is_cancelled = True
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
-
-
-def tell_not_cancelled(transaction: SenderTransaction, event: CancelNotWritten) -> None:
-    """Not durable, so not cancelled, although it may end for another reason: the user is told."""
-    transaction.cancels_open -= 1
-    if not is_cancelled_otherwise(transaction, event):
-        transaction.is_ending = transaction.ends_by_cancel = False
-    error = "the cancellation could not be written; try again"
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
-
-
-def withdraw_cancel(transaction: SenderTransaction, event: CancelNotWritten) -> None:
-    """Not durable, so not cancelled: the user is told, and the intent goes on."""
-    tell_not_cancelled(transaction, event)
-
-
-def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """Permission is out, or it has ended: say where it is."""
-    error = f"cannot be cancelled: it is {transaction.state.value}"
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
 def write_resume(transaction: SenderTransaction, event: Resumed) -> None:
@@ -551,6 +441,7 @@ def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWrit
 
 def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
     """Durable: now the coordinator is told and frees its place."""
+    transaction.parked_reason = transaction.reason
     _answer_slot(transaction, AssemblyOutcome.PARKED, None, transaction.reason)
 
 
@@ -562,11 +453,7 @@ def forget_assembly(transaction: SenderTransaction, event: ParkNotWritten) -> No
 
 def write_again(transaction: SenderTransaction, event: ReceiptNotWritten) -> None:
     """The receipt must become durable before it is told: again, with backoff."""
-    context = transaction.context
-    config = context.config
-    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
-    transaction.failure_count += 1
-    context.timers.set(transaction, "retry", context.after(delay_ms), RetryDue())
+    retry_later(transaction)
 
 
 def finalise_again(transaction: SenderTransaction, event: RetryDue) -> None:
@@ -609,13 +496,6 @@ def enter_parked(transaction: SenderTransaction) -> None:
     transaction.sender.transaction_ended()
 
 
-def enter_ending(transaction: SenderTransaction) -> None:
-    """It ends when no version can happen any more."""
-    transaction.is_ending = True
-    _stop_hold(transaction)
-    transaction.sender.transaction_ended()
-
-
 def enter_reverted(transaction: SenderTransaction) -> None:
     """Durable first, then it is told."""
     _finalise(transaction)
@@ -634,6 +514,7 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     transaction.earlier_permission = transaction.permission if transaction.is_permission_durable else None
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
+    transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
@@ -650,17 +531,20 @@ def _start_hold(transaction: SenderTransaction) -> None:
     transaction.context.timers.set(transaction, "hold", due_ms, SubmitterSilent())
 
 
-def _stop_hold(transaction: SenderTransaction) -> None:
+def stop_hold(transaction: SenderTransaction) -> None:
+    """Nobody's listing is waited for any more."""
     transaction.context.timers.cancel(transaction, "hold")
 
 
-def _back_off(transaction: SenderTransaction) -> None:
+def retry_later(transaction: SenderTransaction) -> int:
+    """Set the timer of a backoff, later each time; when it ends."""
     context = transaction.context
     config = context.config
     delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
     transaction.failure_count += 1
-    transaction.not_before_ms = context.after(delay_ms)
-    context.timers.set(transaction, "retry", transaction.not_before_ms, RetryDue())
+    due_ms = context.after(delay_ms)
+    context.timers.set(transaction, "retry", due_ms, RetryDue())
+    return due_ms
 
 
 def _finalise(transaction: SenderTransaction) -> None:
@@ -676,4 +560,5 @@ def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
 
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
-    return Receipt(transaction.intent.id, Outcome.REVERTED, transaction.reason)
+    assert transaction.ending_reason is not None, "what was reverted has a reason"
+    return Receipt(transaction.intent.id, Outcome.REVERTED, transaction.ending_reason)

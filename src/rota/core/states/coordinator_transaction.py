@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """Where an intent is at its coordinator (seed 2)."""
+    """Where an intent is at its coordinator (seed 2, and Prepared)."""
 
     INITIAL = "Initial"
     POOLED = "Pooled"
@@ -19,6 +19,7 @@ class State(Enum):
     ENDORSEMENT_GATHERING = "Endorsement_Gathering"
     BLOCKED = "Blocked"
     CONFIRMING_DISPATCH = "Confirming_Dispatch"
+    PREPARED = "Prepared"
     READY_FOR_DISPATCH = "Ready_For_Dispatch"
     DISPATCHED = "Dispatched"
     SUBMITTED = "Submitted"
@@ -31,6 +32,12 @@ UNASSEMBLED = (State.POOLED, State.PREASSEMBLY_BLOCKED)
 ASSEMBLED = (State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
 UNDISPATCHED = (*UNASSEMBLED, State.ASSEMBLING, *ASSEMBLED)
 ON_THE_WAY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)
+# Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
+ENDORSED = (State.PREPARED, *ON_THE_WAY)
+# What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
+DROPPABLE = (*UNDISPATCHED, State.PREPARED)
 UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
+# Who stands on it may look again: at its permission, or at being prepared.
+READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
 ENDED = (State.CONFIRMED, State.REVERTED)
 GONE = (*ENDED, State.FINAL)

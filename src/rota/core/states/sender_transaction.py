@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.messages import DispatchItem
+from rota.messages import DispatchItem, PreparedTransaction
 from rota.types import DelegationNumber, Intent, NodeName, RequestId, Transition
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """Where an intent is at its sender (seed 2, and Ending)."""
+    """Where an intent is at its sender (seed 2, and Issued and Ending)."""
 
     INITIAL = "Initial"
     PENDING = "Pending"
@@ -26,6 +26,7 @@ class State(Enum):
     DISPATCHED = "Dispatched"
     SEQUENCED = "Sequenced"
     SUBMITTED = "Submitted"
+    ISSUED = "Issued"
     ENDING = "Ending"
     PARKED = "Parked"
     CONFIRMED = "Confirmed"
@@ -36,7 +37,9 @@ DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT
 PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
 ENDED = (State.CONFIRMED, State.REVERTED)
 UNPERMITTED = (State.PENDING, *DELEGATED)
-OPEN = (*UNPERMITTED, *PERMITTED, State.ENDING, State.PARKED)
+# Nobody is to coordinate it, and what happens to it is for its user, the chain or time to say.
+WAITING = (State.ISSUED, State.ENDING, State.PARKED)
+OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
 
 
 class Permission(NamedTuple):
@@ -55,11 +58,22 @@ class HeldRequest(NamedTuple):
     item: DispatchItem
 
 
+class HeldPrepared(NamedTuple):
+    """A prepared transition that waits until its signature is verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    prepared: PreparedTransaction
+
+
 @dataclass(frozen=True, slots=True)
 class Restored:
     """What the store remembers of an intent across a restart of its sender."""
 
     intent: Intent
     parked_reason: str | None = None
-    is_cancelled: bool = False
     permission: Permission | None = None
+    ending_reason: str | None = None
+    was_voided: bool = False
+    issued: PreparedTransaction | None = None
+    void_after_s: int = 0

@@ -16,6 +16,8 @@ from rota.core.effects import (
     PermissionGranted,
     RoundDispatch,
     StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
 )
 from rota.messages import CoordinatorState
 from rota.sim.facts import (
@@ -221,6 +223,8 @@ class StatesReachTheirParties(Invariant):
                 transitions = order.transitions
             case PermissionGranted(_, _, _, transition):
                 transitions = (transition,)
+            case TransitionPrepared() | TransitionIssued():
+                transitions = (fact.record.prepared.transition,)
             case _:
                 return
         self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
@@ -260,7 +264,8 @@ class EverybodyAgrees(Invariant):
         self.indexed.append(fact)
 
     def _committed(self, fact: Committed) -> None:
-        self.committed[fact.transition.intent] = fact.transition.leaf
+        if not fact.transition.is_empty:
+            self.committed[fact.transition.intent] = fact.transition.leaf
 
     def _undone(self, fact: Undone) -> None:
         self.committed.pop(fact.transition.intent, None)

@@ -31,7 +31,10 @@ class OneEffectAndOneOutcome(Invariant):
         }
 
     def _committed(self, fact: Committed) -> None:
+        """An empty transition has no effect: it voids its intent, which may then be reported as reverted."""
         intent, leaf = fact.transition.intent, fact.transition.leaf
+        if fact.transition.is_empty:
+            return
         if intent in self.committed:
             self.accuse(f"{show(intent)} has two effects on the ledger")
         self.committed[intent] = leaf

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived
+from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived, TransitionIssued, TransitionPrepared
 from rota.messages import (
     AssembleRequest,
     AssembleResponse,
     DispatchConfirmationRequest,
     EndorsementRequest,
     Handover,
+    PreparedTransaction,
     StateDistribution,
 )
 from rota.sim.facts import Assembled, Endorsed, Recorded, Sent, Stopped
@@ -73,6 +74,7 @@ class StatesStayWithTheirParties(Invariant):
             DispatchConfirmationRequest: self._sent,
             Handover: self._sent,
             StateDistribution: self._sent,
+            PreparedTransaction: self._sent,
         }
 
     def _assembled(self, fact: Assembled) -> None:
@@ -103,6 +105,8 @@ def _states_in(body: object) -> Iterable[State]:
             return (state for handed in body.points for state in handed.states)
         case AssembleResponse():
             made = (result.transition for result in body.results)
+        case PreparedTransaction():
+            return body.transition.outputs
         case DispatchConfirmationRequest():
             made = (item.transition for item in body.items)
         case EndorsementRequest() | StateDistribution():
@@ -120,6 +124,8 @@ def _transitions_in(record: object) -> tuple[Transition, ...]:
             return record.transitions
         case PermissionGranted():
             return (record.transition,)
+        case TransitionPrepared() | TransitionIssued():
+            return (record.prepared.transition,)
         case _:
             return ()
 

@@ -8,17 +8,21 @@ from typing import Any
 
 from rota.core.effects import (
     BlocksIndexed,
-    CancelAccepted,
     DispatchRepriced,
+    EndingDecided,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
     IntentResumed,
     NodeStarted,
     PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
 )
 from rota.messages import (
     DelegationCommand,
@@ -141,7 +145,7 @@ class Said:
     permissions: set[tuple[IntentId, Leaf]] = field(default_factory=set)
     known_permissions: set[tuple[IntentId, Leaf | None]] = field(default_factory=set)
     parked: dict[IntentId, None] = field(default_factory=dict)
-    cancelled: dict[IntentId, None] = field(default_factory=dict)
+    ending: dict[IntentId, None] = field(default_factory=dict)
     finalised: dict[IntentId, Outcome] = field(default_factory=dict)
     states: set[StateId] = field(default_factory=set)
     dispatches: dict[int, RoundDispatch] = field(default_factory=dict)
@@ -152,7 +156,7 @@ class RestartContradictsNothing(Invariant):
     """S9: a restart from disk contradicts no message sent before.
 
     Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
-    numbers, permissions, parked and cancelled intents, nonces, acknowledged states and states that it owes others.
+    numbers, permissions, parked and ending intents, nonces, acknowledged states and states that it owes others.
     """
 
     name = "S9"
@@ -193,8 +197,8 @@ class RestartContradictsNothing(Invariant):
                 said.parked[intent] = None
             case IntentResumed(intent):
                 said.parked.pop(intent, None)
-            case CancelAccepted(intent):
-                said.cancelled[intent] = None
+            case EndingDecided(intent):
+                said.ending[intent] = None
             case IntentFinalised(receipt):
                 said.finalised[receipt.intent] = receipt.outcome
             case PermissionGranted(intent, _, _, transition):
@@ -211,7 +215,9 @@ class RestartContradictsNothing(Invariant):
                 said.delivered.add((digest, peer))
             case DispatchRepriced(dispatch):
                 said.dispatches[dispatch.nonce] = dispatch
-            case BlocksIndexed():
+            case BlocksIndexed() | TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
+                pass
+            case TransitionIssued():
                 pass
             case _:
                 raise AssertionError(f"S9 does not know {type(fact.record).__name__}")
@@ -233,7 +239,7 @@ class RestartContradictsNothing(Invariant):
 
     def _promised(self, fact: Promised) -> None:
         said = self.said[fact.node]
-        if fact.request is Request.CANCEL and fact.intent not in said.cancelled and fact.intent not in said.finalised:
+        if fact.request is Request.CANCEL and fact.intent not in said.ending and fact.intent not in said.finalised:
             self.accuse(f"{fact.node} confirmed that {show(fact.intent)} is cancelled, and that is not on its disk")
         if fact.request is Request.RESUME and fact.intent in said.parked:
             self.accuse(f"{fact.node} confirmed that {show(fact.intent)} goes on, and it is parked on its disk")
@@ -333,8 +339,8 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{node} forgot that it had permitted {show(intent)}")
             if known.is_parked != (intent in said.parked):
                 self.accuse(f"{node} forgot whether {show(intent)} is parked")
-            if known.is_cancelled != (intent in said.cancelled):
-                self.accuse(f"{node} forgot whether {show(intent)} is cancelled")
+            if known.is_ending != (intent in said.ending):
+                self.accuse(f"{node} forgot whether {show(intent)} is ending")
 
 
 def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:

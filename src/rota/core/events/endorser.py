@@ -1,0 +1,24 @@
+"""What an endorser is told by the store (protocol §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.machine import Event
+from rota.types import NodeName, RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementDurable(Event):
+    """What is kept for the prepared transitions of a round is durable: now its signature may leave."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementNotWritten(Event):
+    """What is to be kept for the prepared transitions of a round was not written."""
+
+    peer: NodeName
+    request_id: RequestId

@@ -1,0 +1,126 @@
+"""Which states are kept for prepared transitions: one per contract and node (protocol §4.2, ledger).
+
+Theory of operation. A prepared transition may be committed by somebody else at any time until its validity
+ends. So the states that it spends are kept for it: a coordinator has nothing assembled on them, and an
+endorser that has signed it signs no other intent's transition that spends or reads them. Another version of
+the same intent takes nothing from it, because only one of the two can commit.
+
+What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
+of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
+final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more.
+What coordinators tell each other of it only saves work, and is forgotten when it becomes too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.types import IntentId, KeptStates, Leaf, StateId, Transition
+
+KEPT_MAX = 2_048
+SNAPSHOT_LOCKS_MAX = 4_096
+
+
+class Kept:
+    """What is kept, by the leaf that it is kept for."""
+
+    def __init__(self, signed: Iterable[KeptStates] = (), others: Iterable[KeptStates] = ()) -> None:
+        self.standing: dict[Leaf, KeptStates] = {}
+        self.signed: dict[Leaf, None] = {}
+        self._set_aside: dict[Leaf, KeptStates] = {}
+        self._leaves: dict[StateId, dict[Leaf, None]] = {}
+        for kept in signed:
+            self.sign(kept)
+        for kept in others:
+            self.keep(kept)
+
+    # Keeping.
+
+    def keep(self, kept: KeptStates) -> None:
+        """Keep these states, unless too many are kept already: the endorsers see to it then."""
+        if kept.leaf in self.standing or len(self.standing) < KEPT_MAX + len(self.signed):
+            self._put(kept)
+
+    def sign(self, kept: KeptStates) -> None:
+        """Keep these states because we sign them away; whether there is room was asked before."""
+        self.signed[kept.leaf] = None
+        self._put(kept)
+
+    @property
+    def may_sign(self) -> bool:
+        """There is room for one more that we may not forget."""
+        return len(self.signed) < KEPT_MAX
+
+    def forget(self, leaf: Leaf) -> None:
+        """Nothing is kept for this leaf any more; it was not signed, or nobody has seen the signature."""
+        self.signed.pop(leaf, None)
+        self._set_aside.pop(leaf, None)
+        self._remove(leaf)
+
+    # Asking.
+
+    def is_taken(self, transition: Transition) -> bool:
+        """It spends or reads a state that is kept for another intent."""
+        return any(True for _ in self._keepers(transition))
+
+    def is_signed_away(self, transition: Transition) -> bool:
+        """It spends or reads a state that we have signed away to another intent's prepared transition."""
+        return any(leaf in self.signed for leaf in self._keepers(transition))
+
+    def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
+        """The states that these intents must leave alone; their own older versions do not stand in their way."""
+        found = dict.fromkeys(
+            state for kept in self.standing.values() if kept.intent not in intents for state in kept.inputs
+        )
+        return tuple(found)[:SNAPSHOT_LOCKS_MAX]
+
+    def _keepers(self, transition: Transition) -> Iterable[Leaf]:
+        for state in (*transition.inputs, *transition.reads):
+            for leaf in self._leaves.get(state, ()):
+                if self.standing[leaf].intent != transition.intent:
+                    yield leaf
+
+    # What the ledger says.
+
+    def take_outcome(self, outcome: LedgerOutcome) -> None:
+        """The intent is used: no prepared version of it can be committed any more, unless that is undone."""
+        for kept in self._versions(self.standing, outcome):
+            self._remove(kept.leaf)
+            self._set_aside[kept.leaf] = kept
+
+    def undo_outcome(self, outcome: LedgerOutcome) -> None:
+        """A reorganisation took the outcome back."""
+        for kept in self._versions(self._set_aside, outcome):
+            self._put(self._set_aside.pop(kept.leaf))
+
+    def outcome_final(self, outcome: LedgerOutcome) -> None:
+        """The outcome stands."""
+        for kept in (*self._versions(self.standing, outcome), *self._versions(self._set_aside, outcome)):
+            self.forget(kept.leaf)
+
+    def time_is_final(self, chain_time_s: int) -> None:
+        """What is no longer valid in a final block is kept for nobody."""
+        for kept in (*self.standing.values(), *self._set_aside.values()):
+            if kept.valid_until_s < chain_time_s:
+                self.forget(kept.leaf)
+
+    def _versions(self, among: dict[Leaf, KeptStates], outcome: LedgerOutcome) -> tuple[KeptStates, ...]:
+        if not among or outcome.status is not LedgerStatus.COMMITTED:
+            return ()
+        return tuple(kept for kept in among.values() if kept.intent == outcome.intent)
+
+    def _put(self, kept: KeptStates) -> None:
+        known = self.standing.get(kept.leaf)
+        if known is None or known.valid_until_s < kept.valid_until_s:
+            self.standing[kept.leaf] = kept
+            for state in kept.inputs:
+                self._leaves.setdefault(state, {})[kept.leaf] = None
+
+    def _remove(self, leaf: Leaf) -> None:
+        kept = self.standing.pop(leaf, None)
+        for state in kept.inputs if kept is not None else ():
+            leaves = self._leaves[state]
+            leaves.pop(leaf, None)
+            if not leaves:
+                del self._leaves[state]

@@ -1,0 +1,130 @@
+"""What is kept for prepared transitions: for whom, how long, and that it comes back when a block goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.core import kept as module
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.kept import Kept
+from rota.types import IntentId, KeptStates, StateId
+from tests.core.kit import GENESIS_S, digest_of, intent_id, transition
+
+ONE = StateId(transition("X-1").leaf, 0)
+TWO = StateId(transition("X-2").leaf, 0)
+VALID_UNTIL_S = GENESIS_S + 86_400
+
+
+def kept_for(name: str, *inputs: StateId, version: int = 0, valid_until_s: int = VALID_UNTIL_S) -> KeptStates:
+    made = transition(name, *inputs, version=version)
+    return KeptStates(made.intent, made.leaf, made.inputs, valid_until_s)
+
+
+def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
+    made = transition(name, version=9)
+    return LedgerOutcome(made.intent, made.leaf, digest_of(made.leaf), status)
+
+
+def is_free(kept: Kept, state: StateId = ONE) -> bool:
+    return not kept.is_taken(transition("B-1", state))
+
+
+def test_states_are_kept_from_other_intents_that_spend_or_read_them() -> None:
+    kept = Kept()
+    kept.keep(kept_for("A-1", ONE))
+    spends = transition("B-1", ONE)
+    reads = transition("B-1")
+    object.__setattr__(reads, "reads", (ONE,))
+    assert kept.is_taken(spends)
+    assert kept.is_taken(reads)
+    assert is_free(kept, TWO)
+
+
+def test_other_versions_of_the_intent_may_have_them() -> None:
+    kept = Kept()
+    kept.sign(kept_for("A-1", ONE))
+    another = transition("A-1", ONE, version=1)
+    assert not kept.is_taken(another)
+    assert not kept.is_signed_away(another)
+    assert kept.locks((intent_id("A-1"),)) == ()
+    assert kept.locks((intent_id("B-1"),)) == (ONE,)
+
+
+def test_only_what_was_signed_is_signed_away() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),), others=(kept_for("A-2", TWO),))
+    assert kept.is_signed_away(transition("B-1", ONE))
+    assert not kept.is_signed_away(transition("B-1", TWO))
+    assert kept.is_taken(transition("B-1", TWO))
+
+
+@pytest.mark.parametrize("status", [LedgerStatus.SKIPPED, LedgerStatus.REVERTED])
+def test_failure_on_the_ledger_releases_nothing(status: LedgerStatus) -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),))
+    kept.take_outcome(outcome("A-1", status))
+    kept.outcome_final(outcome("A-1", status))
+    assert not is_free(kept)
+
+
+def test_success_of_any_version_releases_them_and_its_undoing_takes_them_back() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE), kept_for("A-1", TWO, version=1)))
+    kept.take_outcome(outcome("A-2"))
+    assert not is_free(kept)
+    kept.take_outcome(outcome("A-1"))
+    assert is_free(kept)
+    assert is_free(kept, TWO)
+    kept.undo_outcome(outcome("A-1"))
+    assert kept.is_signed_away(transition("B-1", ONE))
+    assert kept.is_signed_away(transition("B-1", TWO))
+
+
+def test_final_success_releases_them_for_good() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),))
+    kept.take_outcome(outcome("A-1"))
+    kept.outcome_final(outcome("A-1"))
+    kept.undo_outcome(outcome("A-1"))
+    assert is_free(kept)
+    assert kept.signed == {}
+
+
+def test_they_are_kept_until_the_end_of_the_validity_has_passed() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),))
+    kept.time_is_final(VALID_UNTIL_S)
+    assert not is_free(kept)
+    kept.time_is_final(VALID_UNTIL_S + 1)
+    assert is_free(kept)
+
+
+def test_longer_validity_of_the_same_leaf_counts() -> None:
+    kept = Kept()
+    for valid_until_s in (VALID_UNTIL_S, VALID_UNTIL_S + 100, VALID_UNTIL_S):
+        kept.keep(kept_for("A-1", ONE, valid_until_s=valid_until_s))
+    kept.time_is_final(VALID_UNTIL_S + 100)
+    assert not is_free(kept)
+
+
+def test_state_is_free_when_the_last_that_it_is_kept_for_goes() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE), kept_for("A-2", ONE)))
+    kept.forget(kept_for("A-1", ONE).leaf)
+    assert not is_free(kept)
+    kept.forget(kept_for("A-2", ONE).leaf)
+    assert is_free(kept)
+
+
+def test_what_others_tell_is_bounded_and_what_was_signed_is_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_MAX", 2)
+    kept = Kept()
+    for number in range(2):
+        assert kept.may_sign
+        kept.sign(kept_for(f"A-{number}", ONE))
+    assert not kept.may_sign
+    for number in range(5):
+        kept.keep(kept_for(f"B-{number}", TWO))
+    assert len(kept.standing) == 4
+    assert len(kept.signed) == 2
+
+
+def test_locks_of_a_snapshot_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SNAPSHOT_LOCKS_MAX", 1)
+    kept = Kept(signed=(kept_for("A-1", ONE, TWO),))
+    nobody: tuple[IntentId, ...] = ()
+    assert kept.locks(nobody) == (ONE,)
