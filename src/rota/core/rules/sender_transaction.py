@@ -479,9 +479,9 @@ def look_for_work(transaction: SenderTransaction, event: Event) -> None:
 
 def enter_pending(transaction: SenderTransaction) -> None:
     """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
-    if transaction.reverted_dependency is not None:
+    if transaction.reverted_dependency is not None and not transaction.is_ending:
         transaction.context.post(transaction, DependencyReverted(transaction.reverted_dependency))
-    if transaction.unknown_party is not None:
+    if transaction.unknown_party is not None and not transaction.is_ending:
         transaction.context.post(transaction, PartyResolved(transaction.unknown_party, ""))
     transaction.sender.look_for_work()
 
