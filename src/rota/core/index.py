@@ -72,7 +72,7 @@ class ChainIndex:
 
     def unfinal(self) -> tuple[ChainBlock, ...]:
         """What a restarted node goes through again: its receipts were not reported."""
-        return tuple(block for block in self.blocks if block.height > self.final_height)
+        return tuple(self.blocks[self._place_above(self.final_height) :])
 
     # From the chain.
 
@@ -96,12 +96,12 @@ class ChainIndex:
             return None
         if not self.blocks:
             return self._begin_change(IndexChange(blocks[0].height - 1, (), blocks))
-        known = {block.height: block.hash for block in self.blocks}
+        known = {block.height: block.hash for block in self.blocks[self._place_above(blocks[0].height - 1) :]}
         shared = [block.height for block in blocks if known.get(block.height) == block.hash]
         if not shared:
             self._step_back(blocks[0])
             return None
-        removed = tuple(block for block in reversed(self.blocks) if block.height > shared[-1])
+        removed = tuple(reversed(self.blocks[self._place_above(shared[-1]) :]))
         added = tuple(block for block in blocks if block.height > shared[-1])
         change = IndexChange(shared[-1], removed, added)
         if self._is_better(now_ms, change) or (added and self._goes_on_above(asked, blocks)):
@@ -139,7 +139,7 @@ class ChainIndex:
     def take_final(self) -> tuple[ChainBlock, ...]:
         """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""
         depth = self._depth_of_finality()
-        final = tuple(block for block in self.blocks if self.final_height < block.height <= depth)
+        final = tuple(self.blocks[self._place_above(self.final_height) : self._place_above(depth)])
         self.final_height = max(self.final_height, depth)
         excess = len(self.blocks) - self.config.index_window_max
         if excess > 0:
@@ -224,7 +224,15 @@ class ChainIndex:
 
     def _hash_at(self, height: int) -> BlockHash | None:
         """Ours at this height, if we keep it."""
-        return next((block.hash for block in reversed(self.blocks) if block.height == height), None)
+        place = self._place_above(height) - 1
+        return self.blocks[place].hash if place >= 0 and self.blocks[place].height == height else None
+
+    def _place_above(self, height: int) -> int:
+        """Where our first block above this height stands: it is sought from the latest, where it mostly is."""
+        place = len(self.blocks)
+        while place > 0 and self.blocks[place - 1].height > height:
+            place -= 1
+        return place
 
     def _step_back(self, first: ChainBlock) -> None:
         """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
