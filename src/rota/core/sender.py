@@ -221,8 +221,6 @@ class Sender(Machine):
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
-        for party in tuple(transaction.unresolved):
-            self.parties.resolve(party)
 
     # From the coordinator.
 

@@ -597,7 +597,8 @@ def look_for_work(transaction: SenderTransaction, event: RetryDue) -> None:
 
 
 def enter_pending(transaction: SenderTransaction) -> None:
-    """The sender is to find somebody who coordinates it."""
+    """The sender is to find somebody who coordinates it; what was answered while a permission was out is known now."""
+    transaction.sender.parties.resolve_for(transaction)
     transaction.sender.look_for_work()
 
 
