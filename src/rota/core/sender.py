@@ -221,6 +221,7 @@ class Sender(Machine):
             if other in outcomes:
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
+        self.parties.resolve_for(transaction)
 
     # From the coordinator.
 
