@@ -95,6 +95,7 @@ class StoredNode:
     keys: Mapping[str, IntentId] = field(default_factory=dict)
     height: int = 0
     chain_time_s: int = 0
+    latest_chain_time_s: int = 0
 
 
 class Node:
@@ -481,4 +482,5 @@ def _with_dispatches(stored: StoredNode, address: ContractAddress) -> StoredCont
         if dispatch.round.contract == address
         for transition in dispatch.round.transitions
     )
-    return StoredContract(contract.intents, dispatched, tuple(stored.outcomes.items()))
+    outcomes = tuple(stored.outcomes.items())
+    return StoredContract(contract.intents, dispatched, outcomes, stored.latest_chain_time_s)

@@ -174,7 +174,7 @@ class Sender(Machine):
         self.pending: dict[IntentId, SenderTransaction] = {}
         self.delegated: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
-        self.final_time_s = context.chain_time_s
+        self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
         self.is_full = False

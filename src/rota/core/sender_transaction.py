@@ -71,6 +71,7 @@ from rota.core.states.sender_transaction import (
     PERMITTED,
     UNPERMITTED,
     HeldRequest,
+    Permission,
     Restored,
     State,
 )
@@ -413,6 +414,7 @@ class SenderTransaction(Machine):
         self.ends_by_cancel = False
         self.cancels_open = 0
         self.permission = restored.permission
+        self.earlier_permission: Permission | None = None
         self.is_permission_durable = restored.permission is not None
         self.number = DelegationNumber(self.context.incarnation, 0)
         self.delegate: NodeName | None = None
@@ -434,7 +436,7 @@ class SenderTransaction(Machine):
         self.since_ms = self.context.now_ms
         self.history: list[tuple[int, str]] = []
         # A restarted sender must assume that a version was endorsed just before it went (protocol §4.3).
-        self.void_after_s = 0 if is_new else self.context.chain_time_s + self.context.config.validity_s
+        self.void_after_s = 0 if is_new else sender.latest_chain_time_s + self.context.config.validity_s
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}
 

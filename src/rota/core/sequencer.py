@@ -80,11 +80,16 @@ from rota.types import Contract, IntentId, NodeName, Outcome
 
 @dataclass(frozen=True, slots=True)
 class StoredContract:
-    """What the store remembers of a contract: unfinished intents, and dispatches without an outcome."""
+    """What the store remembers of a contract: unfinished intents, and dispatches without an outcome.
+
+    `latest_chain_time_s` is the greatest that was ever indexed, also in a block that is gone: until then, and
+    `validity` longer, something may be valid that was endorsed before the restart.
+    """
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    latest_chain_time_s: int = 0
 
 
 class Sequencer:
@@ -108,6 +113,7 @@ class Sequencer:
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer)
         self.startup = StartupNotices(self.context, self.observer)
+        self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
 

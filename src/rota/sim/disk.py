@@ -42,6 +42,7 @@ class Disk:
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
+    latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
 
     @property
@@ -106,7 +107,16 @@ class Disk:
             if (delivery.digest, delivery.peer) not in acknowledged
         )
         return StoredNode(
-            incarnation, stored, unsettled, undelivered, next_nonce, outcomes, keys, self.height, self.chain_time_s
+            incarnation,
+            stored,
+            unsettled,
+            undelivered,
+            next_nonce,
+            outcomes,
+            keys,
+            self.height,
+            self.chain_time_s,
+            self.latest_chain_time_s,
         )
 
     def _unsettled(self, dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

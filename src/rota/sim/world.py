@@ -454,6 +454,7 @@ class World:
                 return
             block = self.ledger.blocks[node.disk.height + 1]
             node.disk.blocks.append(block)
+            node.disk.latest_chain_time_s = max(node.disk.latest_chain_time_s, block.time_s)
             self._note_commits(node.disk, block.outcomes)
             self._tell(node, ChainBlockIndexed(block.height, block.time_s, block.outcomes))
             if block.height > self.confirmations:

@@ -547,12 +547,12 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
 
 def forget_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """It was never given, and its coordinator has asked anew meanwhile."""
-    transaction.permission = None
+    _go_back_to_earlier_permission(transaction)
 
 
 def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """The permission is not durable, so it was not given; the coordinator asks again."""
-    transaction.permission = None
+    _go_back_to_earlier_permission(transaction)
 
 
 def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
@@ -633,7 +633,15 @@ def _answer_slot(
     transaction.sender.assembly.finish(transaction, result)
 
 
+def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
+    """One that is on the disk stands, whatever became of a later one."""
+    transaction.permission = transaction.earlier_permission
+    transaction.is_permission_durable = transaction.permission is not None
+
+
 def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
+    if transaction.is_permission_durable:
+        transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
