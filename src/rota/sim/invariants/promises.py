@@ -111,9 +111,8 @@ class OnePermissionPerNumber(Invariant):
     def _asked(self, fact: Sent) -> None:
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
-            item.intent: item.leaf for item in body.items
-        }
+        asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
+        asked.update({item.intent: item.leaf for item in body.items})
 
     def _answered(self, fact: Sent) -> None:
         body = fact.envelope.body
@@ -251,9 +250,8 @@ class RestartContradictsNothing(Invariant):
         self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        self.asked[(fact.node, fact.envelope.contract, body.request_id)] = {
-            item.intent: item.leaf for item in body.items
-        }
+        asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
+        asked.update({item.intent: item.leaf for item in body.items})
 
     def _permitted(self, fact: Sent) -> None:
         said = self._speaks(fact)
