@@ -1,8 +1,8 @@
 """Deliberately broken cores: each must be caught by the invariant that it names, or the checkers are blind.
 
 A canary replaces one function, or one guard or action of a table's rows, while it lives, and puts it back afterwards;
-there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that its
-defect needs to show. The same seeds are clean without it.
+there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that
+its defect needs to show. The same seeds are clean without it.
 """
 
 from __future__ import annotations
