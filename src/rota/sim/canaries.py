@@ -21,6 +21,7 @@ from rota.core.effects import Effect, Persist, RoundDispatch
 from rota.core.endorser import Endorser
 from rota.core.events import ChainBlockIndexed, LedgerOutcome, RoundChecked
 from rota.core.events.coordinator import TransactionsDelegated
+from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered
 from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.graph import Graph, Placed
@@ -36,7 +37,14 @@ from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.submitter import Submitter
-from rota.messages import Answer, Delegation, IntentAnswer, StateDistribution, StateDistributionAcknowledgement
+from rota.messages import (
+    Answer,
+    Delegation,
+    DispatchConfirmationResponse,
+    IntentAnswer,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+)
 from rota.sim.invariants import EVERY
 from rota.sim.ledger import Ledger
 from rota.sim.plan import Settings
@@ -178,8 +186,12 @@ def _permission_of_anybody(rounds: Rounds, _peer: NodeName, request_id: RequestI
     return rounds.permissions.get(request_id)
 
 
-def _permission_for_any_request(rounds: Rounds, peer: NodeName, _request_id: RequestId) -> Permission | None:
-    return next((permission for permission in rounds.permissions.values() if permission.sender == peer), None)
+def _take_any_permission(rounds: Rounds, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
+    """Any reply of a sender is taken for the answer to what it is asked now."""
+    for permission in [each for each in rounds.permissions.values() if each.sender == peer]:
+        for intent in tuple(permission.intents):
+            rounds._close_permission(permission, intent)
+            permission.round.members[intent].handle(DispatchConfirmed())
 
 
 def _round_of_any_request(rounds: Rounds, _peer: NodeName, request_id: RequestId) -> Round | None:
@@ -342,8 +354,8 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "accepts a stale reply",
         "S5",
-        _replace(Rounds, "_permission_asked", _permission_for_any_request),
-        _faults("loss", "slow", "reconnect", "lag"),
+        _replace(Rounds, "take_permission", _take_any_permission),
+        _faults("loss", "slow"),
     ),
     Canary(
         "counts endorsers that were not asked",
@@ -363,7 +375,7 @@ CANARIES: tuple[Canary, ...] = (
         "reports a revert while a version may still happen",
         "S1",
         _without_guard(SENDER_TRANSACTION, sender_transaction_rules.something_may_be_endorsed, False),
-        _faults("hang", "stall", "drop", "ledger"),
+        _faults("cut", "stall", "drop", "unknown"),
     ),
     Canary(
         "reports before it is final",
