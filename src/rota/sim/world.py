@@ -614,7 +614,8 @@ class World:
         due_ms = node.core.next_deadline_ms()
         if not node.is_hung and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
             self._tell(node, Tick())
-        self._schedule_tick(node)
+        else:
+            self._schedule_tick(node)
 
     def _do(self, node: SimNode, effect: Effect) -> None:
         match effect:
