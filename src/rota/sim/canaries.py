@@ -27,6 +27,7 @@ from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.graph import Graph, Placed
 from rota.core.machine import Event, Machine, Row, Table
 from rota.core.node import Node, Outcomes, StoredNode
+from rota.core.observer import Observer
 from rota.core.rounds import Permission, Round, Rounds
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
@@ -36,6 +37,8 @@ from rota.core.sender import TABLE as SENDER
 from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
+from rota.core.states.sender_transaction import PERMITTED
+from rota.core.states.sender_transaction import State as TransactionState
 from rota.core.submitter import Submitter
 from rota.messages import (
     Answer,
@@ -251,6 +254,12 @@ def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event:
     transaction.lease_ms = transaction.context.now_ms
 
 
+def _cancelled_although_permitted(row: Row) -> Row:
+    if row.do is not sender_transaction_rules.refuse_cancel or row.state not in PERMITTED:
+        return row
+    return replace(row, then=TransactionState.REVERTED, do=sender_transaction_rules.cancel_at_once)
+
+
 def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
     """A ledger that does not look whether an intent is used."""
     ledger.states[contract].used.pop(transition.intent, None)
@@ -303,8 +312,8 @@ def _nothing_stands_on_it(_graph: Graph, _leaf: Leaf) -> tuple[Placed, ...]:
     return ()
 
 
-def _do_nothing(_machine: Machine, _event: Event) -> None:
-    """An action that was forgotten."""
+def _follows_the_first(observer: Observer, _node: NodeName) -> bool:
+    return observer.accepted is None or observer.is_silent(observer.accepted)
 
 
 def _acknowledge_at_once(node: Node, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
@@ -372,10 +381,10 @@ CANARIES: tuple[Canary, ...] = (
         _faults("loss", "crash"),
     ),
     Canary(
-        "reports a revert while a version may still happen",
+        "cancels what it has permitted",
         "S1",
-        _without_guard(SENDER_TRANSACTION, sender_transaction_rules.something_may_be_endorsed, False),
-        _faults("cut", "stall", "drop", "unknown"),
+        _rewriting(SENDER_TRANSACTION, _cancelled_although_permitted),
+        _faults("stall"),
     ),
     Canary(
         "reports before it is final",
@@ -396,7 +405,7 @@ CANARIES: tuple[Canary, ...] = (
         _faults("hang", "cut", "crash"),
     ),
     Canary(
-        "ignores reorganisations", "S1", _replace(Node, "_take_removed", _ignore_removed), _faults("reorganise", "drop")
+        "ignores reorganisations", "L1", _replace(Node, "_take_removed", _ignore_removed), _faults("reorganise", "drop")
     ),
     Canary("ignores empty blocks", "L5", _replace(Node, "_take_block", _skip_empty_blocks), _faults()),
     Canary(
@@ -409,19 +418,14 @@ CANARIES: tuple[Canary, ...] = (
         _faults("crash", "torn"),
     ),
     Canary(
-        "forgets its lease",
-        "L1",
-        _with_action(SENDER, sender_rules.check_delegate, _do_nothing),
-        _faults("crash", "hang"),
-    ),
-    Canary(
-        "yields to nobody",
+        "does not notice that a partition has healed",
         "L2",
         _both(
             _without_guard(COORDINATOR, coordinator_rules.requester_may_take_over, False),
             _without_guard(COORDINATOR, coordinator_rules.a_live_one_outranks_us, False),
+            _replace(Observer, "_replaces_accepted", _follows_the_first),
         ),
-        _faults("cut", "hang", "one-way", mode=Mode.RING, rotation=Rotation.STICKY),
+        _faults("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
     ),
     Canary(
         "never rotates",
