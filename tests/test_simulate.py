@@ -11,6 +11,9 @@ from click.testing import CliRunner, Result
 from rota.cli.simulate import command
 from rota.core.effects import RoundDispatch
 from rota.core.submitter import Submitter
+from rota.sim.canaries import CANARIES, broken
+
+NONCE_CANARY = next(canary for canary in CANARIES if canary.name == "reuses a nonce")
 
 
 def simulate(*arguments: str) -> Result:
@@ -39,20 +42,53 @@ def test_trace_tells_what_happened_and_the_diagram_draws_it(tmp_path: Path) -> N
     assert "sequenceDiagram" in drawing.read_text()
 
 
-def test_core_that_reuses_a_nonce_exits_1_with_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    take_written = Submitter.take_written
+def test_core_that_reuses_a_nonce_exits_1_with_the_command_that_replays_it_made_smaller() -> None:
+    with broken(NONCE_CANARY):
+        result = simulate("--seed", "3", "--minutes", "0.1", "--faults", "none", "--nodes", "3")
+        assert result.exit_code == 1
+        assert "seed 3: S7:" in result.stdout
+        (line,) = [line for line in result.stdout.splitlines() if "replay: " in line]
+        replay = line.partition("replay: rota simulate ")[2].split()
+        assert "--only-faults none --intents" in line
+        again = simulate(*replay)
+        assert (again.exit_code, "seed 3: S7:" in again.stdout) == (1, True)
+    assert simulate(*replay).exit_code == 0
 
-    def written_without_using_the_nonce(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
-        nonce = submitter.next_nonce
-        dispatch = take_written(submitter, now_ms, succeeded)
-        submitter.next_nonce = nonce
-        return dispatch
 
-    monkeypatch.setattr(Submitter, "take_written", written_without_using_the_nonce)
-    result = simulate("--seed", "3", "--minutes", "0.1", "--faults", "none", "--nodes", "3")
+def test_json_names_the_invariant_and_the_replay_of_each_failing_seed() -> None:
+    with broken(NONCE_CANARY):
+        result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--no-shrink", "--json")
     assert result.exit_code == 1
-    assert "seed 3: S7:" in result.stdout
-    assert "rota simulate --seed 3 --minutes 0.1 --nodes 3 --faults none --trace" in result.stdout
+    replay = "rota simulate --seed 3 --minutes 0.1 --faults none --no-shrink --trace"
+    assert json.loads(result.stdout)["violations"] == [{"seed": 3, "invariant": "S7", "replay": replay}]
+
+
+def test_coverage_lists_the_rows_that_no_seed_took() -> None:
+    result = simulate("--seeds", "3..4", "--minutes", "0.05", "--faults", "none", "--coverage")
+    assert result.exit_code == 0
+    assert "rows were taken; these were not:" in result.stdout
+    assert "Coordinator: Standby, HeartbeatInterval when active_one_is_silent_for_long" in result.stdout
+
+
+@pytest.mark.parametrize(("seeds_max", "exit_code"), [(1, 0), (0, 1)])
+def test_canaries_are_told_one_by_one_and_one_that_is_missed_exits_1(
+    monkeypatch: pytest.MonkeyPatch, seeds_max: int, exit_code: int
+) -> None:
+    monkeypatch.setattr("rota.cli.simulate.CANARIES", (NONCE_CANARY,))
+    monkeypatch.setattr("rota.cli.simulate.SEEDS_MAX", seeds_max)
+    result = simulate("--canaries", "--json")
+    assert result.exit_code == exit_code
+    told = {"name": "reuses a nonce", "invariant": "S7", "caught": exit_code == 0, "seeds": seeds_max}
+    assert json.loads(result.stdout) == {"canaries": [told]}
+    assert ("caught" if exit_code == 0 else "MISSED") in simulate("--canaries").stdout
+
+
+def test_invariant_without_a_canary_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.cli.simulate.CANARIES", ())
+    monkeypatch.setattr("rota.cli.simulate.unguarded", lambda: ("S6",))
+    result = simulate("--canaries")
+    assert result.exit_code == 1
+    assert "S6 has no canary" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -63,7 +99,11 @@ def test_core_that_reuses_a_nonce_exits_1_with_the_command_that_replays_it(monke
         (("--faults", "fire"), "there is no fault fire; there are crash"),
         (("--seed", "1", "--seeds", "0..2"), "exclude each other"),
         (("--trace",), "go with --seed"),
-        (("--nodes", "0"), "1<=x<=26"),
+        (("--nodes", "0"), "1<=x<=500"),
+        (("--only-faults", "two"), "not a list of numbers"),
+        (("--committee", "4"), "--committee: 4 members need --nodes of at least 4"),
+        (("--canaries", "--seed", "1"), "--canaries has seeds of its own"),
+        (("--coverage", "--json"), "exclude each other"),
     ],
 )
 def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ...], complaint: str) -> None:
@@ -80,5 +120,5 @@ def test_core_that_crashes_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch
     result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--json")
     assert result.exit_code == 1
     (violation,) = json.loads(result.stdout)["violations"]
-    assert violation["invariant"] == "crash: AssertionError: one dispatch is written at a time, True"
+    assert violation["invariant"] == "assertion"
     assert violation["replay"].startswith("rota simulate --seed 3")

@@ -37,11 +37,12 @@ from rota.messages import (
     DispatchConfirmationRequest,
     EndorsementRequest,
     ErrorCode,
+    HandedOver,
     IntentError,
     TransactionReverted,
 )
-from rota.types import DelegationNumber, Digest, Leaf, Transition
-from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, name_of
+from rota.types import DelegationNumber, Digest, FlushPoint, Leaf, Transition
+from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, name_of, restarted
 from tests.core.kit import GENESIS_S, B, C, digest_of, intent_id, transition
 
 OTHER_LEAF = Leaf(b"o" * 32)
@@ -607,6 +608,17 @@ def test_what_was_assembled_on_a_confirmed_dispatch_of_a_removed_block_is_reset(
     bench.bring(State.ENDORSEMENT_GATHERING, second)
     bench.tell(BlocksRemoved(0, (outcome,)))
     assert asked_names(bench) == ["B-2"]
+
+
+def test_what_stands_on_a_dispatch_of_before_a_restart_does_not_wait_for_its_assembly() -> None:
+    """A reorganisation takes back what that dispatch stands on; nobody here will assemble it again."""
+    first, second, third = chain("B-1", "B-2", "B-3")
+    point = FlushPoint(digest_of(second.leaf), second.intent)
+    bench = restarted(HandedOver(point, second.leaf, second.inputs, second.outputs))
+    bench.bring(State.ENDORSEMENT_GATHERING, third)
+    committed = LedgerOutcome(first.intent, first.leaf, digest_of(first.leaf), LedgerStatus.COMMITTED)
+    bench.tell(BlocksRemoved(0, (committed,)))
+    assert asked_names(bench) == ["B-3"]
 
 
 def test_other_version_of_a_removed_block_makes_the_intent_leave() -> None:

@@ -8,10 +8,10 @@ from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportRe
 from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp
 from rota.core.explanation import explain_at_sender
 from rota.core.sequencer import StoredContract
-from rota.core.states.sender_transaction import Restored, State
-from rota.messages import DelegationCommand, VerifierRequest, VerifierResponse
-from rota.types import NodeName, Outcome, Party, Receipt, RequestId
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id
+from rota.core.states.sender_transaction import Permission, Restored, State
+from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
+from rota.types import DelegationNumber, HeartbeatNumber, NodeName, Outcome, Party, Receipt, RequestId
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id, transition
 
 BOB = Party("bob@B")
 CAROL = Party("carol@C")
@@ -194,3 +194,23 @@ def test_party_of_our_own_node_is_looked_up_here() -> None:
     assert bench.said(VerifierRequest) == []
     bench.tell(VerifierLookedUp(A, look_up.request_id, ALICE, "0xa11ce"))
     assert delegated(bench) == [intent_id("A-1")]
+
+
+@pytest.mark.parametrize(("verifier", "state"), [("0xb0b", State.PENDING), ("", State.ENDING)])
+def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watched_is_known_afterwards(
+    verifier: str, state: State
+) -> None:
+    """The submitter lists it before the party's node answers, and then falls silent."""
+    permission = Permission(DelegationNumber(1, 1), C, transition("A-1"))
+    stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), permission=permission),))
+    bench = Bench(height=400, stored=stored, incarnation=2)
+    bench.tell(Tick())
+    listed = SubmittedIntent(intent_id("A-1"), transition("A-1").leaf, "C", 7, 1)
+    bench.hear(C, SubmitterHeartbeat(HeartbeatNumber(1, 1), (listed,)), height=400)
+    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is State.SUBMITTED
+    answer(bench, B, BOB, verifier)
+    bench.wait(4_000)
+    if not verifier:
+        answer(bench, B, BOB, verifier)
+    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is state
+    assert delegated(bench) == ([intent_id("A-1")] if verifier else [])

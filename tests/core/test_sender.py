@@ -1041,6 +1041,17 @@ def test_what_the_delegate_has_no_room_for_is_offered_again_at_its_next_heartbea
     assert delegated_to(bench, B) == [intent_id("A-3"), intent_id("A-4")]
 
 
+def test_delegate_without_room_that_has_nothing_of_ours_to_list_is_asked_again_in_a_while() -> None:
+    """Outside the committee it sends us heartbeats only while it holds an intent of ours."""
+    bench = bench_of_sender("A-1", of=WITHOUT_US)
+    accept(bench, B, Answer.FULL)
+    bench.forget()
+    bench.wait(999)
+    assert told(bench) == []
+    bench.wait(1)
+    assert delegated_to(bench, B) == [intent_id("A-1")]
+
+
 def test_room_at_another_delegate_is_not_doubted() -> None:
     bench = bench_of_sender("A-1", "A-2")
     accept(bench, B)

@@ -585,6 +585,19 @@ def test_restarted_sender_uses_the_states_that_it_kept() -> None:
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
+def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_that_it_kept() -> None:
+    made = transition("A-1")
+    bench = restarted(Permission(FIRST, B, made))
+    accept(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    fail_write(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    assert refusals(bench) == []
+    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+
+
 def test_states_of_another_leaf_that_the_restarted_sender_kept_do_not_count() -> None:
     bench = restarted(Permission(FIRST, B, transition("A-1", version=1)))
     accept(bench)
@@ -1340,6 +1353,17 @@ def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> N
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
     assert state(bench) is State.PENDING
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+
+
+def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_that_block_is_gone() -> None:
+    """What was endorsed before a reorganisation is valid by the time of a block that is no longer there."""
+    found = Restored(intent("A-1"), is_cancelled=True)
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,), latest_chain_time_s=GENESIS_S + 50), incarnation=2)
+    bench.tell(Tick())
+    final_at(bench, HEIGHT + 1, GENESIS_S + 650)
+    assert state(bench) is State.ENDING
+    final_at(bench, HEIGHT + 2, GENESIS_S + 651)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 

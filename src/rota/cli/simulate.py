@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
+from rota.sim.canaries import CANARIES, SEEDS_MAX, Outcome, try_canary, unguarded
+from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
 from rota.sim.plan import FAULTS, Settings
+from rota.sim.shrinking import shrink
 from rota.sim.swarm import Report, Swarm
 from rota.sim.transcript import Transcript, show
 from rota.types import Mode, Rotation
+
+NODES_MAX = 500
+CONTRACTS_MAX = 10_000
+# A seed draws at least so many nodes.
+NODES_DRAWN_MIN = 3
+# More failing seeds than these are told, but not made smaller.
+SHRUNK_MAX = 3
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class SeedRange(click.ParamType[range]):
@@ -50,47 +64,82 @@ class FaultList(click.ParamType[tuple[str, ...]]):
             return value
         if value in ("all", "none"):
             return FAULTS if value == "all" else ()
-        chosen = tuple(str(value).split(","))
+        chosen = tuple(dict.fromkeys(str(value).split(",")))
         unknown = [fault for fault in chosen if fault not in FAULTS]
         if unknown:
             self.fail(f"there is no fault {', '.join(unknown)}; there are {', '.join(FAULTS)}", param, ctx)
         return chosen
 
 
+class NumberList(click.ParamType[tuple[int, ...]]):
+    """Numbers separated by commas, or `none`."""
+
+    name = "3,7,9"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The numbers, or an error that says what would be right."""
+        if isinstance(value, tuple):
+            return value
+        if value == "none":
+            return ()
+        words = str(value).split(",")
+        if not all(word.isdecimal() for word in words):
+            self.fail(f"{value!r} is not a list of numbers such as 3,7,9, nor none", param, ctx)
+        return tuple(int(word) for word in words)
+
+
 @click.command(name="simulate")
 @click.option("--seed", "one", type=click.IntRange(min=0), help="Play one seed.")
 @click.option("--seeds", type=SeedRange(), help="Play many seeds; the end is not included.  [default: 0..20]")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes for many seeds.")
-@click.option("--nodes", type=click.IntRange(1, 26), help="How many nodes.  [default: the seed draws 3 to 5]")
-@click.option("--minutes", type=click.FloatRange(0.05, 600), default=1.0, show_default=True, help="Minutes of faults.")
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), help="How many nodes.  [default: the seed draws 3 to 5]")
+@click.option(
+    "--contracts", type=click.IntRange(1, CONTRACTS_MAX), help="How many contracts.  [default: the seed draws]"
+)
+@click.option("--committee", type=click.IntRange(1, NODES_MAX), help="Members of each.  [default: the seed draws]")
+@click.option("--minutes", type=click.FloatRange(0.05, 600), default=2.0, show_default=True, help="Minutes of faults.")
 @click.option("--rotation", type=click.Choice([r.value for r in Rotation]), help="[default: the seed draws]")
 @click.option("--mode", type=click.Choice([m.value for m in Mode]), help="[default: the seed draws]")
 @click.option("--faults", type=FaultList(), help="Which faults.  [default: the seed draws a mix]")
+@click.option("--only-faults", type=NumberList(), help="Of the planned faults only these, by number.")
+@click.option("--intents", type=click.IntRange(min=0), help="Only the first so many of the planned intents.")
+@click.option("--shrink/--no-shrink", "shrinks", default=True, show_default=True, help="Make failing seeds smaller.")
 @click.option("--trace", is_flag=True, help="With --seed: print everything that happened.")
 @click.option("--diagram", type=click.File("w"), help="With --seed: write a Mermaid sequence diagram.")
+@click.option("--coverage", is_flag=True, help="List the rows of the tables that no seed has taken.")
+@click.option("--canaries", is_flag=True, help="Break the core on purpose, and see that each defect is caught.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     one: int | None,
     seeds: range | None,
     jobs: int,
     nodes: int | None,
+    contracts: int | None,
+    committee: int | None,
     minutes: float,
     rotation: str | None,
     mode: str | None,
     faults: tuple[str, ...] | None,
+    only_faults: tuple[int, ...] | None,
+    intents: int | None,
+    shrinks: bool,
     trace: bool,
     diagram: TextIO | None,
+    coverage: bool,
+    canaries: bool,
     as_json: bool,
 ) -> None:
     """Run whole networks of the real core under faults, then without, and judge them.
 
-    Each seed is a network of its own: nodes crash, hang and lag, disks fail, the network loses, delays and cuts;
-    then everything is mended and every intent must end. The same seed plays the same run.
+    Each seed is a network of its own: nodes crash, hang and lag, disks fail and lie, clocks jump, the network loses,
+    delays and cuts, the chain drops, stalls and reorganises; then everything is mended and every intent must end. The
+    invariants of the protocol are judged after every step. The same seed plays the same run.
 
     \b
     Example:
       rota simulate --seeds 0..200 --jobs 2
       rota simulate --seed 7 --trace | less
+      rota simulate --canaries --jobs 2
 
     Exit 0: clean. 1: an invariant is violated, with the command that replays it. 2: wrong use.
     """
@@ -98,26 +147,55 @@ def command(
         raise click.UsageError("--seed and --seeds exclude each other")
     if one is None and (trace or diagram is not None):
         raise click.UsageError("--trace and --diagram go with --seed")
+    if coverage and as_json:
+        raise click.UsageError("--coverage and --json exclude each other")
+    if canaries and (one is not None or seeds is not None or coverage):
+        raise click.UsageError("--canaries has seeds of its own: it goes without --seed, --seeds and --coverage")
+    if committee is not None and committee > (nodes or NODES_DRAWN_MIN):
+        raise click.UsageError(f"--committee: {committee} members need --nodes of at least {committee}")
+    if canaries:
+        sys.exit(_try_canaries(jobs, as_json))
     settings = Settings(
         nodes=nodes,
+        contracts=contracts,
+        committee=committee,
         minutes=minutes,
         rotation=Rotation(rotation) if rotation else None,
         mode=Mode(mode) if mode else None,
         faults=faults,
+        intents=intents,
+        only_faults=only_faults,
     )
-    if one is not None:
+    taken: Counter[Place] = Counter()
+    if one is not None and not coverage:
         reports = [_play_recorded(one, settings, trace, diagram)]
     else:
-        reports = list(_play_many(seeds or range(20), settings, jobs, quiet=as_json))
-    _print(reports, settings, as_json)
+        chosen = seeds or (range(one, one + 1) if one is not None else range(20))
+        play = partial(_play, settings=settings, counts=coverage)
+        reports = []
+        for report, rows in _side_by_side(play, chosen, jobs, "seeds", quiet=as_json):
+            reports.append(report)
+            taken.update(rows)
+    _print(reports, settings, as_json, shrinks)
+    if coverage:
+        _print_coverage(taken)
     sys.exit(1 if any(report.violations for report in reports) else 0)
 
 
-def _play(seed: int, settings: Settings) -> Report:
-    return Swarm(seed, settings).play()
+# Seeds.
+
+
+def _play(seed: int, settings: Settings, counts: bool) -> tuple[Report, Counter[Place]]:
+    taken: Counter[Place] = Counter()
+    if not counts:
+        return Swarm(seed, settings).play(), taken
+    with counting(taken):
+        return Swarm(seed, settings).play(), taken
 
 
 def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO | None) -> Report:
+    if not trace and diagram is None:
+        return Swarm(seed, settings).play()
     transcript = Transcript()
     swarm = Swarm(seed, settings, transcript)
     report = swarm.play()
@@ -129,34 +207,41 @@ def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO |
     return report
 
 
-def _play_many(seeds: range, settings: Settings, jobs: int, quiet: bool) -> Iterator[Report]:
-    play = partial(_play, settings=settings)
+def _side_by_side(
+    play: Callable[[Item], Result], items: Iterable[Item], jobs: int, what: str, quiet: bool
+) -> Iterator[Result]:
+    """Results in order, with a bar on a terminal while they come."""
+    everything = list(items)
     with Progress(console=Console(stderr=True), disable=quiet or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("seeds", total=len(seeds))
+        task = progress.add_task(what, total=len(everything))
         if jobs == 1:
-            for seed in seeds:
-                yield play(seed)
+            for item in everything:
+                yield play(item)
                 progress.advance(task)
             return
         with ProcessPoolExecutor(jobs) as pool:
-            for report in pool.map(play, seeds):
-                yield report
+            for result in pool.map(play, everything):
+                yield result
                 progress.advance(task)
 
 
-def _print(reports: list[Report], settings: Settings, as_json: bool) -> None:
-    violations = [
-        {"seed": report.seed, "invariant": str(violation), "replay": _replay(report.seed, settings)}
-        for report in reports
-        for violation in report.violations
-    ]
+def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bool) -> None:
+    failing = [report for report in reports if report.violations]
+    replays = {
+        report.seed: _replay(report.seed, _smaller(report, settings, shrinks and number < SHRUNK_MAX, as_json))
+        for number, report in enumerate(failing)
+    }
     summary = {
         "seeds": len(reports),
         "events": sum(report.events for report in reports),
         "simulated_seconds": sum(report.simulated_ms for report in reports) // 1000,
         "faults": sum(report.faults for report in reports),
         "intents": sum(report.intents for report in reports),
-        "violations": violations,
+        "violations": [
+            {"seed": report.seed, "invariant": invariant, "replay": replays[report.seed]}
+            for report in failing
+            for invariant in dict.fromkeys(violation.invariant for violation in report.violations)
+        ],
     }
     if as_json:
         click.echo(json.dumps(summary))
@@ -165,20 +250,80 @@ def _print(reports: list[Report], settings: Settings, as_json: bool) -> None:
         f"{summary['seeds']} seeds: {summary['intents']} intents under {summary['faults']} faults, "
         f"{summary['events']} events in {summary['simulated_seconds']} simulated seconds"
     )
-    for violation in violations:
-        click.echo(f"seed {violation['seed']}: {violation['invariant']}\n  replay: {violation['replay']}")
-    if not violations:
+    for report in failing:
+        for violation in report.violations:
+            click.echo(f"seed {report.seed}: {violation}")
+        click.echo(f"  replay: {replays[report.seed]}")
+    if not failing:
         click.echo("no invariant was violated, and every intent ended")
+
+
+def _smaller(report: Report, settings: Settings, shrinks: bool, quiet: bool) -> Settings:
+    """The settings under which a failing seed still fails, with as little as can be found."""
+    if not shrinks:
+        return settings
+    if not quiet:
+        click.echo(f"making seed {report.seed} smaller …", err=True)
+    return shrink(report.seed, settings, report.violations[0].invariant)
 
 
 def _replay(seed: int, settings: Settings) -> str:
     words = ["rota simulate", f"--seed {seed}", f"--minutes {settings.minutes:g}"]
     if settings.nodes is not None:
         words.append(f"--nodes {settings.nodes}")
+    if settings.contracts is not None:
+        words.append(f"--contracts {settings.contracts}")
+    if settings.committee is not None:
+        words.append(f"--committee {settings.committee}")
     if settings.rotation is not None:
         words.append(f"--rotation {settings.rotation.value}")
     if settings.mode is not None:
         words.append(f"--mode {settings.mode.value}")
     if settings.faults is not None:
-        words.append(f"--faults {','.join(settings.faults) or 'none'}")
-    return " ".join([*words, "--trace"])
+        names = "all" if settings.faults == FAULTS else ",".join(settings.faults) or "none"
+        words.append(f"--faults {names}")
+    if settings.only_faults is not None:
+        words.append(f"--only-faults {','.join(map(str, settings.only_faults)) or 'none'}")
+    if settings.intents is not None:
+        words.append(f"--intents {settings.intents}")
+    return " ".join([*words, "--no-shrink", "--trace"])
+
+
+def _print_coverage(taken: Counter[Place]) -> None:
+    places = every_place()
+    missing = untaken(taken)
+    click.echo(f"{len(places) - len(missing)} of {len(places)} rows were taken; these were not:")
+    for place in missing:
+        guard = f" when {place.guard}" if place.guard else ""
+        click.echo(f"  {place.machine}: {place.state}, {place.event}{guard}")
+
+
+# Canaries.
+
+
+def _try_canaries(jobs: int, as_json: bool) -> int:
+    """Each must be caught by the invariant that it names; an invariant that none names is not known to work."""
+    outcomes: list[Outcome] = []
+    for outcome in _side_by_side(_try_one, range(len(CANARIES)), jobs, "canaries", quiet=as_json):
+        outcomes.append(outcome)
+        if not as_json:
+            click.echo(_verdict(outcome))
+    if as_json:
+        told = [{"name": o.name, "invariant": o.invariant, "caught": o.caught, "seeds": o.seeds} for o in outcomes]
+        click.echo(json.dumps({"canaries": told}))
+    for name in unguarded():
+        click.echo(f"{name} has no canary: nothing shows that it can fail", err=True)
+    return 0 if all(outcome.caught for outcome in outcomes) and not unguarded() else 1
+
+
+def _try_one(number: int) -> Outcome:
+    return try_canary(CANARIES[number], SEEDS_MAX)
+
+
+def _verdict(outcome: Outcome) -> str:
+    if not outcome.is_clean_without:
+        return f"DIRTY   {outcome.invariant:4} {outcome.name}: seed {outcome.seeds - 1} fails without it too"
+    if outcome.caught:
+        return f"caught  {outcome.invariant:4} {outcome.name}: after {outcome.seeds} seeds"
+    others = f"; others saw {', '.join(outcome.others)}" if outcome.others else ""
+    return f"MISSED  {outcome.invariant:4} {outcome.name}: not in {outcome.seeds} seeds{others}"

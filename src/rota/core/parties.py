@@ -17,6 +17,7 @@ from rota.types import Intent, NodeName, Party, RequestId, node_of
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
+    from rota.core.sender_transaction import SenderTransaction
 
 
 VERIFIERS_KEPT_MAX = 10_000
@@ -64,7 +65,13 @@ class Parties:
         """What the key store said."""
         self.context.send(peer, VerifierResponse(request_id, party, verifier))
 
-    def resolve(self, party: Party) -> None:
+    def resolve_for(self, transaction: SenderTransaction) -> None:
+        """Ask for those parties of an intent that are not known, and are not being asked for."""
+        transaction.unresolved = {party: None for party in transaction.unresolved if party not in self.verifiers}
+        for party in transaction.unresolved:
+            self._resolve(party)
+
+    def _resolve(self, party: Party) -> None:
         if party not in self.resolving:
             self.resolving[party] = self.context.next_id()
             self._ask(party)

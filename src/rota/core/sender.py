@@ -177,7 +177,7 @@ class Sender(Machine):
         self.pending: dict[IntentId, SenderTransaction] = {}
         self.delegated: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
-        self.final_time_s = context.chain_time_s
+        self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
         self.is_full = False
@@ -225,8 +225,7 @@ class Sender(Machine):
                 confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.note_dependency(other, outcomes[other])
                 transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
-        for party in tuple(transaction.unresolved):
-            self.parties.resolve(party)
+        self.parties.resolve_for(transaction)
 
     # From the coordinator.
 

@@ -598,7 +598,7 @@ class SenderTransaction(Machine):
         config = self.context.config
         is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
         longest_s = max(config.validity_s, config.prepared_validity_s) if is_external else config.validity_s
-        return self.context.chain_time_s + longest_s
+        return self.sender.latest_chain_time_s + longest_s
 
     @property
     def is_ready(self) -> bool:

@@ -91,6 +91,8 @@ class StoredContract:
     `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
     there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
     for those that we have endorsed (`endorsed`).
+    `latest_chain_time_s` is the greatest that was ever indexed, also in a block that is gone: until then, and
+    `validity` longer, something may be valid that was endorsed before the restart.
     """
 
     intents: tuple[Restored, ...] = ()
@@ -100,6 +102,7 @@ class StoredContract:
     unacknowledged: tuple[TransitionPrepared, ...] = ()
     kept: tuple[KeptStates, ...] = ()
     endorsed: tuple[KeptStates, ...] = ()
+    latest_chain_time_s: int = 0
 
 
 class Sequencer:
@@ -128,6 +131,7 @@ class Sequencer:
         self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
+        self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.demo.scenario import Performance, Played, Scene, abridged
-from rota.sim import invariants
 from rota.sim.diagram import KILLED, STARTED, Row, columns, grouped
+from rota.sim.invariants import SAFETY
 from rota.types import Mode
 
 NODE_COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -230,8 +230,7 @@ def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 def checked_invariants() -> list[str]:
     """The names of the invariants that hold at every moment of a run, as their checkers give them."""
-    texts = [checker.__doc__ or "" for checker in vars(invariants).values() if callable(checker)]
-    return [match[1] for text in texts if (match := re.match(r"(S\d+):", text))]
+    return [invariant.name for invariant in SAFETY]
 
 
 def _manner(row: Row) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
-from rota.sim.ledger import GENESIS
+from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     Contract,
     ContractAddress,
@@ -96,6 +96,7 @@ class Disk:
     intents: dict[IntentId, Outcome | None] = field(default_factory=dict)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
+    latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
 
     @property
@@ -206,6 +207,7 @@ class Disk:
                     tuple(r for i, r in intents.items() if i not in outcomes),
                     outcomes=tuple(outcomes.items()),
                     indexed=_indexed(final, address),
+                    latest_chain_time_s=self.latest_chain_time_s,
                 )
             )
             for address, intents in contracts.items()

@@ -184,6 +184,7 @@ def _draw_config(random: Random) -> Config:
         dispatch_ahead_max=random.choice((2, 16)),
         validity_s=random.choice((40, 120, 600)),
         endorse_retry_max=random.choice((2, 5)),
+        sequencers_max=random.choice((1, 2, 10_000)),
     )
     config = drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
     return replace(config, prepared_validity_s=PREPARED_VALIDITY_S)
@@ -208,7 +209,7 @@ def _draw_submissions(
     seed: int, names: tuple[NodeName, ...], contracts: tuple[Contract, ...], trouble_ms: int
 ) -> Iterator[Submission]:
     random = Random(f"{seed}/intents")
-    gaps_ms = random.choice(((1, 20, 100, 300, 600), (1, 1, 1, 5, 900), (200,), (50, 350)))
+    gaps_ms = random.choice(((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400)))
     contention, shared_count = random.choice((0.1, 0.5, 0.9)), random.randint(1, 4)
     latest: dict[NodeName, int] = {}
     number, at_ms = 0, 0

@@ -27,6 +27,8 @@ from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotati
 CALM_MAX_MS = 900_000
 PROBES_FOR_MS = 12_000
 PROBES_EVERY_MS = 400
+# Often enough to keep a rival of the coordinator from resting, if there is one.
+SELDOM_PROBES_EVERY_MS = 1_000
 # Blocks come now and then without transactions too, so that receipts become final.
 CALM_BLOCK_MS = 1_000
 # Every index reaches the last block in this time.
@@ -190,11 +192,12 @@ class Swarm:
                 self.world.payloads[self.intents[submission.number].id] = b"mint"
 
     def _probe(self) -> int:
-        """Users go on submitting when everything is well; when it is over is told."""
+        """Users go on submitting when everything is well, first seldom, then often; when it is over is told."""
         is_rotating = any(c.mode is Mode.RING and c.rotation is Rotation.STRICT for c in self.plan.contracts)
         first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if is_rotating else SETTLED_AFTER_MS)
         number = 1_000_000
-        for at_ms in range(first_ms, first_ms + PROBES_FOR_MS, PROBES_EVERY_MS):
+        seldom = range(self.world.now_ms, first_ms, SELDOM_PROBES_EVERY_MS)
+        for at_ms in (*seldom, *range(first_ms, first_ms + PROBES_FOR_MS, PROBES_EVERY_MS)):
             contract = self.plan.contracts[number % len(self.plan.contracts)]
             senders = senders_of(contract, self.plan.names)
             node = senders[number % len(senders)]

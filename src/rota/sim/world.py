@@ -473,6 +473,7 @@ class World:
             self._unindex(disk, disk.blocks.pop())
         for block in record.blocks:
             disk.blocks.append(block)
+            disk.latest_chain_time_s = max(disk.latest_chain_time_s, block.time_s)
             self._note_commits(disk, block.outcomes)
 
     def _unindex(self, disk: Disk, block: ChainBlock) -> None:
@@ -614,7 +615,8 @@ class World:
         due_ms = node.core.next_deadline_ms()
         if not node.is_hung and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
             self._tell(node, Tick())
-        self._schedule_tick(node)
+        else:
+            self._schedule_tick(node)
 
     def _do(self, node: SimNode, effect: Effect) -> None:
         match effect:

@@ -178,7 +178,7 @@ def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
             transaction.lease_ms = sender.context.now_ms
         elif event.heartbeat.number > transaction.accepted_at:
             transaction.handle(CoordinatorChanged("its coordinator does not list it"))
-    sender.is_full = False
+    _expect_room(sender)
     _reconsider(sender)
     _watch_delegate(sender)
 
@@ -225,10 +225,8 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
         elif answer.answer is Answer.REJECTED:
             transaction.handle(GivenUp(answer.reason))
         else:
-            sender.is_full = True
+            _note_full(sender)
             sender.why_waiting = f"{event.peer} has no room for more"
-    if sender.is_full:
-        _retry_after(sender, sender.context.config.heartbeat_ms)
     _delegate_pending(sender)
     _watch_delegate(sender)
 
@@ -282,8 +280,8 @@ def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
 
 
 def try_again(sender: Sender, event: RetryDue) -> None:
-    """The walk starts again from the first, or the delegation that was rejected or found no room is tried again."""
-    sender.is_full = False
+    """The walk starts again from the first, or what was rejected or found no room is tried again."""
+    _expect_room(sender)
     if sender.choice() is None:
         sender.unavailable.clear()
         sender.delegate = None
@@ -314,6 +312,7 @@ def rest(sender: Sender, event: Event) -> None:
     sender.end_posted = False
     _close_command(sender)
     sender.delegate = None
+    _expect_room(sender)
     sender.context.timers.cancel(sender, "heartbeat")
     sender.context.timers.cancel(sender, "retry")
 
@@ -350,7 +349,7 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
     _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
     sender.delegate = chosen
-    sender.is_full = False
+    _expect_room(sender)
     sender.behind_since_ms = None
     _call_back_strays(sender, reason)
     _delegate_pending(sender)
@@ -415,6 +414,18 @@ def _close_command(sender: Sender) -> None:
     sender.command = None
     sender.context.timers.cancel(sender, "timeout")
     sender.context.timers.cancel(sender, "repeat")
+
+
+def _note_full(sender: Sender) -> None:
+    """Its next heartbeat means that there may be room; who holds nothing of ours may send none, so we ask again too."""
+    sender.is_full = True
+    due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
+    sender.context.timers.set(sender, "room", due_ms, RetryDue())
+
+
+def _expect_room(sender: Sender) -> None:
+    sender.is_full = False
+    sender.context.timers.cancel(sender, "room")
 
 
 def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:

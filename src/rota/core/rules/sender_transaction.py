@@ -431,12 +431,12 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
 
 def forget_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """It was never given, and its coordinator has asked anew meanwhile."""
-    _restore_earlier(transaction)
+    _go_back_to_earlier_permission(transaction)
 
 
 def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
     """The permission is not durable, so it was not given; the coordinator asks again."""
-    _restore_earlier(transaction)
+    _go_back_to_earlier_permission(transaction)
 
 
 def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
@@ -479,6 +479,7 @@ def look_for_work(transaction: SenderTransaction, event: Event) -> None:
 
 def enter_pending(transaction: SenderTransaction) -> None:
     """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
+    transaction.sender.parties.resolve_for(transaction)
     if transaction.reverted_dependency is not None and not transaction.is_ending:
         transaction.context.post(transaction, DependencyReverted(transaction.reverted_dependency))
     if transaction.unknown_party is not None and not transaction.is_ending:
@@ -510,20 +511,21 @@ def _answer_slot(
     transaction.sender.assembly.finish(transaction, result)
 
 
+def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
+    """One that is on the disk stands, whatever became of a later one."""
+    transaction.permission = transaction.earlier_permission
+    transaction.is_permission_durable = transaction.permission is not None
+
+
 def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
-    transaction.earlier_permission = transaction.permission if transaction.is_permission_durable else None
+    if transaction.is_permission_durable:
+        transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
-
-
-def _restore_earlier(transaction: SenderTransaction) -> None:
-    """What was permitted before, and is durable, stands as it stood."""
-    transaction.permission = transaction.earlier_permission
-    transaction.is_permission_durable = transaction.permission is not None
 
 
 def _start_hold(transaction: SenderTransaction) -> None:

@@ -99,14 +99,14 @@ class EveryIntentEnds(Invariant):
             case IntentResumed(resumed) if fact.is_told:
                 self.parked.pop(resumed, None)
             case IntentFinalised(receipt):
-                self.ended_in_life[receipt.intent] = self.lives[fact.node]
+                self.ended_in_life[receipt.intent] = self.lives.get(fact.node, 0)
             case _:
                 pass
 
     def _committed(self, fact: Committed) -> None:
         intent = self.intents.get(fact.transition.intent)
         if intent is not None:
-            self.ended_in_life[intent.id] = self.lives[node_of(intent.sender)]
+            self.ended_in_life[intent.id] = self.lives.get(node_of(intent.sender), 0)
 
     def _undone(self, fact: Undone) -> None:
         self.ended_in_life.pop(fact.transition.intent, None)
@@ -117,7 +117,8 @@ class EveryIntentEnds(Invariant):
     def conclude(self) -> None:
         """What was promised and not reported waits for a user, or for something that does."""
         for intent, node in self.promised.items():
-            is_over = intent in self.reported or self.ended_in_life.get(intent, self.lives[node]) < self.lives[node]
+            life = self.lives.get(node, 0)
+            is_over = intent in self.reported or self.ended_in_life.get(intent, life) < life
             if not is_over and not self._waits_for_user(intent):
                 self.accuse(f"{show(intent)} was acknowledged by {node} and never ended")
 

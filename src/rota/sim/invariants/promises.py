@@ -142,8 +142,7 @@ class Said:
     next_nonce: int = 0
     accepted: dict[IntentId, None] = field(default_factory=dict)
     permitted: dict[IntentId, Leaf] = field(default_factory=dict)
-    permissions: set[tuple[IntentId, Leaf]] = field(default_factory=set)
-    known_permissions: set[tuple[IntentId, Leaf | None]] = field(default_factory=set)
+    given: dict[IntentId, Leaf] = field(default_factory=dict)
     parked: dict[IntentId, None] = field(default_factory=dict)
     ending: dict[IntentId, None] = field(default_factory=dict)
     finalised: dict[IntentId, Outcome] = field(default_factory=dict)
@@ -203,9 +202,8 @@ class RestartContradictsNothing(Invariant):
                 said.finalised[receipt.intent] = receipt.outcome
             case PermissionGranted(intent, _, _, transition):
                 said.permitted[intent] = transition.leaf
-                said.permissions.add((intent, transition.leaf))
                 if fact.is_told:
-                    said.known_permissions.add((intent, transition.leaf))
+                    said.given[intent] = transition.leaf
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
@@ -285,7 +283,7 @@ class RestartContradictsNothing(Invariant):
         asked = self.asked.get((fact.peer, fact.envelope.contract, body.request_id), {})
         for error in body.errors:
             leaf = asked.get(error.intent)
-            if error.code is ErrorCode.STATES_MISSING and (error.intent, leaf) in said.known_permissions:
+            if error.code is ErrorCode.STATES_MISSING and leaf == said.given.get(error.intent, b""):
                 self.accuse(f"{fact.node} has lost the states of {show(error.intent)}, which it permitted")
 
     def _told_dispatched(self, fact: Sent) -> None:
@@ -324,8 +322,8 @@ class RestartContradictsNothing(Invariant):
         for digest, peer in _owed(fact.node, said):
             if (digest, peer) not in remembered.undelivered:
                 self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
+        said.given = dict(said.permitted)
         self._compare_intents(fact.node, said, remembered)
-        said.known_permissions = set(said.permitted.items())
 
     def _compare_intents(self, node: NodeName, said: Said, remembered: Remembered) -> None:
         ended = [intent for intent in said.accepted if intent in said.finalised or intent in self.committed]

@@ -1,0 +1,464 @@
+"""Deliberately broken cores: each must be caught by the invariant that it names, or the checkers are blind.
+
+A canary replaces one function, or one guard or action of a table's rows, while it lives, and puts it back afterwards;
+there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that
+its defect needs to show. The same seeds are clean without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+from rota.config import Config
+from rota.core.context import Context
+from rota.core.coordinator import TABLE as COORDINATOR
+from rota.core.coordinator import Coordinator
+from rota.core.distribution import Delivery, Distribution
+from rota.core.effects import Effect, Persist, RoundDispatch
+from rota.core.endorser import Endorser
+from rota.core.events import LedgerOutcome, RoundChecked
+from rota.core.events.chain import ChainBlock
+from rota.core.events.coordinator import TransactionsDelegated
+from rota.core.events.coordinator_transaction import DispatchConfirmed
+from rota.core.events.sender import DelegationAnswered
+from rota.core.events.sender_transaction import AssembleRequestReceived
+from rota.core.graph import Graph, Placed
+from rota.core.machine import Event, Machine, Row, Table
+from rota.core.node import Node, StoredNode
+from rota.core.observer import Observer
+from rota.core.rounds import Permission, Round, Rounds
+from rota.core.rules import coordinator as coordinator_rules
+from rota.core.rules import sender as sender_rules
+from rota.core.rules import sender_transaction as sender_transaction_rules
+from rota.core.rules import sender_transaction_ending as ending_rules
+from rota.core.selection import ranking
+from rota.core.sender import TABLE as SENDER
+from rota.core.sender import Sender
+from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.core.sender_transaction import SenderTransaction
+from rota.core.sequencer import Sequencer
+from rota.core.states.sender_transaction import PERMITTED
+from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.submitter import Submitter
+from rota.messages import (
+    Answer,
+    Delegation,
+    DispatchConfirmationResponse,
+    IntentAnswer,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+)
+from rota.sim.invariants import EVERY
+from rota.sim.ledger import Ledger
+from rota.sim.plan import Settings
+from rota.sim.swarm import Swarm
+from rota.types import Contract, ContractAddress, Digest, Leaf, Mode, NodeName, RequestId, Rotation, State, Transition
+
+SEEDS_MAX = 500
+MINUTES = 0.5
+
+Patch = Callable[[ExitStack], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """A defect, who must see it, and what it takes to show."""
+
+    name: str
+    invariant: str
+    patch: Patch
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a canary was caught, and by how many seeds."""
+
+    name: str
+    invariant: str
+    caught: bool
+    seeds: int
+    others: tuple[str, ...] = ()
+    is_clean_without: bool = True
+
+
+def try_canary(canary: Canary, seeds_max: int = SEEDS_MAX) -> Outcome:
+    """Play seeds with the broken core until its invariant catches it; the same seeds must be clean without it."""
+    others: dict[str, None] = {}
+    for seed in range(seeds_max):
+        with broken(canary):
+            found = {violation.invariant for violation in Swarm(seed, canary.settings).play().violations}
+        if found and Swarm(seed, canary.settings).play().violations:
+            return Outcome(canary.name, canary.invariant, False, seed + 1, tuple(others), is_clean_without=False)
+        if canary.invariant in found:
+            return Outcome(canary.name, canary.invariant, True, seed + 1, tuple(others))
+        others.update(dict.fromkeys(sorted(found)))
+    return Outcome(canary.name, canary.invariant, False, seeds_max, tuple(others))
+
+
+def unguarded() -> tuple[str, ...]:
+    """Invariants that no canary names."""
+    named = {canary.invariant for canary in CANARIES}
+    return tuple(invariant.name for invariant in EVERY if invariant.name not in named)
+
+
+@contextmanager
+def broken(canary: Canary) -> Iterator[None]:
+    """While this lasts the core has this defect."""
+    with ExitStack() as stack:
+        canary.patch(stack)
+        yield
+
+
+def _replace(owner: type | ModuleType, name: str, function: Callable[..., object]) -> Patch:
+    """A function of a class or module is another one."""
+
+    def patch(stack: ExitStack) -> None:
+        original = getattr(owner, name)
+        stack.callback(setattr, owner, name, original)
+        setattr(owner, name, function)
+
+    return patch
+
+
+def _without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
+    """Every row of a table with this guard always matches, or never."""
+
+    names = (guard.__name__, f"{guard.__name__}_with_flush_points")
+
+    def judge(_machine: Machine, _event: Event) -> bool:
+        return verdict
+
+    return _rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
+
+
+def _with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
+    """Every row of a table with this action has another one."""
+    return _rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
+
+
+def _rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
+    def patch(stack: ExitStack) -> None:
+        for pair, rows in tuple(table.rows_by_pair.items()):
+            changed = tuple(rewritten(row) for row in rows)
+            if any(new is not old for new, old in zip(changed, rows, strict=True)):
+                stack.callback(table.rows_by_pair.__setitem__, pair, rows)
+                table.rows_by_pair[pair] = changed
+
+    return patch
+
+
+def _both(*patches: Patch) -> Patch:
+    def patch(stack: ExitStack) -> None:
+        for each in patches:
+            each(stack)
+
+    return patch
+
+
+# The defects.
+
+
+def _take_effects_before_writing(context: Context) -> list[Effect]:
+    effects, context.effects = context.effects, []
+    if context.records:
+        context.token += 1
+        effects.append(Persist(context.contract.address, context.token, tuple(context.records)))
+        context.records = []
+    return effects
+
+
+def _written_without_using_the_nonce(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
+    nonce = submitter.next_nonce
+    dispatch = _take_written(submitter, now_ms, succeeded)
+    submitter.next_nonce = nonce
+    return dispatch
+
+
+def _not_written_but_used(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
+    dispatch = _take_written(submitter, now_ms, succeeded)
+    submitter.next_nonce = max(submitter.next_nonce, dispatch.nonce + 1)
+    return dispatch
+
+
+def _sign_for_anybody(endorser: Endorser, event: RoundChecked) -> None:
+    check = endorser.checking.pop((event.peer, event.request_id), None)
+    if check is not None:
+        endorser._answer(event.peer, check.request, event.signature, event.refusals)
+
+
+def _permission_of_anybody(rounds: Rounds, _peer: NodeName, request_id: RequestId) -> Permission | None:
+    return rounds.permissions.get(request_id)
+
+
+def _take_any_permission(rounds: Rounds, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
+    """Any reply of a sender is taken for the answer to what it is asked now."""
+    for permission in [each for each in rounds.permissions.values() if each.sender == peer]:
+        for intent in tuple(permission.intents):
+            rounds._close_permission(permission, intent)
+            permission.round.members[intent].handle(DispatchConfirmed())
+
+
+def _round_of_any_request(rounds: Rounds, _peer: NodeName, request_id: RequestId) -> Round | None:
+    return rounds.round_by_request.get(request_id)
+
+
+def _everybody_sees_it(seen: State, _node: NodeName) -> State:
+    return seen
+
+
+def _never_again(distribution: Distribution, now_ms: int) -> list[Delivery]:
+    due: list[Delivery] = []
+    while (next_ms := distribution.next_due_ms()) is not None and next_ms <= now_ms:
+        open_ = distribution._due[0][2]
+        open_.due_ms = -1
+        due.append(open_.delivery)
+    return due
+
+
+def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
+    """A node that does not read its store as it is."""
+    original = Node.__init__
+
+    def begin(
+        node: Node, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+    ) -> None:
+        original(node, name, contracts, config, now_ms, change(stored))
+
+    return _replace(Node, "__init__", begin)
+
+
+def _with_the_incarnation_before(stored: StoredNode) -> StoredNode:
+    return replace(stored, incarnation=max(0, stored.incarnation - 1))
+
+
+def _without_deliveries(stored: StoredNode) -> StoredNode:
+    return replace(stored, undelivered=())
+
+
+def _without_nonces(stored: StoredNode) -> StoredNode:
+    return replace(stored, next_nonce=0)
+
+
+def _without_permissions(stored: StoredNode) -> StoredNode:
+    forgetful = {
+        address: replace(contract, intents=tuple(replace(known, permission=None) for known in contract.intents))
+        for address, contract in stored.contracts.items()
+    }
+    return replace(stored, contracts=forgetful)
+
+
+def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
+    sender_transaction_rules.stop_hold(transaction)
+    transaction.request_id = event.request_id
+    transaction.result = None
+    transaction.permission = None
+    transaction.lease_ms = transaction.context.now_ms
+
+
+def _cancelled_although_permitted(row: Row) -> Row:
+    if row.do is not ending_rules.refuse_cancel or row.state not in PERMITTED:
+        return row
+    return replace(row, then=TransactionState.REVERTED, do=ending_rules.cancel_at_once)
+
+
+def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
+    """A ledger that does not look whether an intent is used."""
+    ledger.states[contract].used.pop(transition.intent, None)
+    return _commit_one(ledger, contract, digest, transition)
+
+
+def _spend_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
+    """A ledger that does not look whether a state is there."""
+    unspent = ledger.states[contract].unspent
+    for reference in (*transition.reads, *transition.inputs):
+        if reference in ledger._made:
+            unspent.setdefault(reference, ledger._made[reference])
+    return _commit_one(ledger, contract, digest, transition)
+
+
+def _ignore_removed(node: Node, parted_at: int, _blocks: tuple[ChainBlock, ...]) -> None:
+    node.height = parted_at
+
+
+def _report_at_the_head(node: Node, block: ChainBlock) -> None:
+    _take_block(node, block)
+    node._take_final(block)
+
+
+def _skip_empty_blocks(node: Node, block: ChainBlock) -> None:
+    if block.outcomes:
+        _take_block(node, block)
+
+
+def _never_busy(_sequencer: Sequencer) -> bool:
+    return False
+
+
+def _partly_accepted_is_a_failure(sender: Sender, event: DelegationAnswered) -> None:
+    if any(answer.answer is Answer.FULL for answer in event.accepted.answers):
+        sender_rules._close_command(sender)
+        sender.is_full = True
+        return
+    sender_rules.take_answers(sender, event)
+
+
+def _answer_without_bound(
+    coordinator: Coordinator, event: TransactionsDelegated, delegation: Delegation
+) -> IntentAnswer:
+    context, config = coordinator.context, coordinator.context.config
+    context.config = replace(config, in_flight_max=1_000_000)
+    answer = _answer(coordinator, event, delegation)
+    context.config = config
+    return answer
+
+
+def _nothing_stands_on_it(_graph: Graph, _leaf: Leaf) -> tuple[Placed, ...]:
+    """The edges are gone before anybody is told."""
+    return ()
+
+
+def _follows_the_first(observer: Observer, _node: NodeName) -> bool:
+    return observer.accepted is None or observer.is_silent(observer.accepted)
+
+
+def _acknowledge_at_once(node: Node, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
+    node._send(peer, contract, StateDistributionAcknowledgement(body.digest))
+
+
+def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeName, ...]:
+    return ranking(context.contract, 0, context.node)
+
+
+def _faults(*kinds: str, mode: Mode | None = None, rotation: Rotation | None = None) -> Settings:
+    return Settings(minutes=MINUTES, faults=kinds, mode=mode, rotation=rotation)
+
+
+_take_written = Submitter.take_written
+_take_block = Node._take_block
+_commit_one = Ledger._commit_one
+_answer = coordinator_rules._answer
+
+CANARIES: tuple[Canary, ...] = (
+    Canary("sends before persisting", "S3", _replace(Context, "take_effects", _take_effects_before_writing), _faults()),
+    Canary("reuses a nonce", "S7", _replace(Submitter, "take_written", _written_without_using_the_nonce), _faults()),
+    Canary("leaves a gap of nonces", "S7", _replace(Submitter, "take_written", _not_written_but_used), _faults("disk")),
+    Canary(
+        "signs for two coordinators",
+        "S6",
+        _replace(Endorser, "take_checked", _sign_for_anybody),
+        _faults("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
+    ),
+    Canary("sends a state to a stranger", "S8", _replace(State, "as_seen_by", _everybody_sees_it), _faults()),
+    Canary("forgets a permission on restart", "S9", _reading(_without_permissions), _faults("crash")),
+    Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), _faults("crash")),
+    Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), _faults("crash", "loss", "cut")),
+    Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), _faults("crash")),
+    Canary(
+        "acknowledges states that it has not written",
+        "S9",
+        _replace(Node, "_take_states", _acknowledge_at_once),
+        _faults(),
+    ),
+    Canary("tells states only once", "L4", _replace(Distribution, "take_due", _never_again), _faults("loss")),
+    Canary(
+        "trusts the payload's sender",
+        "S5",
+        _replace(Rounds, "_permission_asked", _permission_of_anybody),
+        _faults("forge"),
+    ),
+    Canary(
+        "accepts a stale reply",
+        "S5",
+        _replace(Rounds, "take_permission", _take_any_permission),
+        _faults("loss", "slow"),
+    ),
+    Canary(
+        "counts endorsers that were not asked",
+        "S5",
+        _replace(Rounds, "_round_asked", _round_of_any_request),
+        _faults("forge"),
+    ),
+    Canary(
+        "permits twice under one number",
+        "S4",
+        _with_action(
+            SENDER_TRANSACTION, sender_transaction_rules.begin_assembly, _begin_assembly_under_the_same_number
+        ),
+        _faults("loss", "crash"),
+    ),
+    Canary(
+        "cancels what it has permitted",
+        "S1",
+        _rewriting(SENDER_TRANSACTION, _cancelled_although_permitted),
+        _faults("stall"),
+    ),
+    Canary(
+        "reports before it is final",
+        "S1",
+        _replace(Node, "_take_block", _report_at_the_head),
+        _faults("reorganise", "drop"),
+    ),
+    Canary(
+        "a ledger on which an intent happens twice",
+        "S1",
+        _replace(Ledger, "_commit_one", _commit_again),
+        _faults("hang", "drop", "ledger", "stall"),
+    ),
+    Canary(
+        "a ledger on which a state is spent twice",
+        "S2",
+        _replace(Ledger, "_commit_one", _spend_again),
+        _faults("hang", "cut", "crash"),
+    ),
+    Canary(
+        "ignores reorganisations", "L1", _replace(Node, "_take_removed", _ignore_removed), _faults("reorganise", "drop")
+    ),
+    Canary("ignores empty blocks", "L5", _replace(Node, "_take_block", _skip_empty_blocks), _faults()),
+    Canary(
+        "has a queue without a bound", "S10", _replace(coordinator_rules, "_answer", _answer_without_bound), _faults()
+    ),
+    Canary(
+        "keeps what a silent submitter held",
+        "L1",
+        _without_guard(SENDER_TRANSACTION, sender_transaction_rules.index_has_caught_up, False),
+        _faults("crash", "torn"),
+    ),
+    Canary(
+        "does not notice that a partition has healed",
+        "L2",
+        _both(
+            _without_guard(COORDINATOR, coordinator_rules.requester_may_take_over, False),
+            _without_guard(COORDINATOR, coordinator_rules.a_live_one_outranks_us, False),
+            _replace(Observer, "_replaces_accepted", _follows_the_first),
+        ),
+        _faults("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
+    ),
+    Canary(
+        "never rotates",
+        "L3",
+        _replace(Context, "ranking", _always_the_same_ranking),
+        _faults(mode=Mode.RING, rotation=Rotation.STRICT),
+    ),
+    Canary(
+        "drops edges before notifying dependents",
+        "L1",
+        _replace(Graph, "dependents_last_first", _nothing_stands_on_it),
+        _faults("hang", "crash", "loss"),
+    ),
+    Canary(
+        "follows every redirect",
+        "L1",
+        _without_guard(SENDER, sender_rules.redirect_may_be_followed, True),
+        _faults("cut", "one-way", mode=Mode.RING),
+    ),
+    Canary(
+        "treats a partly accepted delegation as a failure",
+        "L1",
+        _with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
+        _faults(),
+    ),
+)

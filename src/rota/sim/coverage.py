@@ -1,0 +1,64 @@
+"""Which rows of the four tables a swarm has taken, and which it has not.
+
+A row is known by its place: machine, state, event, and which of the rows of that pair it is. Counting wraps the one
+function that picks rows; the core knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rota.core.coordinator import TABLE as COORDINATOR
+from rota.core.coordinator_transaction import TABLE as COORDINATOR_TRANSACTION
+from rota.core.machine import Event, Machine, Row, Table
+from rota.core.sender import TABLE as SENDER
+from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
+
+TABLES = (SENDER, SENDER_TRANSACTION, COORDINATOR, COORDINATOR_TRANSACTION)
+
+
+class Place(NamedTuple):
+    """Where a row stands: whose, in which state, for which event, and the guard that tells it from its neighbours."""
+
+    machine: str
+    state: str
+    event: str
+    guard: str
+
+
+def place_of(table: Table, row: Row) -> Place:
+    """The name of a row."""
+    guard = row.when.__name__ if row.when is not None else ""
+    return Place(table.name, str(row.state.value), row.event.__name__, guard)
+
+
+def every_place() -> tuple[Place, ...]:
+    """All rows of the four tables, in their order."""
+    return tuple(place_of(table, row) for table in TABLES for row in table.rows)
+
+
+@contextmanager
+def counting(taken: Counter[Place]) -> Iterator[None]:
+    """While this lasts, every row that a machine takes is counted."""
+    original = Table.row_for
+    places = {id(row): place_of(table, row) for table in TABLES for row in table.rows}
+
+    def row_for(table: Table, machine: Machine, event: Event) -> Row | None:
+        row = original(table, machine, event)
+        if row is not None:
+            taken[places[id(row)]] += 1
+        return row
+
+    setattr(Table, "row_for", row_for)  # noqa: B010  -- a method is not assigned to, but for counting
+    try:
+        yield
+    finally:
+        setattr(Table, "row_for", original)  # noqa: B010
+
+
+def untaken(taken: Counter[Place]) -> tuple[Place, ...]:
+    """The rows that were never taken."""
+    return tuple(place for place in every_place() if not taken[place])

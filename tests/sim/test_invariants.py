@@ -1,0 +1,275 @@
+"""Each invariant by itself: told facts that keep it, and facts that do not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from rota.core.effects import (
+    DispatchRound,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    PermissionGranted,
+    Record,
+    RoundDispatch,
+    StatesReceived,
+)
+from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.messages import (
+    CoordinatorState,
+    Delegation,
+    DelegationCommand,
+    DispatchConfirmationResponse,
+    Envelope,
+    Message,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+)
+from rota.sim.facts import (
+    Assembled,
+    Committed,
+    Endorsed,
+    Fact,
+    FaultsEnded,
+    HeartbeatSeen,
+    Indexed,
+    LedgerStood,
+    Measured,
+    Promised,
+    Recorded,
+    Remembered,
+    Reorganised,
+    Reported,
+    Request,
+    Started,
+    Stopped,
+    Submitted,
+    Undone,
+)
+from rota.sim.invariants import EVERY, Judge, Terms
+from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, LEADING_HEARTBEATS_MIN, SETTLED_AFTER_MS, leader_of
+from rota.sim.services import sign, verify
+from rota.types import (
+    Contract,
+    ContractAddress,
+    DelegationNumber,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+    Rotation,
+    State,
+    StateId,
+    Transition,
+)
+
+A, B, C = NodeName("A"), NodeName("B"), NodeName("C")
+ADDRESS = ContractAddress("0x" + "07" * 20)
+CONTRACT = Contract(ADDRESS, (A, B), (A, B), 2, rotation=Rotation.STRICT, range_size=4)
+ID = IntentId(b"A-1".ljust(16, b"\x00"))
+INTENT = Intent(ID, ADDRESS, Party("user@A"), b"mint")
+NUMBER = DelegationNumber(1, 1)
+NOTHING = Remembered(1, 0, {}, frozenset())
+LATE_MS = LEADERS_KNOWN_AFTER_MS + 1
+
+
+def transition(name: bytes = b"A-1", *inputs: StateId, seen_by: tuple[NodeName, ...] = (A, B)) -> Transition:
+    intent = IntentId(name.ljust(16, b"\x00"))
+    content = b"/".join((name, *(reference.leaf for reference in inputs)))
+    commitment = state_commitment(content)
+    separator = domain_separator(CONTRACT.chain_id, ADDRESS)
+    leaf = leaf_of(core_of(separator, intent, inputs=inputs, outputs=(commitment,)))
+    return Transition(intent, leaf, inputs, (), (State(StateId(leaf, 0), commitment, seen_by, content),))
+
+
+class Said(NamedTuple):
+    """A message, and who says it to whom."""
+
+    node: NodeName
+    peer: NodeName
+    body: Message
+
+
+MADE = transition()
+OTHER = transition(b"A-1", StateId(transition(b"A-0").leaf, 0))
+
+
+def dispatch(nonce: int, *made: Transition, signers: tuple[NodeName, ...] = (A, B)) -> RoundDispatch:
+    leaves = tuple(each.leaf for each in made)
+    digest = round_digest(domain_separator(CONTRACT.chain_id, ADDRESS), leaves, 9)
+    signatures = tuple((node, sign(node, digest)) for node in signers)
+    return RoundDispatch(DispatchRound(ADDRESS, digest, leaves, made, (A,) * len(made), signatures, 9), "B", nonce)
+
+
+def recorded(node: NodeName, record: Record, is_told: bool = True) -> Recorded:
+    return Recorded(node, ADDRESS, record, is_told)
+
+
+def granted(made: Transition = MADE, number: DelegationNumber = NUMBER, to: NodeName = B) -> Recorded:
+    return recorded(A, PermissionGranted(made.intent, number, to, made))
+
+
+def found(*facts: Fact | Said, concludes: bool = False, depth: int = 3) -> list[str]:
+    """The invariants that these facts violate."""
+    judge = Judge(Terms((A, B, C), {ADDRESS: CONTRACT}, depth, verify), EVERY)
+    for fact in facts:
+        if isinstance(fact, Said):
+            judge.tell_sent(fact.node, fact.peer, Envelope(ADDRESS, RequestId(1, 1), 0, 0, fact.body))
+        else:
+            judge.tell(fact)
+    if concludes:
+        judge.conclude()
+    return list(dict.fromkeys(violation.invariant for violation in judge.found))
+
+
+def heartbeats(node: NodeName, *, height: int = 0, at_ms: int = LATE_MS, count: int = 1) -> list[HeartbeatSeen]:
+    return [HeartbeatSeen(node, ADDRESS, CoordinatorState.ACTIVE, height, at_ms) for _ in range(count)]
+
+
+CONFIRMED = Reported(A, Receipt(ID, Outcome.CONFIRMED, leaf=MADE.leaf))
+REVERTED = Reported(A, Receipt(ID, Outcome.REVERTED))
+FINALISED = recorded(A, IntentFinalised(REVERTED.receipt))
+COMMIT = Committed(ADDRESS, 1, MADE)
+LEADER = leader_of(CONTRACT, 0)
+FOLLOWER = B if LEADER == A else A
+
+
+@pytest.mark.parametrize(
+    ("facts", "violated"),
+    [
+        ((COMMIT, CONFIRMED), []),
+        ((COMMIT, COMMIT), ["S1"]),
+        ((FINALISED, REVERTED, COMMIT), ["S1"]),
+        ((COMMIT, FINALISED), ["S1"]),
+        ((COMMIT, CONFIRMED, FINALISED), ["S1"]),
+        ((COMMIT, CONFIRMED, Reorganised(3), Undone(ADDRESS, 1, MADE)), ["S1"]),
+        ((COMMIT, CONFIRMED, Reorganised(4), Undone(ADDRESS, 1, MADE)), []),
+        ((COMMIT, Reorganised(1), Undone(ADDRESS, 1, MADE), COMMIT, CONFIRMED), []),
+    ],
+)
+def test_outcome_is_one_and_stays(facts: tuple[Fact, ...], violated: list[str]) -> None:
+    assert [name for name in found(*facts) if name in ("S1", "S2")] == violated
+
+
+def test_state_is_spent_once_and_not_before_it_was_made() -> None:
+    first, spender, rival = transition(b"A-0"), OTHER, transition(b"A-2", StateId(transition(b"A-0").leaf, 0))
+    facts = [Committed(ADDRESS, 1, first), Committed(ADDRESS, 2, spender)]
+    assert found(*facts) == []
+    assert found(*facts, Committed(ADDRESS, 3, rival)) == ["S2"]
+    assert found(Committed(ADDRESS, 1, spender)) == ["S2"]
+
+
+def test_acknowledged_intent_is_on_the_disk_and_in_the_next_life() -> None:
+    promised = Promised(A, Request.SUBMIT, ID)
+    assert found(promised) == ["S3"]
+    assert found(recorded(A, IntentAccepted(INTENT)), promised) == []
+    assert found(recorded(A, IntentAccepted(INTENT)), promised, Stopped(A), Started(A, NOTHING)) == ["S3"]
+
+
+def test_one_number_permits_one_leaf_to_the_one_it_was_delegated_to() -> None:
+    assert found(granted(), granted()) == []
+    assert found(granted(), granted(OTHER)) == ["S4"]
+    assert found(recorded(A, granted().record, is_told=False), granted(OTHER)) == []
+    assert found(granted(), granted(OTHER, DelegationNumber(1, 2))) == []
+    delegated = Said(A, C, DelegationCommand(RequestId(1, 1), (Delegation(INTENT, NUMBER),)))
+    assert found(delegated, granted()) == ["S4"]
+
+
+def test_round_is_sent_with_permission_for_its_leaves_and_enough_valid_endorsements() -> None:
+    order = dispatch(0, MADE)
+    assert found(granted(), recorded(B, order), Submitted(B, order)) == []
+    assert found(recorded(B, order), Submitted(B, order)) == ["S5"]
+    assert found(granted(OTHER), recorded(B, order), Submitted(B, order)) == ["S5"]
+    thin = dispatch(0, MADE, signers=(A,))
+    assert found(granted(), recorded(B, thin), Submitted(B, thin)) == ["S5"]
+
+
+def test_endorser_signs_for_the_one_that_it_follows() -> None:
+    digest = dispatch(0, MADE).round.digest
+    assert found(Endorsed(A, ADDRESS, B, RequestId(1, 1), digest, follows=B)) == []
+    assert found(Endorsed(A, ADDRESS, B, RequestId(1, 1), digest, follows=C)) == ["S6"]
+
+
+def test_nonce_has_one_payload_and_no_gap_before_it() -> None:
+    first, second = dispatch(0, MADE), dispatch(0, OTHER)
+    known = (granted(), granted(OTHER, DelegationNumber(1, 2)))
+    assert found(*known, recorded(B, first), recorded(B, second), Submitted(B, second)) == []
+    assert found(*known, recorded(B, first), Submitted(B, first), recorded(B, second)) == ["S7"]
+    assert found(*known, recorded(B, dispatch(1, MADE))) == ["S7"]
+    assert found(*known, Submitted(B, first)) == ["S7"]
+
+
+def test_bytes_of_a_state_reach_nobody_who_is_not_on_its_list_whatever_the_copy_says() -> None:
+    private = transition(seen_by=(A,))
+    made = Assembled(A, ADDRESS, private)
+    digest = dispatch(0, private).round.digest
+    assert found(made, Said(A, B, StateDistribution(digest, (private,)))) == ["S8"]
+    assert found(made, Said(A, B, StateDistribution(digest, (private.as_seen_by(B),)))) == []
+    assert found(made, recorded(B, StatesReceived(digest, (transition(),)))) == ["S8"]
+
+
+def test_message_that_binds_its_author_rests_on_a_record() -> None:
+    digest = dispatch(0, MADE).round.digest
+    sent = Said(B, A, StateDistribution(digest, (MADE,)))
+    acknowledged = Said(A, B, StateDistributionAcknowledgement(digest))
+    assert found(sent, acknowledged) == ["S9"]
+    assert found(sent, recorded(A, StatesReceived(digest, (MADE,))), acknowledged) == []
+    assert found(Said(A, B, DispatchConfirmationResponse(RequestId(1, 1), (ID,)))) == ["S9"]
+
+
+def test_next_life_goes_on_where_the_last_one_stopped() -> None:
+    order = recorded(B, dispatch(0, MADE))
+    owed = frozenset({(dispatch(0, MADE).round.digest, A)})
+    assert found(order, Started(B, Remembered(1, 1, {}, owed))) == []
+    assert found(order, Started(B, Remembered(1, 0, {}, owed))) == ["S9"]
+    assert found(order, Started(B, Remembered(0, 1, {}, owed))) == ["S9"]
+    private = dispatch(0, transition(seen_by=(A, B, C)))
+    assert found(recorded(B, private), Started(B, Remembered(1, 1, {}, frozenset()))) == ["S9"]
+
+
+def test_queue_is_not_longer_than_its_bound() -> None:
+    assert found(Measured(A, "intents", 5, 5)) == []
+    assert found(Measured(A, "intents", 6, 5)) == ["S10"]
+
+
+def test_promised_intent_ends_or_waits_for_its_user() -> None:
+    begun: list[Fact] = [Started(A, NOTHING), recorded(A, IntentAccepted(INTENT)), Promised(A, Request.SUBMIT, ID)]
+    assert found(*begun, concludes=True) == ["L1"]
+    assert found(*begun, recorded(A, IntentParked(ID, "later")), concludes=True) == []
+    assert found(*begun, FINALISED, REVERTED, concludes=True) == []
+    assert found(*begun, FINALISED, concludes=True) == ["L1"]
+    assert found(*begun, FINALISED, Started(A, Remembered(2, 0, {}, frozenset())), concludes=True) == []
+
+
+def test_two_active_coordinators_are_one_too_many_when_the_faults_are_long_over() -> None:
+    rivals = [*heartbeats(A, at_ms=SETTLED_AFTER_MS), *heartbeats(B, at_ms=SETTLED_AFTER_MS)]
+    assert found(FaultsEnded(0), *rivals) == []
+    assert found(FaultsEnded(0), *rivals, *heartbeats(B, at_ms=SETTLED_AFTER_MS + 1)) == ["L2"]
+    assert found(FaultsEnded(0), *rivals, Stopped(A), concludes=True) == []
+
+
+def test_who_leads_a_range_coordinates_it() -> None:
+    many = LEADING_HEARTBEATS_MIN
+    assert found(FaultsEnded(0), *heartbeats(LEADER, count=many)) == []
+    assert found(FaultsEnded(0), *heartbeats(FOLLOWER, count=many - 1)) == []
+    assert found(FaultsEnded(0), *heartbeats(FOLLOWER, count=many)) == ["L3"]
+
+
+def test_everybody_on_its_list_holds_a_state_at_the_end() -> None:
+    held = granted()
+    assert found(COMMIT, held, concludes=True) == ["L4"]
+    assert (
+        found(COMMIT, held, recorded(B, StatesReceived(dispatch(0, MADE).round.digest, (MADE,))), concludes=True) == []
+    )
+
+
+@pytest.mark.parametrize(("height", "unspent", "violated"), [(1, True, []), (0, True, ["L5"]), (1, False, ["L5"])])
+def test_every_index_agrees_with_the_ledger(height: int, unspent: bool, violated: list[str]) -> None:
+    states = frozenset({MADE.outputs[0].id})
+    view = Indexed(A, ADDRESS, height, states if unspent else frozenset())
+    assert found(LedgerStood(ADDRESS, 1, states), view, concludes=True) == violated

@@ -1,0 +1,62 @@
+"""What a seed draws: whole, in order, and the same whatever is left out of it."""
+
+from __future__ import annotations
+
+from rota.sim.clock import LocalClock
+from rota.sim.plan import FAULTS, REORGANISATION_DEPTH_MAX, Settings, draw_plan, holders_of, senders_of
+from rota.types import Mode
+
+ALL = Settings(minutes=1, faults=FAULTS)
+
+
+def test_plan_of_a_shorter_time_is_the_beginning_of_that_of_a_longer_one() -> None:
+    shorter, longer = draw_plan(5, Settings(minutes=1, faults=FAULTS)), draw_plan(5, Settings(minutes=2, faults=FAULTS))
+    assert longer.faults[: len(shorter.faults)] == shorter.faults
+    assert longer.submissions[: len(shorter.submissions)] == shorter.submissions
+
+
+def test_faults_and_intents_that_are_left_out_change_nothing_else() -> None:
+    whole = draw_plan(5, ALL)
+    part = draw_plan(5, Settings(minutes=1, faults=FAULTS, only_faults=(3, 7), intents=10))
+    assert part.faults == tuple(fault for fault in whole.faults if fault.number in (3, 7))
+    assert part.submissions == whole.submissions[:10]
+    assert (part.contracts, part.config, part.names) == (whole.contracts, whole.config, whole.names)
+
+
+def test_every_fault_is_drawn_when_all_are_asked_for() -> None:
+    drawn = {fault.kind for seed in range(5) for fault in draw_plan(seed, ALL).faults}
+    assert drawn == set(FAULTS)
+
+
+def test_network_that_is_reorganised_waits_for_enough_confirmations() -> None:
+    assert {draw_plan(seed, ALL).confirmations for seed in range(20)} == {REORGANISATION_DEPTH_MAX}
+
+
+def test_only_members_send_in_a_ring_and_every_holder_elsewhere() -> None:
+    for seed in range(30):
+        plan = draw_plan(seed, ALL)
+        for contract in plan.contracts:
+            allowed = contract.committee if contract.mode is Mode.RING else plan.names
+            assert senders_of(contract, plan.names) == allowed
+
+
+def test_large_network_knows_a_contract_where_it_has_members_and_nowhere_else() -> None:
+    plan = draw_plan(0, Settings(nodes=60, contracts=5, committee=7, mode=Mode.RING))
+    assert [len(holders_of(contract, plan.names)) for contract in plan.contracts] == [7] * 5
+    assert len(set(plan.names)) == 60
+
+
+def test_clock_runs_at_its_rate_jumps_and_never_runs_backwards() -> None:
+    clock = LocalClock()
+    assert clock.read(1_000) == 1_000
+    clock.change(1_000, 1_250, 500)
+    assert (clock.read(1_000), clock.read(1_400)) == (1_500, 2_000)
+    assert clock.when(2_000) == 1_400
+    clock.change(1_400, 1_000, -700)
+    assert (clock.read(1_400), clock.read(2_000), clock.read(2_200)) == (2_000, 2_000, 2_100)
+
+
+def test_moment_of_a_local_time_is_not_before_the_clock_says_so() -> None:
+    clock = LocalClock()
+    clock.change(0, 799)
+    assert all(clock.read(clock.when(local_ms)) >= local_ms for local_ms in range(1, 2_000))
