@@ -255,28 +255,24 @@ class Node:
         """A contract is there, or there is none: what waited for it goes on, or is refused."""
         if isinstance(event, ContractLoaded):
             address = event.contract.address
-            error = "" if self._bring_in(event.contract, event.stored) else self._no_room()
+            self._bring_in(event.contract, event.stored)
         else:
             address = event.contract
-            error = f"contract: {address} is not known to {self.name}"
         for waited in self.sequencers.take_loaded(address):
-            if error:
-                self._refuse(waited, error)
+            if isinstance(event, ContractMissing):
+                self._refuse(waited, f"contract: {address} is not known to {self.name}")
             elif isinstance(waited, MessageReceived):
                 self._take_message(waited)
             else:
                 self._tell(address, waited)
 
-    def _bring_in(self, contract: Contract, stored: StoredContract) -> bool:
-        """Into memory, if it is not there and a sleeper can make room; it hears what is not in the store."""
-        if contract.address in self.sequencers.loaded:
-            return True
-        if not self.sequencers.make_room(1):
-            return False
-        self._add(contract, stored)
-        self._replay_unfinal(contract.address)
-        self._tell(contract.address, Tick())
-        return True
+    def _bring_in(self, contract: Contract, stored: StoredContract) -> None:
+        """Into memory, if it is not there, in the place of a sleeper; it hears what is not in the store."""
+        if contract.address not in self.sequencers.loaded:
+            self.sequencers.make_room(1)
+            self._add(contract, stored)
+            self._replay_unfinal(contract.address)
+            self._tell(contract.address, Tick())
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
         """A contract comes into memory, with our own dispatches of it that have no outcome."""
@@ -595,15 +591,13 @@ class Node:
         """Only what somebody said or asked brings a contract into memory."""
         if not isinstance(event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested):
             return
-        if self.sequencers.is_full(contract):
-            self._refuse(event, self._no_room())
+        is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
+        if self.sequencers.is_full or is_overloaded:
+            self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
             return
         load = self.sequencers.await_loading(self.now_ms, contract, event)
         if load is not None:
             self.effects.append(load)
-
-    def _no_room(self) -> str:
-        return f"busy: {self.name} has no room for one more contract; try again later"
 
     def _step(self, contract: ContractAddress, event: Event) -> None:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""

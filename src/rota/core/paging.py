@@ -2,11 +2,11 @@
 
 Theory of operation. A contract of which something is under way is *awake*: it hears of every block and
 every connection. The others sleep and cost nothing: what they missed is made up for when something wakes
-them. At most `sequencers_max` are in memory. An event for a contract that is not there has it loaded from
-the store and waits meanwhile, in a queue of at most `paging_queue_max` events for all; to make room the one
-that has slept longest is paged out, a busy one never, nor one that told its peers that it has no ledger and
-has to tell them when it is back. When all are busy, the event is turned away: a message is repeated by its
-author, a user is told to come back.
+them. An event for a contract that is not in memory has it loaded from the store and waits meanwhile, in a
+queue of at most `paging_queue_max` events for all. Of more than `sequencers_max` those that have slept longest
+are paged out; a busy one never, nor one that told its peers that it has no ledger and has to tell them when it
+is back. When all are busy, users are told to come back. A peer's message is taken all the same, because its
+author may be busy with what we are asked for: two nodes that turn one another away would wait for ever.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Sequencers:
 
     def await_loading(self, now_ms: int, address: ContractAddress, event: Event) -> LoadContract | None:
         """Keep the event until its contract is there. What to ask of the store, if it is not asked already."""
-        assert not self.is_full(address), "what cannot wait is turned away"
+        assert not self.is_full, "what cannot wait is turned away"
         self._loading.setdefault(address, []).append(event)
         self._waiting_count += 1
         return self.load(now_ms, address)
@@ -90,10 +90,13 @@ class Sequencers:
         self._loading.setdefault(address, [])
         return LoadContract(address)
 
-    def is_full(self, address: ContractAddress) -> bool:
-        """There is no room for one more waiting event, or none for one more contract, whoever sleeps."""
-        if self._waiting_count >= self.config.paging_queue_max:
-            return True
+    @property
+    def is_full(self) -> bool:
+        """There is no room for one more waiting event."""
+        return self._waiting_count >= self.config.paging_queue_max
+
+    def is_overloaded(self, address: ContractAddress) -> bool:
+        """There is no room for one more contract, whoever sleeps."""
         kept = len(self.loaded) + len(self._loading) - len(self._asleep)
         return address not in self._loading and kept >= self.config.sequencers_max
 
@@ -109,9 +112,8 @@ class Sequencers:
         self._waiting_count -= len(waiting)
         return tuple(waiting)
 
-    def make_room(self, count: int) -> bool:
-        """Those that have slept longest go, as all that they know is in the store. Is there room for so many more?"""
+    def make_room(self, count: int) -> None:
+        """For so many more, as far as there are sleepers: those that have slept longest go; the store knows all."""
         while len(self.loaded) + count > self.config.sequencers_max and self._asleep:
             address = next(iter(self._asleep))
             del self._asleep[address], self.loaded[address]
-        return len(self.loaded) + count <= self.config.sequencers_max

@@ -105,6 +105,7 @@ class Ledger:
                     self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
                 for transition in reversed(dispatch.round.transitions):
                     if transition.leaf in committed:
+                        committed.remove(transition.leaf)
                         self._undo(dispatch.round.contract, transition)
         self.commits = [commit for commit in self.commits if commit[0] <= self.height]
         return tuple(removed)
