@@ -80,7 +80,7 @@ class Endorser:
         if check is None or follows_another:
             return
         # While the domain was judging, we may have signed away what these transitions spend.
-        late = () if event.refusals else self._refusals_of_kept(check.request)
+        late = self._refusals_of_kept(check.request) if self.kept.signed and not event.refusals else ()
         if event.refusals or late:
             self._answer(event.peer, check.request, b"", event.refusals or late)
         elif any(transition.preparation is not None for transition in check.request.transitions):

@@ -62,11 +62,11 @@ class Kept:
 
     def is_taken(self, transition: Transition) -> bool:
         """It spends or reads a state that is kept for another intent."""
-        return any(True for _ in self._keepers(transition))
+        return bool(self._leaves) and any(True for _ in self._keepers(transition))
 
     def is_signed_away(self, transition: Transition) -> bool:
         """It spends or reads a state that we have signed away to another intent's prepared transition."""
-        return any(leaf in self.signed for leaf in self._keepers(transition))
+        return bool(self.signed) and any(leaf in self.signed for leaf in self._keepers(transition))
 
     def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
         """The states that these intents must leave alone; their own older versions do not stand in their way."""

@@ -684,6 +684,8 @@ class Node:
     def _take_effects(self) -> list[Effect]:
         """Reports before writes: they rest on what is durable, and must not be lost with what is not written."""
         effects, self.effects = self.effects, []
+        if len(effects) < 2:
+            return effects
         reports: list[Effect] = [effect for effect in effects if isinstance(effect, Report)]
         if reports and any(isinstance(effect, Persist) for effect in effects):
             return [*reports, *(effect for effect in effects if not isinstance(effect, Report))]

@@ -354,7 +354,7 @@ class Sender(Machine):
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
-        ends_with_time = transaction.is_ending or transaction.state is TransactionState.ISSUED
+        ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
 

@@ -36,7 +36,9 @@ HEAD: Final = (
 
 COMMAND_PHRASES: Final = (
     Phrase(
-        "submit A-1 at A [as WORD] [after A-0+B-1] [key KEY] [with PARTY+PARTY]", "a user's intent", "submit i at A"
+        "submit A-1 at A [as WORD] [after A-0+B-1] [key KEY] [with PARTY] [mode MODE]",
+        "a user's intent; the mode is auto or external",
+        "submit i at A",
     ),
     Phrase("run 500 ms | run 2 s", "let time pass", "run 2 s"),
     Phrase("until coordinator has A-1 in STATE", "… until a coordinator is so far", "until coordinator has i in S"),
@@ -66,6 +68,7 @@ COMMAND_PHRASES: Final = (
     Phrase("fail writes of B | mend writes of B", "its disk fails, or works again", "fail writes of B"),
     Phrase("cancel A-1", "its user wants it no more", "cancel i"),
     Phrase("resume A-1", "go on with a parked one", "resume i"),
+    Phrase("commit A-1", "have the prepared transition of an external intent committed", "commit i"),
     Phrase("let A-1 WORD", "from now on it does that", "let i spend"),
     Phrase("explain A-1", "ask its node why it is not done", "explain i"),
 )
