@@ -16,6 +16,7 @@ from rota.config import Config
 from rota.core.context import Context
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
+from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import Effect, Persist, RoundDispatch
 from rota.core.endorser import Endorser
@@ -25,7 +26,6 @@ from rota.core.events.coordinator import TransactionsDelegated
 from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered
 from rota.core.events.sender_transaction import AssembleRequestReceived
-from rota.core.graph import Graph, Placed
 from rota.core.machine import Event, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
@@ -55,7 +55,7 @@ from rota.sim.invariants import EVERY
 from rota.sim.ledger import Ledger
 from rota.sim.plan import Settings
 from rota.sim.swarm import Swarm
-from rota.types import Contract, ContractAddress, Digest, Leaf, Mode, NodeName, RequestId, Rotation, State, Transition
+from rota.types import Contract, ContractAddress, Digest, Mode, NodeName, RequestId, Rotation, State, Transition
 
 SEEDS_MAX = 500
 MINUTES = 0.5
@@ -316,9 +316,9 @@ def _answer_without_bound(
     return answer
 
 
-def _nothing_stands_on_it(_graph: Graph, _leaf: Leaf) -> tuple[Placed, ...]:
+def _forget_waiters(coordinator: Coordinator, transaction: CoordinatorTransaction, _event: Event) -> None:
     """The edges are gone before anybody is told."""
-    return ()
+    coordinator.waiters.pop(transaction.intent.id, None)
 
 
 def _follows_the_first(observer: Observer, _node: NodeName) -> bool:
@@ -446,14 +446,8 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "drops edges before notifying dependents",
         "L1",
-        _replace(Graph, "dependents_last_first", _nothing_stands_on_it),
+        _replace(Coordinator, "release_waiters", _forget_waiters),
         _faults("hang", "crash", "loss"),
-    ),
-    Canary(
-        "follows every redirect",
-        "L1",
-        _without_guard(SENDER, sender_rules.redirect_may_be_followed, True),
-        _faults("cut", "one-way", mode=Mode.RING),
     ),
     Canary(
         "treats a partly accepted delegation as a failure",

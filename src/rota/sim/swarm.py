@@ -24,7 +24,7 @@ from rota.sim.world import Recorder, World
 from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation
 
 # The calm ends here at the latest; what is not final then never will be.
-CALM_MAX_MS = 900_000
+CALM_MAX_MS = 400_000
 PROBES_FOR_MS = 12_000
 PROBES_EVERY_MS = 400
 # Often enough to keep a rival of the coordinator from resting, if there is one.
