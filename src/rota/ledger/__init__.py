@@ -1,0 +1,1 @@
+"""Everything between Rota and an Ethereum chain."""
