@@ -187,6 +187,21 @@ def encode_auth(
     return b"".join(parts)
 
 
+def settlement_condition(legs: tuple[tuple[ContractAddress, tuple[Core, ...]], ...]) -> bytes:
+    """What transitions are prepared with that `Settlement` shall commit together: the hash of the full list."""
+    return _keccak(
+        b"".join(address_bytes(ledger).rjust(WORD_BYTES, b"\0") + prepared_hash(cores) for ledger, cores in legs)
+    )
+
+
+def prepared_hash(cores: tuple[Core, ...]) -> bytes:
+    """What `commit` returns when it has committed prepared transitions with these cores: a hash chain."""
+    chain = bytes(WORD_BYTES)
+    for core in cores:
+        chain = _keccak(chain + core)
+    return chain
+
+
 def _full(transition: Transition, positions: Mapping[Leaf, int], page: bytes | None, is_body_hashed: bool) -> bytes:
     own_page = transition.intent[:_PAGE_BYTES]
     preparation, calls = transition.preparation, transition.calls
@@ -333,7 +348,7 @@ def _read_payload(source: _Bytes, separator: bytes) -> Payload:
     return Payload(valid_until_s, tuple(entries))
 
 
-def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None, earlier: tuple[Leaf, ...]) -> FullLeaf:
+def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None, earlier: Sequence[Leaf]) -> FullLeaf:
     where = f"leaf {len(earlier)}"
     if not flags & _FULL or flags & _UNKNOWN_FLAGS:
         raise _MalformedError(f"{where}: flags: must be 00, or 80 with 1, 2, 4 and 8, not {flags:02x}")

@@ -28,7 +28,7 @@ from typing import Final
 
 import sha3
 from coincurve import PrivateKey
-from eth_abi import encode
+from eth_abi.abi import encode
 from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
 
 from rota.digests import core_of, domain_separator, leaf_of, round_digest
@@ -174,7 +174,9 @@ class MeasuredLedger:
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
         arguments = encode(["address[]", "uint256"], [list(keys), count])
         address = evm.deploy(CALLER, load_artifact("Endorsed").bytecode + arguments)
-        return cls(address, evm.get_code(address), keys)
+        code = evm.get_code(address)
+        assert code is not None, "what was deployed has code"
+        return cls(address, code, keys)
 
     @property
     def separator(self) -> bytes:
@@ -205,6 +207,7 @@ class MeasuredLedger:
                 evm.insert_account_storage(self.address, slot, self.storage[slot])
                 evm.revert(checkpoint)
         answer = evm.message_call(caller, self.address, calldata=call)
+        assert evm.result is not None, "a call has a result"
         gas = max(evm.result.gas_used, floor_gas(call))
         self.storage.update((slot, evm.storage(self.address, slot)) for slot in slots)
         return gas, int.from_bytes(answer[:32], "big")
