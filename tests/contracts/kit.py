@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
 from coincurve import PrivateKey
+from eth_abi.abi import encode
 
 from rota.bench.gas import address_of, sign
 from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
@@ -29,6 +30,7 @@ from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparatio
 from tests.contracts.evm import ALICE, GAS_LIMIT, TIME_S, Answer, Chain, keccak
 
 VALID_UNTIL_S: Final = TIME_S + 600
+PROOF_VALID_UNTIL_S: Final = VALID_UNTIL_S
 HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 ORDER: Final = 2 * HALF_ORDER + 1
 
@@ -181,3 +183,50 @@ class EndorsedLedger:
 
     def is_used(self, intent: IntentId) -> bool:
         return bool(self.chain.call("Endorsed", self.address, "isUsed", intent))
+
+
+Forge = Callable[[bytes], bytes]
+
+
+class ProvedLedger:
+    """A `Proved` contract, and the prover that goes with the verifier for tests."""
+
+    def __init__(self) -> None:
+        self.chain = Chain()
+        self.address = self.chain.deploy("Proved", self.chain.deploy("TestVerifier"))
+        self.separator = domain_separator(self.chain.chain_id, self.address)
+        self.makers: dict[Leaf, Transition] = {}
+
+    def write(self, number: int, **what: object) -> Transition:
+        made = write(self.separator, number, **what)  # type: ignore[arg-type]
+        self.makers[made.leaf] = made
+        return made
+
+    def body(self, leaf: Leaf) -> list[bytes]:
+        maker = self.makers.get(leaf)
+        if maker is None:
+            return []  # A read that nobody makes is skipped before anybody looks at its proof.
+        return [state.commitment for state in maker.outputs] + list(maker.info)
+
+    def entry(self, transition: Transition, valid_until_s: int = PROOF_VALID_UNTIL_S) -> bytes:
+        bodies = [self.body(state.leaf) for state in transition.reads]
+        binding = keccak(transition.leaf + valid_until_s.to_bytes(32, "big"))
+        members = [(body + [bytes(32)] * 256)[s.output] for body, s in zip(bodies, transition.reads, strict=True)]
+        nullifiers = [state.leaf for state in transition.inputs]
+        outputs = [state.commitment for state in transition.outputs]
+        words = "bytes32[]"
+        proof = keccak(encode(["bytes32", words, words, words], [binding, members, nullifiers, outputs]))
+        witness = b"".join(bytes((len(body),)) + b"".join(body) for body in bodies)
+        return valid_until_s.to_bytes(8, "big") + witness + proof
+
+    def auth(self, *entries: Entry, forge: Forge = lambda entry: entry) -> bytes:
+        proofs = [forge(self.entry(each)) for each in entries if isinstance(each, Transition)]
+        return b"".join(len(proof).to_bytes(2, "big") + proof for proof in proofs)
+
+    def commit(self, *entries: Entry, auth: bytes | None = None, body: bool = False) -> Committed:
+        payload = encode_payload(entries, VALID_UNTIL_S, body)
+        call = encode_commit(payload, self.auth(*entries) if auth is None else auth)
+        return read_answer(self.chain.send(self.address, call), self.separator, self.address)
+
+    def is_nullified(self, state: StateId) -> bool:
+        return bool(self.chain.call("Proved", self.address, "isNullified", state.leaf))

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from eth_abi.abi import encode
 
-from rota.digests import domain_separator
-from rota.payload import Entry, decode_payload, encode_commit, encode_payload
+from rota.payload import Entry, decode_payload, encode_payload
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, Leaf, StateId, Transition
-from tests.contracts.evm import Chain, Reverted, call_data, keccak
-from tests.contracts.kit import VALID_UNTIL_S, Committed, ids, nullifier, read_answer, write
-
-PROOF_VALID_UNTIL_S = VALID_UNTIL_S - 100
-Forge = Callable[[bytes], bytes]
+from rota.types import Call, ContractAddress, StateId
+from tests.contracts.evm import Chain, Reverted, call_data
+from tests.contracts.kit import PROOF_VALID_UNTIL_S, VALID_UNTIL_S, ProvedLedger, ids, nullifier
 
 
-class ProvedLedger:
-    """A `Proved` contract, and the prover that goes with the verifier for tests."""
-
-    def __init__(self) -> None:
-        self.chain = Chain()
-        self.address = self.chain.deploy("Proved", self.chain.deploy("TestVerifier"))
-        self.separator = domain_separator(self.chain.chain_id, self.address)
-        self.makers: dict[Leaf, Transition] = {}
-
-    def write(self, number: int, **what: object) -> Transition:
-        made = write(self.separator, number, **what)  # type: ignore[arg-type]
-        self.makers[made.leaf] = made
-        return made
-
-    def body(self, leaf: Leaf) -> list[bytes]:
-        maker = self.makers[leaf]
-        return [state.commitment for state in maker.outputs] + list(maker.info)
-
-    def entry(self, transition: Transition, valid_until_s: int = PROOF_VALID_UNTIL_S) -> bytes:
-        bodies = [self.body(state.leaf) for state in transition.reads]
-        binding = keccak(transition.leaf + valid_until_s.to_bytes(32, "big"))
-        members = [body[state.output] for body, state in zip(bodies, transition.reads, strict=True)]
-        nullifiers = [state.leaf for state in transition.inputs]
-        outputs = [state.commitment for state in transition.outputs]
-        words = "bytes32[]"
-        proof = keccak(encode(["bytes32", words, words, words], [binding, members, nullifiers, outputs]))
-        witness = b"".join(bytes((len(body),)) + b"".join(body) for body in bodies)
-        return valid_until_s.to_bytes(8, "big") + witness + proof
-
-    def auth(self, *entries: Entry, forge: Forge = lambda entry: entry) -> bytes:
-        proofs = [forge(self.entry(each)) for each in entries if isinstance(each, Transition)]
-        return b"".join(len(proof).to_bytes(2, "big") + proof for proof in proofs)
-
-    def commit(self, *entries: Entry, auth: bytes | None = None, body: bool = False) -> Committed:
-        payload = encode_payload(entries, VALID_UNTIL_S, body)
-        call = encode_commit(payload, self.auth(*entries) if auth is None else auth)
-        return read_answer(self.chain.send(self.address, call), self.separator, self.address)
-
-    def refused(self, *entries: Entry, auth: bytes | None = None, body: bool = False) -> str:
-        with pytest.raises(Reverted) as reverted:
-            self.commit(*entries, auth=auth, body=body)
-        return str(reverted.value)
-
-    def is_nullified(self, state: StateId) -> bool:
-        return bool(self.chain.call("Proved", self.address, "isNullified", state.leaf))
+def refused(ledger: ProvedLedger, *entries: Entry, auth: bytes | None = None, body: bool = False) -> str:
+    with pytest.raises(Reverted) as reverted:
+        ledger.commit(*entries, auth=auth, body=body)
+    return str(reverted.value)
 
 
 @pytest.fixture
@@ -117,10 +69,10 @@ def test_state_cannot_be_an_input(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=1)
     spend = ledger.write(1, inputs=ids(mint))
     posing = ledger.write(2, inputs=(StateId(mint.leaf, 255),))
-    assert ledger.refused(mint, spend) == "Malformed(1, 'input')"
-    assert ledger.refused(mint, posing) == "Malformed(1, 'input')"
+    assert refused(ledger, mint, spend) == "Malformed(1, 'input')"
+    assert refused(ledger, mint, posing) == "Malformed(1, 'input')"
     ledger.commit(mint)
-    assert ledger.refused(spend) == "Malformed(0, 'input')"
+    assert refused(ledger, spend) == "Malformed(0, 'input')"
 
 
 def test_nullifier_cannot_be_read(ledger: ProvedLedger) -> None:
@@ -140,16 +92,16 @@ def test_wrong_proof_reverts_everything_and_names_the_leaf(ledger: ProvedLedger)
     good, bad = ledger.write(0, outputs=1), ledger.write(1, outputs=1)
     forged = ledger.entry(bad)[:-1] + bytes((ledger.entry(bad)[-1] ^ 1,))
     auth = ledger.auth(good) + len(forged).to_bytes(2, "big") + forged
-    assert ledger.refused(good, bad, auth=auth) == "WrongProof(1,)"
+    assert refused(ledger, good, bad, auth=auth) == "WrongProof(1,)"
 
 
 def test_proof_binds_its_leaf_and_its_validity(ledger: ProvedLedger) -> None:
     one, other = ledger.write(0, outputs=1), ledger.write(0, outputs=1, info=1)
-    assert ledger.refused(other, auth=ledger.auth(one)) == "WrongProof(0,)"
-    later = ledger.auth(one, forge=lambda entry: (PROOF_VALID_UNTIL_S + 1).to_bytes(8, "big") + entry[8:])
-    assert ledger.refused(one, auth=later) == "WrongProof(0,)"
+    assert refused(ledger, other, auth=ledger.auth(one)) == "WrongProof(0,)"
+    later = ledger.auth(one, forge=lambda entry: (PROOF_VALID_UNTIL_S - 1).to_bytes(8, "big") + entry[8:])
+    assert refused(ledger, one, auth=later) == "WrongProof(0,)"
     ledger.chain.time_s = PROOF_VALID_UNTIL_S + 1
-    assert ledger.refused(one) == f"ProofExpired(0, {PROOF_VALID_UNTIL_S}, {PROOF_VALID_UNTIL_S + 1})"
+    assert refused(ledger, one) == f"ProofExpired(0, {PROOF_VALID_UNTIL_S}, {PROOF_VALID_UNTIL_S + 1})"
 
 
 def test_body_of_another_maker_is_refused(ledger: ProvedLedger) -> None:
@@ -157,11 +109,11 @@ def test_body_of_another_maker_is_refused(ledger: ProvedLedger) -> None:
     ledger.commit(mint, other)
     reader = ledger.write(2, reads=ids(mint)[:1], inputs=(nullifier("a"),))
     ledger.makers[mint.leaf] = other
-    assert ledger.refused(reader) == "WrongMember(0, 0)"
+    assert refused(ledger, reader) == "WrongMember(0, 0)"
 
 
 def test_body_must_be_spelled_out(ledger: ProvedLedger) -> None:
-    assert ledger.refused(ledger.write(0, outputs=1), body=True) == "Malformed(0, 'body')"
+    assert refused(ledger, ledger.write(0, outputs=1), body=True) == "Malformed(0, 'body')"
 
 
 def test_auth_must_hold_the_proofs_and_nothing_else(ledger: ProvedLedger) -> None:
@@ -179,7 +131,7 @@ def test_auth_must_hold_the_proofs_and_nothing_else(ledger: ProvedLedger) -> Non
         b"\0\x0a" + good[2:10] + b"\1\0": "MalformedAuth(0,)",
     }
     for auth, text in wrong.items():
-        assert ledger.refused(reader, auth=auth) == text
+        assert refused(ledger, reader, auth=auth) == text
     assert ledger.commit(reader).mask == 1
 
 
