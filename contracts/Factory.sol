@@ -6,11 +6,11 @@ import {IVerifier} from "./IVerifier.sol";
 import {Proved} from "./Proved.sol";
 
 /// @title Deploys ledgers and tells the world about them
-/// @notice A deployment is an intent: its id is used once, whoever uses it. On the chain stands what the chain needs; names
-/// of nodes and parties travel in the private genesis, of which only the hash is told.
+/// @notice A deployment is an intent: its id is used once, whoever uses it. On the chain stands what the chain needs;
+/// names of nodes and parties travel in the private genesis, of which only the hash is told.
 ///
-/// @dev An id that somebody else has taken costs a new id and nothing more: the event tells what was deployed under it, and
-/// the address of a ledger depends on its policy and its genesis, so nobody can put another contract in its place.
+/// @dev An id that somebody else has taken costs a new id and nothing more: the event tells what was deployed under it,
+/// and the address of a ledger depends on its policy and its genesis, so nobody can put another contract in its place.
 contract Factory {
     /// @notice A contract was deployed with this intent already.
     error IntentUsed(bytes16 intent);

@@ -2,8 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @title Names of nodes, the certificates they show and where they listen
-/// @notice Whoever registers a name first owns it, and only its owner changes it. A node has two fingerprints, so that a
-/// certificate is exchanged without an outage: announce the next one, show it, then drop the old one.
+/// @notice Whoever registers a name first owns it, and only its owner changes it. A node has two fingerprints, so that
+/// a certificate is exchanged without an outage: announce the next one, show it, then drop the old one.
 contract Registry {
     /// @notice A name has 1 to 63 of the characters a to z, 0 to 9, hyphen, dot and underscore.
     error WrongName(string name);

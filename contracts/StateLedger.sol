@@ -29,9 +29,12 @@ import {IStateLedger} from "./IStateLedger.sol";
 ///                 | keccak(outputs | info) | [keccak(calls)])
 ///     leaf      = core, or when prepared keccak(core, committer, condition)
 ///
-/// Memory. The payload is copied there once, behind the two words that stand before it in the log, so that bodies are
-/// hashed and the log is written where they lie. A read beyond the payload's end finds other memory, but no leaf is
-/// accepted that ends behind it.
+/// Memory. Room for a preimage, the leaves, their plans, and the payload. It is copied there once, behind the words
+/// that stand before it in the log, so that bodies are hashed and the log is written where they lie. A read beyond its
+/// end finds other memory, but no leaf is accepted that ends behind it.
+///
+/// Assembly reads and writes single words, and does the two things that are worth it: reading plain leaves, which is
+/// where the gas goes, and calling with an exact amount of gas, which Solidity cannot.
 abstract contract StateLedger is IStateLedger {
     /// @notice The payload cannot be read.
     /// @param position The leaf, or the number of leaves when something follows the last one
@@ -273,8 +276,8 @@ abstract contract StateLedger is IStateLedger {
         }
     }
 
-    /// @dev Reads the leaf that begins at `cursor`, of whatever kind. Returns where the next one begins and what page it
-    /// has if it names none.
+    /// @dev Reads the leaf that begins at `cursor`, of whatever kind. Returns where the next one begins, and the page
+    /// that it has if it names none.
     function _readLeaf(Work memory work, uint256 leafAt, uint256 cursor, uint256 page, bytes32 condition)
         private
         view
@@ -346,9 +349,10 @@ abstract contract StateLedger is IStateLedger {
         }
     }
 
-    /// @dev Does what `_readLeaf` does for one leaf after the other, at half its cost, as long as they are bare, or full
-    /// and neither prepared nor with calls. It stops before a leaf that is anything else or that refers to a later one,
-    /// so that `_readLeaf` reads it and says what is wrong. It does not look where the payload ends: whoever calls does.
+    /// @dev Does what `_readLeaf` does, for one leaf after the other and at half its cost, as long as they are bare, or
+    /// full and neither prepared nor with calls. It decides nothing: it stops before a leaf that is anything else, that
+    /// refers to a later one or that lacks a page, so that `_readLeaf` reads it and says what is wrong. It does not
+    /// look where the payload ends: whoever calls does.
     function _readPlainLeaves(Work memory work, uint256 leafAt, uint256 cursor, uint256 page)
         private
         pure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.digests import domain_separator, leaf_of_transition
@@ -38,6 +38,7 @@ A, B, C = (ContractAddress(f"0x{n:040x}") for n in (0xA, 0xB, 0xC))
 SEPARATOR = domain_separator(1337, A)
 VALID_UNTIL_S = 1_000_600
 AUTH = AuthCost.of_signatures(3, 2)
+EXAMPLES = settings(max_examples=40)
 
 words = st.binary(min_size=32, max_size=32)
 references = st.builds(StateId, words.map(Leaf), st.integers(0, 255))
@@ -85,6 +86,7 @@ def rounds(draw: st.DrawFn) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
+@EXAMPLES
 @given(rounds(), st.booleans())
 def test_what_is_written_is_read_back(entries: tuple[Entry, ...], is_body_hashed: bool) -> None:
     payload = encode_payload(entries, VALID_UNTIL_S, is_body_hashed)
@@ -105,6 +107,7 @@ def test_what_is_written_is_read_back(entries: tuple[Entry, ...], is_body_hashed
             assert found == BareLeaf(entry)
 
 
+@EXAMPLES
 @given(rounds())
 def test_compression_never_changes_a_leaf(entries: tuple[Entry, ...]) -> None:
     found = [decode_payload(encode_payload(entries, VALID_UNTIL_S, form), SEPARATOR) for form in (False, True)]
@@ -113,6 +116,7 @@ def test_compression_never_changes_a_leaf(entries: tuple[Entry, ...]) -> None:
     assert found[0].leaves == found[1].leaves
 
 
+@EXAMPLES
 @given(rounds(), st.data())
 def test_any_cut_is_malformed(entries: tuple[Entry, ...], data: st.DataObject) -> None:
     payload = encode_payload(entries, VALID_UNTIL_S)
@@ -269,6 +273,7 @@ def test_round_of_bare_leaves_alone_has_nothing_to_commit() -> None:
     assert split_round((Leaf(b"l" * 32),), VALID_UNTIL_S, AUTH) == ()
 
 
+@EXAMPLES
 @given(rounds())
 def test_more_in_a_round_never_costs_less(entries: tuple[Entry, ...]) -> None:
     """The search for the largest part rests on it."""

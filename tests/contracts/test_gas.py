@@ -14,9 +14,9 @@ from rota.cli.main import main
 from rota.digests import round_digest
 from rota.payload import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
 from rota.sim.state_ledger import Commit, StateLedger
-from rota.types import ContractAddress, Digest, Leaf, Transition
-from tests.contracts.evm import BOB, Chain, keccak
-from tests.contracts.kit import VALID_UNTIL_S
+from rota.types import Call, ContractAddress, Digest, Leaf, Preparation, StateId, Transition
+from tests.contracts.evm import BOB, Chain, call_data, keccak
+from tests.contracts.kit import VALID_UNTIL_S, ids, write
 from tests.contracts.random_rounds import CONDITION, RandomRounds, runs_well
 
 TARGET = ContractAddress("0x" + "7a" * 20)
@@ -97,6 +97,34 @@ def test_chain_of_which_any_part_was_committed_before_stays_below_its_bound() ->
             assert gas <= bound
 
 
+def test_rounds_at_the_limits_stay_below_their_bound() -> None:
+    ledger = MeasuredLedger.with_endorsers(32)
+    ledger.others[TARGET] = target_code()
+    separator = ledger.separator
+    many = tuple(write(separator, number, outputs=15, info=15, page=b"%d" % number) for number in range(30))
+    made = tuple(ids(each)[number % 15] for number, each in enumerate(many))
+    gone = tuple(StateId(Leaf(keccak(b"gone %d" % n)), 0) for n in range(15))
+    tiny, loud = Call(ContractAddress("0x" + "77" * 20), 0), Call(TARGET, 40_000, bytes(20_000))
+    burn = Call(TARGET, 1_000_000, call_data("Target", "burn"))
+    touch = Call(TARGET, 60_000, call_data("Target", "touch"))
+    prepared = Preparation(BOB, CONDITION)
+    rounds: tuple[tuple[Entry, ...], ...] = (
+        many,
+        (write(separator, 100, reads=made[:15], inputs=made[15:], outputs=15),),
+        many,
+        (write(separator, 101, reads=made[:15], inputs=(*made[:14], gone[0])),),
+        tuple(write(separator, 110 + n, inputs=made[:14] + gone[:1], page=b"%d" % (n % 2)) for n in range(20)),
+        (write(separator, 140, calls=(touch,) * 40),),
+        (write(separator, 141, calls=(*(touch,) * 10, tiny)),),
+        (write(separator, 142, calls=(loud,) * 3), write(separator, 143, calls=(burn,)), write(separator, 144)),
+        tuple(write(separator, 150 + n, outputs=1, preparation=prepared) for n in range(50)),
+    )
+    for entries in rounds:
+        for body in (False, True):
+            gas, bound = commit_with_bound(ledger, entries, body)
+            assert gas <= bound
+
+
 # The table of the ledger specification: gas per transition in rounds of 1, 50 and 200.
 TARGETS = (
     (bench.group_transition, 3, {1: 95_000, 50: 7_000, 200: 5_700}),
@@ -106,6 +134,7 @@ TARGETS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "endorsers", "targets"), TARGETS)
 def test_gas_per_transition_stays_below_its_target(load: bench.Load, endorsers: int, targets: dict[int, int]) -> None:
     for size, target in targets.items():
@@ -114,8 +143,14 @@ def test_gas_per_transition_stays_below_its_target(load: bench.Load, endorsers: 
         assert found <= target
 
 
-def test_figures_have_stable_names() -> None:
-    found = bench.as_json(bench.measure_gas(round_sizes=(1, 2), group_sizes=(1, 3)))
+@pytest.fixture(scope="module")
+def figures() -> bench.GasFigures:
+    """Few sizes, of which few rounds fill whole pages."""
+    return bench.measure_gas(round_sizes=(64, 128), group_sizes=(1, 3))
+
+
+def test_figures_have_stable_names(figures: bench.GasFigures) -> None:
+    found = bench.as_json(figures)
     assert set(found) == {"group", "group_hashed", "notary", "mint", "paladin"}
     assert found["paladin"] == {"group": 149_190, "notary": 113_120, "mint": 85_014}
     group, notary, mint = found["group"], found["notary"], found["mint"]
@@ -124,12 +159,11 @@ def test_figures_have_stable_names() -> None:
     assert isinstance(mint, dict)
     assert set(group) == {"1", "3"}
     assert set(notary) == {"chained", "unspent"}
-    assert all(set(each) == {"1", "2"} for each in (*group.values(), *notary.values(), mint))
-    assert group["3"]["1"] > group["1"]["1"] > group["1"]["2"] > 0
+    assert all(set(each) == {"64", "128"} for each in (*group.values(), *notary.values(), mint))
+    assert group["3"]["64"] > group["1"]["64"] > group["1"]["128"] > 0
 
 
-def test_command_prints_a_table_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = bench.measure_gas(round_sizes=(1, 2), group_sizes=(3,))
+def test_command_prints_a_table_and_json(monkeypatch: pytest.MonkeyPatch, figures: bench.GasFigures) -> None:
     monkeypatch.setattr(bench, "measure_gas", lambda progress: progress("everything") or figures)
     table = CliRunner().invoke(main, ("bench", "gas"), prog_name="rota")
     assert table.exit_code == 0

@@ -7,7 +7,7 @@ import pytest
 from rota.payload import Entry, decode_payload, encode_payload
 from rota.sim.state_ledger import SkipReason
 from rota.types import Call, ContractAddress, StateId
-from tests.contracts.evm import Chain, Reverted, call_data
+from tests.contracts.evm import TIME_S, Chain, Reverted, call_data
 from tests.contracts.kit import PROOF_VALID_UNTIL_S, VALID_UNTIL_S, ProvedLedger, ids, nullifier
 
 
@@ -100,8 +100,12 @@ def test_proof_binds_its_leaf_and_its_validity(ledger: ProvedLedger) -> None:
     assert refused(ledger, other, auth=ledger.auth(one)) == "WrongProof(0,)"
     later = ledger.auth(one, forge=lambda entry: (PROOF_VALID_UNTIL_S - 1).to_bytes(8, "big") + entry[8:])
     assert refused(ledger, one, auth=later) == "WrongProof(0,)"
-    ledger.chain.time_s = PROOF_VALID_UNTIL_S + 1
-    assert refused(ledger, one) == f"ProofExpired(0, {PROOF_VALID_UNTIL_S}, {PROOF_VALID_UNTIL_S + 1})"
+    short = ledger.entry(one, TIME_S + 5)
+    ledger.chain.time_s = TIME_S + 6
+    auth = len(short).to_bytes(2, "big") + short
+    assert refused(ledger, one, auth=auth) == f"ProofExpired(0, {TIME_S + 5}, {TIME_S + 6})"
+    ledger.chain.time_s = TIME_S + 5
+    assert ledger.commit(one, auth=auth).mask == 1
 
 
 def test_body_of_another_maker_is_refused(ledger: ProvedLedger) -> None:

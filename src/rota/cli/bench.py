@@ -9,6 +9,7 @@ from os import cpu_count
 from typing import Final
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -103,7 +104,8 @@ def run_gas(as_json: bool) -> None:
 
 def show_gas(console: Console, figures: gas_bench.GasFigures) -> None:
     """One row a load, one column a size, and Paladin's figure beside it."""
-    table = Table(title="Gas per transition, by transitions in a round", title_justify="left")
+    title = "Gas per transition, by transitions in a round"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
     table.add_column("", no_wrap=True)
     for size in figures.mint:
         table.add_column(str(size), justify="right", no_wrap=True)
