@@ -1,0 +1,1 @@
+"""Keys: what signs for a node and its parties."""

@@ -1,0 +1,43 @@
+"""Chain time: the wall clock, moved by what tests ask for.
+
+A block's time is never before its parent's and may be the same: were it always a second later, a chain that
+mines a thousand blocks a second would run ahead of the world, and with it everything that is valid until
+a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from rota.ledger.embedded.errors import rejected
+
+OFFSET_S_MAX: Final = 1_000 * 365 * 24 * 3_600
+
+
+class ChainClock:
+    """What time the next block has."""
+
+    def __init__(self, clock_s: Callable[[], int]) -> None:
+        self._clock_s: Final = clock_s
+        self._next_s: int | None = None
+        self.offset_s = 0
+
+    def increase(self, seconds: int) -> int:
+        """Time is later by this from now on; by how much it is later in all."""
+        if not 0 <= self.offset_s + seconds <= OFFSET_S_MAX:
+            raise rejected(f"time moves forward, and by at most {OFFSET_S_MAX} seconds in all, not by {seconds}")
+        self.offset_s += seconds
+        return self.offset_s
+
+    def set_next(self, timestamp_s: int) -> None:
+        """The next block has this time, and time goes on from there."""
+        self._next_s = timestamp_s
+
+    def next_s(self, parent_s: int) -> int:
+        """The time of the block that is made now on a parent of that time."""
+        now_s = self._clock_s()
+        if self._next_s is not None:
+            self.offset_s = self._next_s - now_s
+            self._next_s = None
+        return max(now_s + self.offset_s, parent_s)

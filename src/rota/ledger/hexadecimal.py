@@ -1,0 +1,57 @@
+"""Numbers and bytes as Ethereum's JSON-RPC writes them.
+
+A *quantity* is 0x and hex digits without leading zeros, 0x0 for nothing. *Data* is 0x and two digits per byte.
+We write lower case and read both. What is not so written is a `ValueError` that says what would be right; the
+caller adds which parameter it was.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+QUANTITY_DIGITS_MAX: Final = 64
+
+_QUANTITY: Final = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
+_DATA: Final = re.compile("0x((?:[0-9a-fA-F]{2})*)")
+
+
+def quantity(number: int) -> str:
+    """A number, written."""
+    return hex(number)
+
+
+def data(content: bytes) -> str:
+    """Bytes, written."""
+    return "0x" + content.hex()
+
+
+def read_quantity(written: object) -> int:
+    """A number, read."""
+    if not isinstance(written, str):
+        raise ValueError(f"expected a quantity such as 0x1f as a string, not {_shown(written)}")
+    if not _QUANTITY.fullmatch(written):
+        raise ValueError(f"expected 0x and hex digits without leading zeros, not {_shown(written)}")
+    if len(written) - 2 > QUANTITY_DIGITS_MAX:
+        raise ValueError(f"expected a number of at most {QUANTITY_DIGITS_MAX} digits, not {len(written) - 2}")
+    return int(written, 16)
+
+
+def read_data(written: object, size_bytes: int | None = None) -> bytes:
+    """Bytes, read; exactly `size_bytes` of them when that is given."""
+    what = "bytes" if size_bytes is None else f"{size_bytes} bytes"
+    if not isinstance(written, str):
+        raise ValueError(f"expected {what} as a string of 0x and hex digits, not {_shown(written)}")
+    match = _DATA.fullmatch(written)
+    if match is None:
+        raise ValueError(f"expected {what} as 0x and two hex digits each, not {_shown(written)}")
+    content = bytes.fromhex(match[1])
+    if size_bytes is not None and len(content) != size_bytes:
+        raise ValueError(f"expected {size_bytes} bytes, not {len(content)}")
+    return content
+
+
+def _shown(written: object) -> str:
+    """Enough of a wrong value to find it by, whatever its size."""
+    shown = repr(written)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
