@@ -1,0 +1,182 @@
+"""One contract of the base ledger, modelled: `StateLedger` at the level of rounds of transitions (ledger).
+
+It has the rules of contracts/StateLedger.sol and nothing of its own; a property test runs both on the same
+random rounds and requires the same outcome, intent by intent.
+
+- A round is a set of permissions. A commit takes any part of it; the leaves that are left out are bare, and
+  within one commit transitions run in the order given.
+- What does not depend on ledger state reverts the whole commit: expiry, too few signatures, a committer or
+  condition other than that of a prepared transition, an input of the wrong kind.
+- What does depend on it skips that transition and nothing else, for the first of these reasons: its intent is
+  used; a read is not available; an input is not available, also because it is listed for the second time; a
+  call failed. A skip changes nothing, so that what depends on it is skipped too.
+
+Everything that was committed stands in a journal, so that a reorganisation can take it back from its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Final
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.payload import NO_CONDITION, NULLIFIER_OUTPUT, Entry
+from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
+
+NOBODY: Final = ContractAddress("0x" + "00" * 20)
+
+
+class SkipReason(IntEnum):
+    """Why a transition was skipped, with the numbers of `Skipped` logs."""
+
+    INTENT_USED = 1
+    READ_UNAVAILABLE = 2
+    INPUT_UNAVAILABLE = 3
+    CALL_FAILED = 4
+
+
+class RevertReason(Enum):
+    """Why a whole commit was reverted."""
+
+    EXPIRED = "expired"
+    TOO_FEW_SIGNATURES = "too few signatures"
+    WRONG_COMMITTER = "wrong committer"
+    WRONG_CONDITION = "wrong condition"
+    WRONG_KIND_OF_INPUT = "wrong kind of input"
+
+
+SKIP_TEXTS: Final = {
+    SkipReason.INTENT_USED: "intent used",
+    SkipReason.READ_UNAVAILABLE: "read not available",
+    SkipReason.INPUT_UNAVAILABLE: "input not available",
+    SkipReason.CALL_FAILED: "a call failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One call of `commit`: a round, in which the leaves that are left out are bare, and who submits it how."""
+
+    digest: Digest
+    entries: tuple[Entry, ...]
+    valid_until_s: int
+    signature_count: int = 0
+    caller: ContractAddress = NOBODY
+    condition: bytes = NO_CONDITION
+
+    @property
+    def transitions(self) -> tuple[Transition, ...]:
+        """What is given in full, in the order in which it runs."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Transition))
+
+
+@dataclass(slots=True)
+class StateLedger:
+    """What the contract keeps: which intents are used, which states are unspent, which are gone.
+
+    With `is_proved` the inputs are nullifiers: one is available until it is spent, and nobody makes it. Proofs are
+    not modelled: a transition that is given here has a good one.
+    """
+
+    threshold: int = 0
+    is_proved: bool = False
+    used: dict[IntentId, Leaf] = field(default_factory=dict)
+    unspent: dict[StateId, Transition] = field(default_factory=dict)
+    spent: dict[StateId, Leaf] = field(default_factory=dict)
+    _journal: list[_Committed] = field(default_factory=list)
+
+    def commit(
+        self, order: Commit, time_s: int, does_run: Callable[[Transition], bool] = lambda _: True
+    ) -> tuple[LedgerOutcome, ...]:
+        """Commit what can be; `does_run` says whether the calls of a transition all succeed."""
+        reverted = self._reason_to_revert(order, time_s)
+        if reverted is not None:
+            return tuple(
+                LedgerOutcome(each.intent, each.leaf, order.digest, LedgerStatus.REVERTED, reverted.value)
+                for each in order.transitions
+            )
+        return tuple(self._commit_one(each, order.digest, does_run) for each in order.transitions)
+
+    def is_available(self, state: StateId) -> bool:
+        """A transition may read it."""
+        return state in self.unspent
+
+    @property
+    def journal_length(self) -> int:
+        """How many transitions were committed; `undo_to` takes the ledger back to such a number."""
+        return len(self._journal)
+
+    def undo_to(self, length: int) -> None:
+        """A reorganisation: take back what was committed since, latest first."""
+        assert 0 <= length <= len(self._journal), f"the journal has {len(self._journal)} entries, not {length}"
+        while len(self._journal) > length:
+            entry = self._journal.pop()
+            transition = entry.transition
+            for number in range(len(transition.outputs)):
+                del self.unspent[StateId(transition.leaf, number)]
+            for state, maker in entry.spent:
+                del self.spent[state]
+                if maker is not None:
+                    self.unspent[state] = maker
+            del self.used[transition.intent]
+
+    def _reason_to_revert(self, order: Commit, time_s: int) -> RevertReason | None:
+        if time_s > order.valid_until_s:
+            return RevertReason.EXPIRED
+        for transition in order.transitions:
+            preparation = transition.preparation
+            if preparation is not None and preparation.committer != order.caller:
+                return RevertReason.WRONG_COMMITTER
+            if preparation is not None and preparation.condition != order.condition:
+                return RevertReason.WRONG_CONDITION
+            if self.is_proved and any(state.output != NULLIFIER_OUTPUT for state in transition.inputs):
+                return RevertReason.WRONG_KIND_OF_INPUT
+        if order.signature_count < self.threshold:
+            return RevertReason.TOO_FEW_SIGNATURES
+        return None
+
+    def _commit_one(
+        self, transition: Transition, digest: Digest, does_run: Callable[[Transition], bool]
+    ) -> LedgerOutcome:
+        reason = self._reason_to_skip(transition)
+        if reason is None and transition.calls and not does_run(transition):
+            reason = SkipReason.CALL_FAILED
+        if reason is not None:
+            return LedgerOutcome(
+                transition.intent,
+                transition.leaf,
+                digest,
+                LedgerStatus.SKIPPED,
+                SKIP_TEXTS[reason],
+                is_contention=reason is not SkipReason.CALL_FAILED,
+            )
+        spent = tuple((state, self.unspent.pop(state, None)) for state in transition.inputs)
+        self.spent.update((state, transition.leaf) for state in transition.inputs)
+        self.used[transition.intent] = transition.leaf
+        self.unspent.update((StateId(transition.leaf, n), transition) for n in range(len(transition.outputs)))
+        self._journal.append(_Committed(transition, spent))
+        return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
+
+    def _reason_to_skip(self, transition: Transition) -> SkipReason | None:
+        if transition.intent in self.used:
+            return SkipReason.INTENT_USED
+        if not all(self.is_available(state) for state in transition.reads):
+            return SkipReason.READ_UNAVAILABLE
+        if len(set(transition.inputs)) != len(transition.inputs):
+            return SkipReason.INPUT_UNAVAILABLE
+        if not all(self._is_spendable(state) for state in transition.inputs):
+            return SkipReason.INPUT_UNAVAILABLE
+        return None
+
+    def _is_spendable(self, state: StateId) -> bool:
+        return state not in self.spent if self.is_proved else self.is_available(state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    """A committed transition, and what it spent with those that had made it; nobody makes a nullifier."""
+
+    transition: Transition
+    spent: tuple[tuple[StateId, Transition | None], ...]
