@@ -21,7 +21,9 @@ from rota.bench.core import (
     loads_of,
     measure_core,
 )
+from rota.bench.ledger import CALLS_DEFAULT, LedgerFigures, measure_ledger
 
+CALLS_MAX: Final = 15_000  # as many of one sender as the pool holds with room to spare
 INTENTS_MAX: Final = 5_000  # as many as one coordinator holds; more at once would measure how it refuses
 NODES_MAX: Final = 9
 REPEATS_MAX: Final = 100
@@ -93,6 +95,40 @@ def run_core(intents: int, nodes: int, repeats: int, as_json: bool) -> None:
         show_core(Console(), figures, intents)
     if any(load.confirmed != load.intents for load in figures.loads.values()):
         raise click.ClickException("Not every intent was confirmed; the figures mean nothing.")
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option(
+    "--calls",
+    type=click.IntRange(1, CALLS_MAX),
+    default=CALLS_DEFAULT,
+    show_default=True,
+    help="How many calls each chain takes.",
+)
+def ledger(as_json: bool, calls: int) -> None:
+    """How many contract calls a second a chain takes from one account: embedded, over HTTP, and Anvil."""
+    figures = measure_ledger(calls, lambda text: click.echo(f"measuring {text} ...", err=True))
+    if as_json:
+        click.echo(json.dumps(_rounded({"machine": describe_machine(), **asdict(figures)}), indent=2))
+    else:
+        Console().print(_ledger_table(figures))
+
+
+def _ledger_table(figures: LedgerFigures) -> Table:
+    table = Table(title="Contract calls that a chain takes from one account", title_justify="left")
+    table.add_column("chain")
+    for name in ("calls a second", "gas a call", "calls", "blocks"):
+        table.add_column(name, justify="right")
+    chains = {"embedded": figures.embedded, "embedded, HTTP": figures.embedded_http, "Anvil": figures.anvil}
+    for name, of in chains.items():
+        cells = (
+            [f"{of.calls_per_s:,.0f}", f"{of.gas_per_call:,.0f}", f"{of.calls:,}", f"{of.blocks:,}"]
+            if of
+            else ["none"] * 4
+        )
+        table.add_row(name, *cells)
+    return table
 
 
 def describe_machine() -> dict[str, object]:

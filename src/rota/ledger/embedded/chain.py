@@ -103,7 +103,7 @@ class EmbeddedChain:
         self.history: Final = History(settings.blocks_max, settings.transactions_max)
         self.clock: Final = ChainClock(settings.clock_s)
         self._timer: Final = BlockTimer(self.mine, settings.block_time_ms)
-        self._evm: Final = Evm(settings.chain_id, self.state)
+        self._evm: Final = Evm(settings.chain_id, settings.gas_limit, self.state)
         self._listeners: Final[list[Listener]] = []
         self._snapshots: Final[dict[int, Snapshot]] = {}
         self._snapshots_made = 0
@@ -204,7 +204,7 @@ class EmbeddedChain:
         for changes in reversed(later):
             self._evm.write(changes.reversed())
         try:
-            self._evm.enter_block(BlockContext(header.number, header.timestamp_s, header.gas_limit, header.random))
+            self._evm.enter_block(BlockContext(header.number, header.timestamp_s, header.random))
             return self._evm.run(message)
         except NotRunnable as error:
             raise rejected(_why_not_runnable(str(error))) from error
@@ -322,8 +322,6 @@ class EmbeddedChain:
 
     def _admit(self, signed: SignedTransaction, sender: bytes) -> bytes:
         transaction = signed.transaction
-        if self.history.receipt(signed.hash) is not None:
-            raise rejected("already known")
         check_form(transaction, self.settings.chain_id, self.settings.gas_limit)
         queued = self.pool.queued_cost(sender, transaction.nonce)
         check_sender(transaction, self.state.account(sender), queued)
@@ -350,7 +348,6 @@ class EmbeddedChain:
         context = BlockContext(
             parent.number + 1,
             self.clock.next_s(parent.header.timestamp_s),
-            self.settings.gas_limit,
             # No two blocks have the same, so no two have the same hash, even when one replaces the other.
             keccak(parent.hash + self._blocks_made.to_bytes(8, "big")),
         )
@@ -359,7 +356,7 @@ class EmbeddedChain:
             self._run_transactions(context, base_fee_wei, wanted),
             self.state.since(parent.state_position),
             number=context.number,
-            gas_limit=context.gas_limit,
+            gas_limit=self.settings.gas_limit,
             timestamp_s=context.timestamp_s,
             random=context.random,
             base_fee_wei=base_fee_wei,
@@ -382,7 +379,7 @@ class EmbeddedChain:
             transaction = waiting.signed.transaction
             if wanted is not None and waiting.signed.hash not in wanted:
                 continue
-            if transaction.gas_limit > context.gas_limit - gas_used:
+            if transaction.gas_limit > self.settings.gas_limit - gas_used:
                 continue
             self.pool.remove(waiting.signed.hash)
             price = effective_price(transaction, base_fee_wei)

@@ -10,8 +10,8 @@ is made up for here; each line is a fact about pyrevm 0.3.7 that the tests of th
   text, so a place cannot be faked by what a contract writes.
 - It takes a fee for a creation and none for a call, and counts the nonce of the former only. The chain does both
   for both, so a creation runs at a gas price of 0. It checks that the sender could pay.
-- What a transaction declares (the block's maker, the access list) is loaded without a trace in its journal and
-  would outlive the revert; it is loaded with one beforehand (`_preload`).
+- What a transaction touches by being one (the block's maker, the access list) is loaded without a trace in its
+  journal and would outlive the revert; it is loaded with one beforehand (`_preload`).
 - Output of a reverted message is only in the exception's text.
 
 What cannot be made up for: BASEFEE answers 0, GASPRICE answers 0 in a constructor, BLOCKHASH a made-up hash, and
@@ -33,7 +33,6 @@ SPECIFICATION: Final = "CANCUN"
 NO_ADDRESS: Final = bytes(20)
 REVERTED_REASON: Final = "Revert"
 
-_MACHINE_GAS_MAX: Final = 2**63
 _ACCOUNT: Final = re.compile(
     r"0x([0-9a-f]{40}): Account \{ info: AccountInfo \{ "
     r"balance: (\d+), nonce: (\d+), code_hash: 0x([0-9a-f]{64}), code: "
@@ -54,7 +53,6 @@ class BlockContext:
 
     number: int
     timestamp_s: int
-    gas_limit: int
     random: bytes
 
 
@@ -104,21 +102,17 @@ class NotRunnable(Exception):
 class Evm:
     """A machine that holds a copy of the state."""
 
-    def __init__(self, chain_id: int, state: State) -> None:
+    def __init__(self, chain_id: int, gas_limit: int, state: State) -> None:
         self._state: Final = state
         self._machine: Final = pyrevm.EVM(
-            pyrevm.Env(cfg=pyrevm.CfgEnv(chain_id=chain_id)), gas_limit=_MACHINE_GAS_MAX, spec_id=SPECIFICATION
+            pyrevm.Env(cfg=pyrevm.CfgEnv(chain_id=chain_id)), gas_limit=gas_limit, spec_id=SPECIFICATION
         )
 
     def enter_block(self, block: BlockContext) -> None:
         """Messages run in this block from now on."""
         self._machine.set_block_env(
             pyrevm.BlockEnv(
-                number=block.number,
-                coinbase=_written(NO_ADDRESS),
-                timestamp=block.timestamp_s,
-                gas_limit=block.gas_limit,
-                prevrandao=block.random,
+                number=block.number, coinbase=_written(NO_ADDRESS), timestamp=block.timestamp_s, prevrandao=block.random
             )
         )
 
@@ -140,14 +134,11 @@ class Evm:
             result = machine.result
             if result is None:
                 raise NotRunnable(output.decode())
-            return Outcome(
-                result.is_success,
-                result.reason,
-                result.gas_used,
-                output,
-                tuple(_event_log(log) for log in result.logs),
-                read_effects(machine.journal_str, self._state),
-            )
+            logs = tuple(_event_log(log) for log in result.logs)
+            changes = read_effects(machine.journal_str, self._state)
+            if message.to is None and result.is_success:
+                output = self._created_code(output, changes)
+            return Outcome(result.is_success, result.reason, result.gas_used, output, logs, changes)
         finally:
             machine.revert(checkpoint)
 
@@ -177,12 +168,12 @@ class Evm:
                 self._machine.storage(address, int.from_bytes(slot, "big"))
 
     def _execute(self, message: Message) -> bytes:
-        """The output; without a result, the reason why the message could not start."""
+        """The output, of a creation the address; without a result, the reason why the message could not start."""
         sender = _written(message.sender)
         try:
             if message.to is None:
-                self._machine.deploy(sender, message.data, message.value, message.gas_limit)
-                return b""
+                address = self._machine.deploy(sender, message.data, message.value, message.gas_limit)
+                return bytes.fromhex(address[2:])
             return self._machine.message_call(
                 sender,
                 _written(message.to),
@@ -197,6 +188,11 @@ class Evm:
                 return text.encode()
             reverted = _REVERTED.search(text)
             return bytes.fromhex(reverted[1]) if reverted else b""
+
+    def _created_code(self, address: bytes, changes: Changes) -> bytes:
+        """The output of a creation is the code that it leaves."""
+        created = changes.accounts.get(address)
+        return b"" if created is None else self._state.code(created.after.code_hash)
 
 
 def read_effects(journal: str, state: State) -> Changes:
