@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IStateLedger} from "./IStateLedger.sol";
+
+/// @title States, intents and rounds of one private contract
+/// @notice A round is a set of permissions: its holder may commit any part of it, in several transactions, until it
+/// expires. Whoever inherits says who may permit a round.
+///
+/// @dev Theory of operation. A call of `commit` goes over the payload twice.
+///
+/// First it *reads*: it works out every leaf from what is given, and from the leaves the round's digest, which the
+/// policy has to find authorised. Nothing of the ledger is looked at, so what is wrong here is wrong for ever, and
+/// the whole call reverts.
+///
+/// Then it *applies*, in the order given. What stands in the way of a transition now depends on the ledger, so it
+/// skips that transition and nothing else. States that were made by this call live in memory; when all is done, what
+/// is left of them goes to storage, one word for each transition. So a state that is made and spent by one call
+/// never touches storage, and two calls in one transaction share nothing but storage.
+///
+///     payload   = validUntil u64 | n u8 | n leaves
+///     bare      = 00 | leaf 32
+///     full      = flags | counter u8 | inputs:outputs | reads:info | [page 15] | [committer 20, condition 32]
+///                 | references (reads, then inputs) | outputs 32*, info 32* (or their body hash 32)
+///                 | [calls: n u8, (to 20, gas u32, length u16, data)*]
+///     flags     = 80 | 1 page | 2 prepared | 4 calls | 8 body
+///     reference = position u8, output u8 (an earlier leaf of this payload) | FF, output u8, leaf 32
+///     core      = keccak(separator | intent 16, flags & 84, counts | per reference: leaf 32, output u8
+///                 | keccak(outputs | info) | [keccak(calls)])
+///     leaf      = core, or when prepared keccak(core, committer, condition)
+///
+/// Memory. The payload is copied there once, behind the two words that stand before it in the log, so that bodies are
+/// hashed and the log is written where they lie. A read beyond the payload's end finds other memory, but no leaf is
+/// accepted that ends behind it.
+abstract contract StateLedger is IStateLedger {
+    /// @notice The payload cannot be read.
+    /// @param position The leaf, or the number of leaves when something follows the last one
+    /// @param field What is wrong with it
+    error Malformed(uint256 position, bytes32 field);
+
+    /// @notice The round was valid until then.
+    error Expired(uint256 validUntil, uint256 time);
+
+    /// @notice A prepared transition is committed by its committer alone.
+    error WrongCommitter(uint256 position, address committer);
+
+    /// @notice A prepared transition is committed under its condition alone.
+    error WrongCondition(uint256 position, bytes32 condition);
+
+    /// @notice A transition may call every contract but this one.
+    error CallToLedger(uint256 position);
+
+    /// @notice There is too little gas left to give the calls of a transition what they are stated to get.
+    error TooLittleGas(uint256 position);
+
+    /// @notice One of the calls of a transition failed. It never leaves this contract: the transition is skipped.
+    error CallFailed(uint256 number);
+
+    /// @notice A contract that the ledger calls may neither commit nor ask for states meanwhile.
+    error Reentered();
+
+    /// @notice Only the ledger itself runs calls.
+    error OnlyLedger();
+
+    /// @dev What one commit knows. `leaves` and `plans` are memory addresses of one word for each leaf. A plan is
+    /// what reading has found out about a full leaf, and nought for a bare one:
+    ///     intent 16 | flags u8 | inputs:outputs u8 | reads:info u8 | zeros | memory address of the references u32
+    /// When a transition is committed, its plan gives place to the word of its unspent outputs, else to nought.
+    struct Work {
+        uint256 payload;
+        uint256 end;
+        uint256 count;
+        uint256 leaves;
+        uint256 plans;
+        uint256 committed;
+        uint256 page;
+        uint256 pageBits;
+        bool isPageChanged;
+        uint256 prepared;
+        bytes32 preparedHash;
+        // Of the policy `Proved`: the leaf at hand, and where its proof begins and ends in the call data.
+        uint256 position;
+        uint256 proof;
+        uint256 proofEnd;
+    }
+
+    uint256 internal constant FLAG_PAGE = 0x01;
+    uint256 internal constant FLAG_PREPARED = 0x02;
+    uint256 internal constant FLAG_CALLS = 0x04;
+    uint256 internal constant FLAG_BODY = 0x08;
+    uint256 internal constant FLAGS_FULL = 0x80;
+    uint256 internal constant FLAGS_FULL_MASK = 0xf0;
+    uint256 internal constant FLAGS_BOUND = 0x84;
+
+    /// @dev The position of a reference that spells its leaf out. There are at most 255 leaves, so it is none of them.
+    uint256 internal constant NOT_HERE = 0xff;
+
+    /// @dev The bits of a word that stand for outputs: a count has four bits, so there are 15 at most.
+    uint256 internal constant OUTPUTS = 0x7fff;
+
+    uint256 private constant NO_PAGE = type(uint256).max;
+    uint256 private constant HEAD_BYTES = 9;
+    uint256 private constant CALL_HEAD_BYTES = 26;
+
+    /// @dev A separator, an intent with flags and counts, 30 references, two hashes; rounded up to whole words.
+    uint256 private constant PREIMAGE_BYTES_MAX = 1120;
+
+    /// @dev What is spent between the look at the gas that is left and the call: a warm CALL and what prepares it.
+    uint256 private constant CALL_OVERHEAD_GAS = 400;
+
+    bytes32 private constant DOMAIN_TYPE =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    bytes32 private constant ROUND_TYPE = keccak256("Round(bytes32[] leaves,uint64 validUntil)");
+    bytes32 private constant ROUND_TOPIC = keccak256("Round(bytes32,uint256,bytes)");
+
+    bytes32 private immutable _separator;
+    uint256 private immutable _chainId;
+
+    mapping(bytes32 leaf => uint256 word) private _unspent;
+    mapping(uint256 page => uint256 bits) private _used;
+    bool private transient _isCalling;
+
+    /// @dev What is asked or done while the ledger calls others would see a round half applied.
+    modifier whenNotCalling() {
+        if (_isCalling) revert Reentered();
+        _;
+    }
+
+    constructor() {
+        _chainId = block.chainid;
+        _separator = _separatorNow();
+    }
+
+    /// @inheritdoc IStateLedger
+    function commit(bytes calldata payload, bytes32 condition, bytes calldata auth)
+        external
+        whenNotCalling
+        returns (uint256 committed, bytes32 preparedHash)
+    {
+        Work memory work = _copyToMemory(payload);
+        uint256 validUntil = _load(work.payload) >> 192;
+        if (block.timestamp > validUntil) revert Expired(validUntil, block.timestamp);
+        bytes32 separator = domainSeparator();
+        _readLeaves(work, separator, condition);
+        bytes32 digest = _digest(work, separator, validUntil);
+        _authorise(digest, auth);
+        _applyLeaves(work, payload, auth);
+        _storeStates(work);
+        committed = work.committed;
+        // A leg that is skipped must not look like one that was committed.
+        preparedHash = work.prepared & ~committed == 0 ? work.preparedHash : bytes32(0);
+        _logRound(work, digest, payload.length);
+    }
+
+    /// @notice Runs the calls of one transition, all or none. Only the ledger itself may ask for it: it is a frame of
+    /// its own so that all calls are undone when one fails.
+    /// @param calls Their number, then each with its target, its gas and its data, as they stand in the payload
+    function runCalls(bytes calldata calls) external {
+        if (msg.sender != address(this)) revert OnlyLedger();
+        _isCalling = true;
+        uint256 count = uint8(calls[0]);
+        uint256 cursor = 1;
+        for (uint256 number = 0; number < count; ++number) {
+            address to = address(bytes20(calls[cursor:cursor + 20]));
+            uint256 gasLimit = uint32(bytes4(calls[cursor + 20:cursor + 24]));
+            uint256 end = cursor + CALL_HEAD_BYTES + uint16(bytes2(calls[cursor + 24:cursor + 26]));
+            bytes memory input = calls[cursor + CALL_HEAD_BYTES:end];
+            // A call of nothing would succeed. Looking also warms the address, so that the call costs what we think.
+            if (to.code.length == 0) revert CallFailed(number);
+            if (!_callExactly(to, gasLimit, input)) revert CallFailed(number);
+            cursor = end;
+        }
+        _isCalling = false;
+    }
+
+    /// @notice Whether an intent was used, and by this can never be committed again.
+    /// @param intent The intent's id
+    function isUsed(bytes16 intent) external view whenNotCalling returns (bool) {
+        uint256 id = uint128(intent);
+        return _used[id >> 8] >> (id & 0xff) & 1 == 1;
+    }
+
+    /// @notice The outputs of a transition that are there and not spent.
+    /// @param leaf The transition's leaf
+    /// @return outputs Bit i is set when output i is unspent; zero for a leaf that was not committed
+    function unspentOf(bytes32 leaf) external view whenNotCalling returns (uint256 outputs) {
+        return _unspent[leaf] & OUTPUTS;
+    }
+
+    /// @notice The EIP-712 domain of this ledger. It follows the chain id, so that what is signed on one side of a
+    /// fork is worth nothing on the other.
+    function domainSeparator() public view returns (bytes32) {
+        return block.chainid == _chainId ? _separator : _separatorNow();
+    }
+
+    // What a policy decides.
+
+    /// @dev Reverts unless whoever has to has permitted this round.
+    function _authorise(bytes32 digest, bytes calldata auth) internal view virtual;
+
+    /// @dev Turns to the full leaf that stands there, which may yet be skipped.
+    function _turnTo(Work memory work, uint256 leafAt, bytes calldata auth) internal view virtual {}
+
+    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved.
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal view virtual {}
+
+    /// @dev Reverts unless all of `auth` was used.
+    function _finish(Work memory work, bytes calldata auth) internal view virtual {}
+
+    /// @dev Whether inputs are states, which are spent by clearing their bits.
+    function _areInputsStates() internal pure virtual returns (bool);
+
+    /// @dev Spends an input that this call has not made, if it is there.
+    function _spend(Work memory work, uint256 place, bytes32 leaf, uint256 output) internal virtual returns (bool);
+
+    /// @dev Takes back what `_spend` did to an input.
+    function _restore(Work memory work, uint256 place, bytes32 leaf, uint256 output) internal virtual;
+
+    /// @dev The word that is kept for a transition, given the bits of its outputs and the hash of its body.
+    function _wordToKeep(uint256 outputs, uint256 plan, uint256 body) internal view virtual returns (uint256);
+
+    // Reading.
+
+    /// @dev Lays memory out: leaves, plans, then the log's data with the payload in it.
+    function _copyToMemory(bytes calldata payload) private pure returns (Work memory work) {
+        if (payload.length < HEAD_BYTES) revert Malformed(0, "length");
+        uint256 count = uint8(payload[8]);
+        if (count == 0) revert Malformed(0, "count");
+        uint256 free;
+        // The free pointer moves behind all that is laid out here. Plans begin as those of bare leaves: what is copied
+        // from behind the call data is zero. So is the word behind the payload, as a log is padded.
+        assembly ("memory-safe") {
+            free := mload(0x40)
+            let plans := add(free, shl(5, count))
+            calldatacopy(plans, calldatasize(), shl(5, count))
+            let copy := add(add(free, shl(6, count)), 0x60)
+            calldatacopy(copy, payload.offset, payload.length)
+            mstore(add(copy, payload.length), 0)
+            mstore(0x40, and(add(add(copy, payload.length), 0x3f), not(0x1f)))
+        }
+        unchecked {
+            work.count = count;
+            work.leaves = free;
+            work.plans = free + 32 * count;
+            work.payload = work.plans + 32 * count + 96;
+            work.end = work.payload + payload.length;
+        }
+        work.page = NO_PAGE;
+    }
+
+    /// @dev Works out every leaf and makes a plan for every one that is given in full.
+    function _readLeaves(Work memory work, bytes32 separator, bytes32 condition) private view {
+        unchecked {
+            uint256 preimage = _allocate(PREIMAGE_BYTES_MAX);
+            _save(preimage, uint256(separator));
+            uint256 cursor = work.payload + HEAD_BYTES;
+            uint256 page = NO_PAGE;
+            uint256 leafEnd = work.plans;
+            for (uint256 leafAt = work.leaves; leafAt != leafEnd; leafAt += 32) {
+                uint256 head = _load(cursor);
+                uint256 flags = head >> 248;
+                if (flags == 0) {
+                    _save(leafAt, _load(cursor + 1));
+                    cursor += 33;
+                } else {
+                    if (flags & FLAGS_FULL_MASK != FLAGS_FULL) revert Malformed(_positionOf(work, leafAt), "flags");
+                    cursor += 4;
+                    if (flags & FLAG_PAGE != 0) {
+                        page = _load(cursor) >> 136;
+                        cursor += 15;
+                    } else if (page == NO_PAGE) {
+                        revert Malformed(_positionOf(work, leafAt), "page");
+                    }
+                    uint256 preparation = cursor;
+                    if (flags & FLAG_PREPARED != 0) cursor += 52;
+                    uint256 plan = (page << 136) | (((head >> 240) & 0xff) << 128) | (((head >> 224) & 0xffff) << 104);
+                    _save(leafAt + 32 * work.count, plan | (flags << 120) | cursor);
+                    _save(preimage + 32, plan | ((flags & FLAGS_BOUND) << 120));
+                    uint256 core;
+                    (cursor, core) = _readRest(work, leafAt, cursor, plan | (flags << 120), preimage);
+                    if (flags & FLAG_PREPARED != 0) core = _prepare(work, leafAt, core, preparation, condition);
+                    _save(leafAt, core);
+                }
+                if (cursor > work.end) revert Malformed(_positionOf(work, leafAt), "length");
+            }
+            if (cursor != work.end) revert Malformed(work.count, "length");
+        }
+    }
+
+    /// @dev Reads a transition from its references on. Returns where the next leaf begins, and this one's core.
+    function _readRest(Work memory work, uint256 leafAt, uint256 cursor, uint256 plan, uint256 preimage)
+        private
+        view
+        returns (uint256, uint256)
+    {
+        unchecked {
+            uint256 tail = preimage + 51;
+            uint256 tailEnd = tail + 33 * (((plan >> 116) & 0xf) + ((plan >> 108) & 0xf));
+            uint256 leaves = work.leaves;
+            bool isWrong;
+            // Each reference is written out as leaf and output, 33 bytes. This is the innermost loop of all: a call of
+            // `_reference` would cost more than the reference itself. A place that is not earlier is noted and
+            // refused below; what it makes us read meanwhile is our own memory.
+            assembly ("memory-safe") {
+                for {} lt(tail, tailEnd) { tail := add(tail, 33) } {
+                    let reference := mload(cursor)
+                    let place := byte(0, reference)
+                    switch eq(place, 0xff)
+                    case 0 {
+                        let maker := add(leaves, shl(5, place))
+                        isWrong := or(isWrong, iszero(lt(maker, leafAt)))
+                        mstore(tail, mload(maker))
+                        cursor := add(cursor, 2)
+                    }
+                    default {
+                        mstore(tail, mload(add(cursor, 2)))
+                        cursor := add(cursor, 34)
+                    }
+                    mstore8(add(tail, 32), byte(1, reference))
+                }
+            }
+            if (isWrong) revert Malformed(_positionOf(work, leafAt), "reference");
+            uint256 bodyBytes = _bodyBytes(plan);
+            _save(tail, (plan >> 120) & FLAG_BODY != 0 ? _load(cursor) : _hash(cursor, bodyBytes));
+            cursor += bodyBytes;
+            tail += 32;
+            if ((plan >> 120) & FLAG_CALLS != 0) {
+                uint256 callsBytes = _callsBytes(_positionOf(work, leafAt), cursor, work.end);
+                _save(tail, _hash(cursor, callsBytes));
+                cursor += callsBytes;
+                tail += 32;
+            }
+            return (cursor, _hash(preimage, tail - preimage));
+        }
+    }
+
+    /// @dev The leaf of a prepared transition, whose core joins the hash that `commit` returns.
+    function _prepare(Work memory work, uint256 leafAt, uint256 core, uint256 preparation, bytes32 condition)
+        private
+        view
+        returns (uint256)
+    {
+        unchecked {
+            uint256 position = _positionOf(work, leafAt);
+            address committer = address(uint160(_load(preparation) >> 96));
+            bytes32 required = bytes32(_load(preparation + 20));
+            if (committer != msg.sender) revert WrongCommitter(position, committer);
+            if (required != condition) revert WrongCondition(position, required);
+            work.prepared |= 1 << position;
+            work.preparedHash = keccak256(abi.encode(work.preparedHash, core));
+            return uint256(keccak256(abi.encodePacked(core, committer, required)));
+        }
+    }
+
+    /// @dev How many bytes the calls that begin at `cursor` take.
+    function _callsBytes(uint256 position, uint256 cursor, uint256 end) private view returns (uint256) {
+        unchecked {
+            uint256 next = cursor + 1;
+            uint256 count = _load(cursor) >> 248;
+            if (count == 0) revert Malformed(position, "calls");
+            for (uint256 i = 0; i < count; ++i) {
+                if (address(uint160(_load(next) >> 96)) == address(this)) revert CallToLedger(position);
+                next += CALL_HEAD_BYTES + (_load(next + 24) >> 240);
+                // Each step is checked, as what lies behind the end could send us through megabytes of memory.
+                if (next > end) revert Malformed(position, "length");
+            }
+            return next - cursor;
+        }
+    }
+
+    function _digest(Work memory work, bytes32 separator, uint256 validUntil) private pure returns (bytes32) {
+        uint256 leavesHash = _hash(work.leaves, 32 * work.count);
+        bytes32 structHash = keccak256(abi.encode(ROUND_TYPE, leavesHash, validUntil));
+        return keccak256(abi.encodePacked(hex"1901", separator, structHash));
+    }
+
+    // Applying.
+
+    function _applyLeaves(Work memory work, bytes calldata payload, bytes calldata auth) private {
+        unchecked {
+            uint256 plansEnd = work.plans + 32 * work.count;
+            for (uint256 planAt = work.plans; planAt != plansEnd; planAt += 32) {
+                uint256 plan = _load(planAt);
+                if (plan != 0) _save(planAt, _apply(work, planAt - 32 * work.count, plan, payload, auth));
+            }
+            _finish(work, auth);
+            _storePage(work);
+        }
+    }
+
+    /// @dev Commits a transition, or skips it. Returns the word to be kept for it, nought when it is skipped.
+    function _apply(Work memory work, uint256 leafAt, uint256 plan, bytes calldata payload, bytes calldata auth)
+        private
+        returns (uint256)
+    {
+        unchecked {
+            _turnTo(work, leafAt, auth);
+            if (plan >> 136 != work.page) _turnToPage(work, plan >> 136);
+            uint256 intentBit = 1 << ((plan >> 128) & 0xff);
+            if (work.pageBits & intentBit != 0) return _skip(leafAt, plan, SkipReason.IntentUsed, 0, 0);
+
+            uint256 inputs = plan & 0xffffffff;
+            uint256 missing;
+            if ((plan >> 108) & 0xf != 0) (inputs, missing) = _findReads(work, plan);
+            if (missing != 0) return _skipFor(work, leafAt, plan, SkipReason.ReadUnavailable, missing);
+
+            uint256 body;
+            (body, missing) = _spendInputs(work, plan, inputs);
+            if (missing != 0) {
+                _restoreInputs(work, inputs, missing);
+                return _skipFor(work, leafAt, plan, SkipReason.InputUnavailable, missing);
+            }
+
+            _prove(work, leafAt, plan, auth);
+            if ((plan >> 120) & FLAG_CALLS != 0) {
+                (bool isDone, uint256 number) = _run(work, leafAt, plan, body, payload);
+                if (!isDone) {
+                    _restoreInputs(work, inputs, body);
+                    return _skip(leafAt, plan, SkipReason.CallFailed, 0, number);
+                }
+            }
+            work.pageBits |= intentBit;
+            work.isPageChanged = true;
+            work.committed |= 1 << _positionOf(work, leafAt);
+            return _wordToKeep((1 << ((plan >> 112) & 0xf)) - 1, plan, body);
+        }
+    }
+
+    /// @dev Looks for all reads. Returns where the inputs begin, and where the first read stands that is not there.
+    function _findReads(Work memory work, uint256 plan) private view returns (uint256 cursor, uint256 missing) {
+        unchecked {
+            cursor = plan & 0xffffffff;
+            uint256 count = (plan >> 108) & 0xf;
+            for (uint256 i = 0; i < count; ++i) {
+                (uint256 place, bytes32 leaf, uint256 output, uint256 next) = _reference(work.leaves, cursor);
+                if (_wordOf(work, place, leaf) & OUTPUTS & (1 << output) == 0) return (cursor, cursor);
+                cursor = next;
+            }
+        }
+    }
+
+    /// @dev Spends one input after the other. Returns where the body begins, and where the first input stands that is
+    /// not there; those before it are spent.
+    function _spendInputs(Work memory work, uint256 plan, uint256 cursor) private returns (uint256, uint256) {
+        unchecked {
+            uint256 committed = _areInputsStates() ? work.committed : 0;
+            for (uint256 left = (plan >> 116) & 0xf; left != 0; --left) {
+                uint256 head = _load(cursor);
+                uint256 place = head >> 248;
+                if ((committed >> place) & 1 == 1) {
+                    // What this call has made itself is spent in memory, and nobody else is asked.
+                    uint256 wordAt = work.plans + 32 * place;
+                    uint256 rest = _load(wordAt) ^ (1 << ((head >> 240) & 0xff));
+                    // Of a word with these bits the difference is less exactly when the bit was set.
+                    if (rest > _load(wordAt)) return (cursor, cursor);
+                    _save(wordAt, rest);
+                    cursor += 2;
+                } else {
+                    (, bytes32 leaf, uint256 output, uint256 next) = _reference(work.leaves, cursor);
+                    if (!_spend(work, place, leaf, output)) return (cursor, cursor);
+                    cursor = next;
+                }
+            }
+            return (cursor, 0);
+        }
+    }
+
+    /// @dev A skip leaves nothing: gives back the inputs that stand from `cursor` to `end`.
+    function _restoreInputs(Work memory work, uint256 cursor, uint256 end) private {
+        while (cursor < end) {
+            (uint256 place, bytes32 leaf, uint256 output, uint256 next) = _reference(work.leaves, cursor);
+            _restore(work, place, leaf, output);
+            cursor = next;
+        }
+    }
+
+    function _skipFor(Work memory work, uint256 leafAt, uint256 plan, SkipReason reason, uint256 cursor)
+        private
+        returns (uint256)
+    {
+        (, bytes32 leaf, uint256 output,) = _reference(work.leaves, cursor);
+        return _skip(leafAt, plan, reason, leaf, output);
+    }
+
+    function _skip(uint256 leafAt, uint256 plan, SkipReason reason, bytes32 stateLeaf, uint256 stateOutput)
+        private
+        returns (uint256)
+    {
+        emit Skipped(bytes16(uint128(plan >> 128)), bytes32(_load(leafAt)), reason, stateLeaf, uint8(stateOutput));
+        return 0;
+    }
+
+    /// @dev Runs the calls of a transition in a frame of their own. Says whether all succeeded, or which failed.
+    function _run(Work memory work, uint256 leafAt, uint256 plan, uint256 body, bytes calldata payload)
+        private
+        returns (bool, uint256)
+    {
+        uint256 position = _positionOf(work, leafAt);
+        uint256 start = body + _bodyBytes(plan);
+        uint256 offset = start - work.payload;
+        bytes calldata calls = payload[offset:offset + _callsBytes(position, start, work.end)];
+        try this.runCalls(calls) {
+            return (true, 0);
+        } catch (bytes memory reason) {
+            // The frame names the call that failed; what a target returns never gets here. Anything else means that
+            // the frame had too little gas, and a transition must not be skipped because its submitter was mean.
+            if (reason.length != 36 || bytes4(reason) != CallFailed.selector) revert TooLittleGas(position);
+            return (false, _load(_addressOf(reason) + 36));
+        }
+    }
+
+    /// @dev Calls with exactly this gas; when that is not there, the frame ends without naming a call. Return data is
+    /// not copied, so that no target can make us pay for it.
+    function _callExactly(address to, uint256 gasLimit, bytes memory input) private returns (bool isDone) {
+        // A call gets at most 63/64 of what is left once it is paid for, whatever it asks for (EIP-150).
+        assembly ("memory-safe") {
+            let left := gas()
+            if lt(sub(left, shr(6, left)), add(gasLimit, CALL_OVERHEAD_GAS)) { revert(0, 0) }
+            isDone := call(gasLimit, to, 0, add(input, 0x20), mload(input), 0, 0)
+        }
+    }
+
+    // Storage.
+
+    function _turnToPage(Work memory work, uint256 page) private {
+        if (page == work.page) return;
+        _storePage(work);
+        work.page = page;
+        work.pageBits = _used[page];
+    }
+
+    function _storePage(Work memory work) private {
+        if (!work.isPageChanged) return;
+        _used[work.page] = work.pageBits;
+        work.isPageChanged = false;
+    }
+
+    /// @dev What this call has made and not spent comes to stay.
+    function _storeStates(Work memory work) private {
+        unchecked {
+            uint256 leafEnd = work.plans;
+            uint256 toWord = 32 * work.count;
+            for (uint256 leafAt = work.leaves; leafAt != leafEnd; leafAt += 32) {
+                uint256 word = _load(leafAt + toWord);
+                if (word & OUTPUTS != 0) _unspent[bytes32(_load(leafAt))] = word;
+            }
+        }
+    }
+
+    /// @dev The word of a leaf: from memory when this call has committed it, else from storage.
+    function _wordOf(Work memory work, uint256 place, bytes32 leaf) internal view returns (uint256) {
+        unchecked {
+            return (work.committed >> place) & 1 == 1 ? _load(work.plans + 32 * place) : _unspent[leaf];
+        }
+    }
+
+    function _setWord(Work memory work, uint256 place, bytes32 leaf, uint256 word) internal {
+        unchecked {
+            if ((work.committed >> place) & 1 == 1) _save(work.plans + 32 * place, word);
+            else _unspent[leaf] = word;
+        }
+    }
+
+    // Small change.
+
+    /// @dev Takes a reference apart: its place in the payload, its leaf, its output, and where the next one begins.
+    function _reference(uint256 leaves, uint256 cursor)
+        internal
+        pure
+        returns (uint256 place, bytes32 leaf, uint256 output, uint256 next)
+    {
+        unchecked {
+            uint256 head = _load(cursor);
+            place = head >> 248;
+            output = (head >> 240) & 0xff;
+            if (place == NOT_HERE) return (place, bytes32(_load(cursor + 2)), output, cursor + 34);
+            return (place, bytes32(_load(leaves + 32 * place)), output, cursor + 2);
+        }
+    }
+
+    function _positionOf(Work memory work, uint256 leafAt) internal pure returns (uint256) {
+        unchecked {
+            return (leafAt - work.leaves) >> 5;
+        }
+    }
+
+    function _bodyBytes(uint256 plan) internal pure returns (uint256) {
+        unchecked {
+            if ((plan >> 120) & FLAG_BODY != 0) return 32;
+            return 32 * (((plan >> 112) & 0xf) + ((plan >> 104) & 0xf));
+        }
+    }
+
+    function _separatorNow() private view returns (bytes32) {
+        return keccak256(abi.encode(DOMAIN_TYPE, keccak256("Rota"), keccak256("1"), block.chainid, address(this)));
+    }
+
+    /// @dev Writes the log from where the payload lies: its data is the mask, an offset, a length and the payload.
+    function _logRound(Work memory work, bytes32 digest, uint256 length) private {
+        uint256 start = work.payload - 96;
+        uint256 size = 96 + ((length + 31) & ~uint256(31));
+        _save(start, work.committed);
+        _save(start + 32, 64);
+        _save(start + 64, length);
+        bytes32 topic = ROUND_TOPIC;
+        assembly ("memory-safe") {
+            log2(start, size, topic, digest)
+        }
+    }
+
+    function _load(uint256 cursor) internal pure returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := mload(cursor)
+        }
+    }
+
+    function _save(uint256 cursor, uint256 word) internal pure {
+        assembly ("memory-safe") {
+            mstore(cursor, word)
+        }
+    }
+
+    function _saveByte(uint256 cursor, uint256 value) private pure {
+        assembly ("memory-safe") {
+            mstore8(cursor, value)
+        }
+    }
+
+    function _hash(uint256 cursor, uint256 size) internal pure returns (uint256 digest) {
+        assembly ("memory-safe") {
+            digest := keccak256(cursor, size)
+        }
+    }
+
+    function _allocate(uint256 size) internal pure returns (uint256 cursor) {
+        assembly ("memory-safe") {
+            cursor := mload(0x40)
+            mstore(0x40, add(cursor, size))
+        }
+    }
+
+    function _addressOf(bytes memory content) private pure returns (uint256 cursor) {
+        assembly ("memory-safe") {
+            cursor := content
+        }
+    }
+}

@@ -1,0 +1,248 @@
+"""What a transition costs on the chain: the real contracts on a real EVM, by the size of its round.
+
+Gas is deterministic, so that these figures hold on every machine and chain. A figure is the gas of a whole
+transaction divided by its transitions: 21,000 for the transaction itself, its call data, all that the contract does
+and logs, less refunds; or the floor that call data alone sets (EIP-7623) if that were more.
+
+What is measured is a contract in steady state, used by one sender:
+
+- Rounds follow one another until whole pages of intents are used, and the mean is told. So every page is
+  opened once and marked on by all further rounds, as often as it really happens: 256 intents have a page.
+- The first round of a chain spends what the last round left in storage; the mean leaves out the very first.
+- Every storage slot is cold at the beginning of a transaction, as it is on a chain. The EVM library keeps slots warm
+  from one call to the next, so each transaction gets a fresh EVM into which the words that it meets are put.
+- All outputs and info are spelled out in the payload (`group_hashed` gives only their hash).
+
+Loads: `group`, all n endorsers sign transitions of 2 inputs, 2 outputs and 1 info, each spending what the one before
+it made. `notary`, one signature, 1 input and 2 outputs: `chained`, where each spends the change of the one before it
+and the other output stays; `unspent`, where both stay and no two inputs are from one word. `mint`, one signature, 1
+output that stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import lcm
+from typing import Final
+
+import sha3
+from coincurve import PrivateKey
+from eth_abi import encode
+from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
+
+from rota.digests import core_of, domain_separator, leaf_of, round_digest
+from rota.ledger.artifacts import load_artifact
+from rota.payload import FullLeaf, Malformed, decode_payload, encode_auth, encode_commit, encode_payload
+from rota.types import ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+
+ROUND_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200)
+GROUP_SIZES: Final = (1, 3, 5, 10)
+PAGE_INTENTS: Final = 256
+CHAIN_ID: Final = 1337
+TIME_S: Final = 1_000_000
+VALID_UNTIL_S: Final = TIME_S + 600
+GAS_LIMIT: Final = 30_000_000
+CALLER: Final = "0x" + "c1" * 20
+
+# Paladin's own contracts, compiled with its settings, measured on Anvil (ledger); its transactions are alone.
+PALADIN: Final = {"group": 149_190, "notary": 113_120, "mint": 85_014}
+
+TRANSACTION_GAS: Final = 21_000
+FLOOR_GAS_PER_TOKEN: Final = 10
+TOKENS_PER_NONZERO_BYTE: Final = 4
+
+# Where the contract keeps its two mappings.
+UNSPENT_SLOT: Final = 0
+USED_SLOT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GasFigures:
+    """Gas per transition, by the size of its round; groups by their size first."""
+
+    group: dict[int, dict[int, float]]
+    group_hashed: dict[int, dict[int, float]]
+    notary: dict[str, dict[int, float]]
+    mint: dict[int, float]
+
+
+def measure_gas(
+    round_sizes: tuple[int, ...] = ROUND_SIZES,
+    group_sizes: tuple[int, ...] = GROUP_SIZES,
+    progress: Callable[[str], None] = lambda _: None,
+) -> GasFigures:
+    """Run every load at every size; `progress` is told what comes next."""
+
+    def by_size(name: str, load: Load, endorsers: int, is_body_hashed: bool = False) -> dict[int, float]:
+        progress(f"{name}, {endorsers} endorsers")
+        return {size: measure_load(load, endorsers, size, is_body_hashed) for size in round_sizes}
+
+    return GasFigures(
+        group={size: by_size("group", group_transition, size) for size in group_sizes},
+        group_hashed={size: by_size("group, hashed", group_transition, size, True) for size in group_sizes},
+        notary={
+            "chained": by_size("notary, chained", chained_transfer, 1),
+            "unspent": by_size("notary, unspent", unspent_transfer, 1),
+        },
+        mint=by_size("mint", mint, 1),
+    )
+
+
+def measure_load(load: Load, endorsers: int, round_size: int, is_body_hashed: bool = False) -> float:
+    """The mean gas of a transition when rounds of this size go on for whole pages."""
+    ledger = MeasuredLedger.with_endorsers(endorsers)
+    writer = Writer(ledger.separator)
+    ledger.commit(tuple(load(writer) for _ in range(round_size)), is_body_hashed)
+    count = lcm(round_size, PAGE_INTENTS) // round_size
+    gas = 0
+    for _ in range(count):
+        writer.start_round()
+        gas += ledger.commit(tuple(load(writer) for _ in range(round_size)), is_body_hashed)
+    return gas / (count * round_size)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes transitions of one sender, one after the other."""
+
+    separator: bytes
+    written: int = 0
+    before: list[Transition] = field(default_factory=list)
+    current: list[Transition] = field(default_factory=list)
+
+    def start_round(self) -> None:
+        """What was written so far has been committed."""
+        self.before, self.current = self.current, []
+
+    def write(self, inputs: tuple[StateId, ...], output_count: int, info_count: int = 0) -> Transition:
+        """The next transition; its words are hashes, so that they have as many zeros as any."""
+        page, counter = divmod(self.written, PAGE_INTENTS)
+        intent = IntentId(_keccak(b"page %d" % page)[:15] + bytes((counter,)))
+        outputs = tuple(_keccak(b"output %d %d" % (self.written, n)) for n in range(output_count))
+        info = tuple(_keccak(b"info %d %d" % (self.written, n)) for n in range(info_count))
+        leaf = leaf_of(core_of(self.separator, intent, inputs=inputs, outputs=outputs, info=info))
+        states = tuple(State(StateId(leaf, n), commitment, ()) for n, commitment in enumerate(outputs))
+        transition = Transition(intent, leaf, inputs, (), states, info)
+        self.written += 1
+        self.current.append(transition)
+        return transition
+
+    def last(self) -> tuple[StateId, ...]:
+        """What the last transition made, whether or not it is in the round at hand."""
+        last = (self.before + self.current)[-1:]
+        return tuple(state.id for transition in last for state in transition.outputs)
+
+
+Load = Callable[[Writer], Transition]
+
+
+def group_transition(writer: Writer) -> Transition:
+    """2 in, 2 out, 1 info, chained."""
+    return writer.write(writer.last(), 2, 1)
+
+
+def chained_transfer(writer: Writer) -> Transition:
+    """1 in, 2 out; the input is the change of the last one."""
+    return writer.write(writer.last()[1:], 2)
+
+
+def unspent_transfer(writer: Writer) -> Transition:
+    """1 in, 2 out; the input is an output of the round before."""
+    earlier = writer.before[len(writer.current) : len(writer.current) + 1]
+    return writer.write(tuple(transition.outputs[0].id for transition in earlier), 2)
+
+
+def mint(writer: Writer) -> Transition:
+    """No input, 1 out."""
+    return writer.write((), 1)
+
+
+@dataclass(slots=True)
+class MeasuredLedger:
+    """An `Endorsed` contract on which each transaction meets cold storage, as on a chain."""
+
+    address: str
+    code: bytes
+    keys: dict[ContractAddress, PrivateKey]
+    storage: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def with_endorsers(cls, count: int) -> MeasuredLedger:
+        """A new contract whose endorsers all have to sign."""
+        keys = {address_of(key): key for key in (PrivateKey(_keccak(b"endorser %d" % n)) for n in range(count))}
+        evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
+        arguments = encode(["address[]", "uint256"], [list(keys), count])
+        address = evm.deploy(CALLER, load_artifact("Endorsed").bytecode + arguments)
+        return cls(address, evm.get_code(address), keys)
+
+    @property
+    def separator(self) -> bytes:
+        """The contract's EIP-712 domain."""
+        return domain_separator(CHAIN_ID, ContractAddress(self.address.lower()))
+
+    def commit(self, transitions: tuple[Transition, ...], is_body_hashed: bool = False) -> int:
+        """Commit a round, every transition of which must succeed; its gas."""
+        payload = encode_payload(transitions, VALID_UNTIL_S, is_body_hashed)
+        digest = round_digest(self.separator, tuple(each.leaf for each in transitions), VALID_UNTIL_S)
+        signatures = {address: sign(key, digest) for address, key in self.keys.items()}
+        auth = encode_auth(tuple(self.keys), signatures, len(self.keys))
+        gas, committed = self.call(payload, encode_commit(payload, auth))
+        assert committed == (1 << len(transitions)) - 1, "a transition was skipped; the figures would mean nothing"
+        return gas
+
+    def call(self, payload: bytes, call: bytes, caller: str = CALLER, time_s: int = TIME_S) -> tuple[int, int]:
+        """Send a transaction of which this is the payload; its gas and what it committed."""
+        evm = EVM(
+            env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=BlockEnv(timestamp=time_s, number=1)), gas_limit=GAS_LIMIT
+        )
+        evm.insert_account_info(self.address, AccountInfo(code=self.code, nonce=1))
+        slots = sorted(set(self._slots_of(payload)))
+        for slot in slots:
+            if self.storage.get(slot):
+                # What is inserted is read back into the journal, where it would be warm; this forgets it there.
+                checkpoint = evm.snapshot()
+                evm.insert_account_storage(self.address, slot, self.storage[slot])
+                evm.revert(checkpoint)
+        answer = evm.message_call(caller, self.address, calldata=call)
+        gas = max(evm.result.gas_used, floor_gas(call))
+        self.storage.update((slot, evm.storage(self.address, slot)) for slot in slots)
+        return gas, int.from_bytes(answer[:32], "big")
+
+    def _slots_of(self, payload: bytes) -> Iterator[int]:
+        """Every slot that the payload can make the contract look at."""
+        decoded = decode_payload(payload, self.separator)
+        assert not isinstance(decoded, Malformed), decoded
+        for entry in decoded.entries:
+            if isinstance(entry, FullLeaf):
+                yield slot_of(b"\0" + entry.intent[:15], USED_SLOT)
+                yield slot_of(entry.leaf, UNSPENT_SLOT)
+                yield from (slot_of(state.leaf, UNSPENT_SLOT) for state in entry.reads + entry.inputs)
+
+
+def floor_gas(call: bytes) -> int:
+    """The least that a transaction with this call data costs (EIP-7623)."""
+    tokens = call.count(0) + TOKENS_PER_NONZERO_BYTE * (len(call) - call.count(0))
+    return TRANSACTION_GAS + FLOOR_GAS_PER_TOKEN * tokens
+
+
+def slot_of(key: bytes, mapping_slot: int) -> int:
+    """Where a mapping keeps what it holds for a key."""
+    return int.from_bytes(_keccak(key.rjust(32, b"\0") + mapping_slot.to_bytes(32, "big")), "big")
+
+
+def address_of(key: PrivateKey) -> ContractAddress:
+    """The account of a key."""
+    return ContractAddress("0x" + _keccak(key.public_key.format(compressed=False)[1:])[-20:].hex())
+
+
+def sign(key: PrivateKey, digest: Digest | Leaf) -> bytes:
+    """A signature in 64 bytes: the parity is the highest bit of s (EIP-2098)."""
+    signature = key.sign_recoverable(digest, hasher=None)
+    r, s, parity = signature[:32], signature[32:64], signature[64]
+    return r + bytes((s[0] | parity << 7,)) + s[1:]
+
+
+def _keccak(content: bytes) -> bytes:
+    digest: bytes = sha3.keccak_256(content).digest()
+    return digest
