@@ -1,0 +1,24 @@
+"""What a node is told by its store about contracts that it has not in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.machine import Event
+from rota.core.sequencer import StoredContract
+from rota.types import Contract, ContractAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ContractLoaded(Event):
+    """The answer to `LoadContract`; also how a node learns of a new contract."""
+
+    contract: Contract
+    stored: StoredContract
+
+
+@dataclass(frozen=True, slots=True)
+class ContractMissing(Event):
+    """There is no such contract in this node's store."""
+
+    contract: ContractAddress
