@@ -119,7 +119,11 @@ class Follower:
         self._client.watch_heads(self._take_notification)
         while True:
             await self.poll()
-            await asyncio.sleep(self._limits.poll_ms / 1_000)
+            await self.pause()
+
+    async def pause(self) -> None:
+        """The time between two looks at the chain."""
+        await asyncio.sleep(self._limits.poll_ms / 1_000)
 
     async def poll(self) -> None:
         """Ask for the latest block, however long the node takes, and tell of it."""
