@@ -28,7 +28,7 @@ from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 
 CHAIN_ID = 31_337
 START_TIMEOUT_S = 30
-TEST_TIMEOUT_S = 60
+TEST_TIMEOUT_S = 20
 TOOLS = Path(__file__).parents[2] / "tools" / "anvil" / "node_modules" / "@foundry-rs"
 
 Parameters = ParamSpec("Parameters")

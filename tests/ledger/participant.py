@@ -288,11 +288,13 @@ class Participant:
 
 
 @asynccontextmanager
-async def taking_part(participant: Participant) -> AsyncIterator[Participant]:
-    """Run it; at the end nothing is left."""
+async def taking_part(participant: Participant, is_reached: bool = True) -> AsyncIterator[Participant]:
+    """Run it from its first block on, since before that it knows no chain time; at the end nothing is left."""
     following = asyncio.create_task(participant.driver.run())
     participant.begin()
     try:
+        if is_reached:
+            await participant.until(lambda: bool(participant.disk.blocks))
         yield participant
     finally:
         participant.end()
