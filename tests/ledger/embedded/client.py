@@ -6,8 +6,9 @@ The server runs only while the client waits for something, so a test decides whe
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,11 +74,11 @@ class Client:
             self(method, *parameters)
         return refused.value
 
-    def batch(self, *calls: tuple[str, list[object]]) -> list[Any]:
+    def batch(self, *calls: tuple[str, Sequence[object]]) -> list[Any]:
         """What a batch answers, in its order."""
         answers: list[Any] = self.post(
             [
-                {"jsonrpc": "2.0", "id": place, "method": method, "params": parameters}
+                {"jsonrpc": "2.0", "id": place, "method": method, "params": list(parameters)}
                 for place, (method, parameters) in enumerate(calls)
             ]
         )
@@ -95,7 +96,7 @@ class Client:
         """Status and text of the answer to whatever it may be."""
 
         async def post() -> tuple[int, str]:
-            async with self.session.post(self.server.url, data=body) as response:
+            async with self.session.post(self.server.url, data=io.BytesIO(body)) as response:
                 return response.status, await response.text()
 
         status, text = self.run(post())
@@ -159,12 +160,10 @@ class WebSocket:
 
 
 @contextmanager
-def served(settings: Settings, *, outgoing_bytes_max: int | None = None) -> Iterator[Client]:
+def served(settings: Settings, **limits: int) -> Iterator[Client]:
     """A chain that is served at a port of the kernel's choice, and a client of it."""
     chain = EmbeddedChain(settings, secp256k1)
-    server = (
-        ChainServer(chain) if outgoing_bytes_max is None else ChainServer(chain, outgoing_bytes_max=outgoing_bytes_max)
-    )
+    server = ChainServer(chain, **limits)
     with asyncio.Runner() as runner:
         runner.run(server.start())
         client = Client(runner, server, chain)

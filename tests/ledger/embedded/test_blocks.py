@@ -54,6 +54,7 @@ def header_hash(block: dict[str, Any]) -> str:
         content("withdrawalsRoot"),
         *(number(name) for name in ("blobGasUsed", "excessBlobGas")),
         content("parentBeaconBlockRoot"),
+        *([content("requestsHash")] if "requestsHash" in block else []),  # since Prague
     ]
     return "0x" + keccak(rlp.encode(fields)).hex()
 

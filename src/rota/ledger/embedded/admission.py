@@ -34,8 +34,10 @@ def check_form(transaction: Transaction, chain_id: int, gas_limit: int) -> None:
         raise rejected(f"insufficient gas for floor data gas cost: gas {transaction.gas_limit}, minimum needed {floor}")
 
 
-def check_sender(transaction: Transaction, account: Account, queued_cost_wei: int) -> None:
+def check_sender(transaction: Transaction, sender: bytes, account: Account, queued_cost_wei: int) -> None:
     """What depends on the sender: its nonce, and whether it can pay for this and all that it has queued."""
+    if account.has_code:
+        raise rejected(f"sender not an eoa: address 0x{sender.hex()}, which is a contract")
     if transaction.nonce < account.nonce:
         raise rejected(f"nonce too low: next nonce {account.nonce}, tx nonce {transaction.nonce}")
     if transaction.nonce > NONCE_MAX:

@@ -45,6 +45,7 @@ from rota.ledger.transaction import (
 )
 
 BLOCKS_AT_ONCE_MAX: Final = 10_000
+WORD_MAX: Final = 2**256 - 1  # A test may have made the block's maker as rich as can be.
 
 
 class Signer(Protocol):
@@ -324,7 +325,7 @@ class EmbeddedChain:
         transaction = signed.transaction
         check_form(transaction, self.settings.chain_id, self.settings.gas_limit)
         queued = self.pool.queued_cost(sender, transaction.nonce)
-        check_sender(transaction, self.state.account(sender), queued)
+        check_sender(transaction, sender, self.state.account(sender), queued)
         self._tell(TransactionPooled(self.pool.add(signed, sender)))
         self._mine_if_instant()
         return signed.hash
@@ -371,7 +372,7 @@ class EmbeddedChain:
         return block
 
     def _run_transactions(self, context: BlockContext, base_fee_wei: int, wanted: set[bytes] | None) -> list[Receipt]:
-        """Run what is executable until the block is full; what its sender can no longer pay for is dropped."""
+        """Run what is executable until the block is full; what its sender can no longer send is dropped."""
         self._evm.enter_block(context)
         receipts: list[Receipt] = []
         gas_used = log_count = 0
@@ -383,7 +384,8 @@ class EmbeddedChain:
                 continue
             self.pool.remove(waiting.signed.hash)
             price = effective_price(transaction, base_fee_wei)
-            if self.state.account(waiting.sender).balance < transaction.gas_limit * price + transaction.value:
+            account = self.state.account(waiting.sender)
+            if account.balance < transaction.gas_limit * price + transaction.value or account.has_code:
                 continue
             outcome, gas = self._run_transaction(waiting, price, base_fee_wei)
             gas_used += gas
@@ -432,7 +434,7 @@ class EmbeddedChain:
         if tip:
             before = self.state.account(NO_ADDRESS)
             after = accounts[NO_ADDRESS].after if NO_ADDRESS in accounts else before
-            accounts[NO_ADDRESS] = AccountChange(before, after._replace(balance=after.balance + tip))
+            accounts[NO_ADDRESS] = AccountChange(before, after._replace(balance=min(after.balance + tip, WORD_MAX)))
         self._apply(Changes(accounts, outcome.changes.slots))
         return outcome, gas
 
@@ -501,6 +503,8 @@ def _why_not_runnable(text: str) -> str:
         return "insufficient funds for gas * price + value"
     if "GasCostMoreThanGasLimit" in text or "Initial gas spend" in text:
         return "intrinsic gas too low"
+    if "RejectCallerWithCode" in text:
+        return "sender not an eoa: this chain runs no call whose sender is a contract"
     if "CreateInitCodeSizeLimit" in text:
         return "max initcode size exceeded"
     return f"execution could not start: {text}"

@@ -12,7 +12,8 @@ from typing import Final
 
 from rota.ledger.embedded.errors import rejected
 
-OFFSET_S_MAX: Final = 1_000 * 365 * 24 * 3_600
+STEP_S_MAX: Final = 1_000 * 365 * 24 * 3_600
+TIME_S_MAX: Final = 2**63 - 1  # A header's time has 64 bits, and clients read it with a sign.
 
 
 class ChainClock:
@@ -25,8 +26,8 @@ class ChainClock:
 
     def increase(self, seconds: int) -> int:
         """Time is later by this from now on; by how much it is later in all."""
-        if not 0 <= self.offset_s + seconds <= OFFSET_S_MAX:
-            raise rejected(f"time moves forward, and by at most {OFFSET_S_MAX} seconds in all, not by {seconds}")
+        if not 0 <= seconds <= STEP_S_MAX:
+            raise rejected(f"time moves forward, and by at most {STEP_S_MAX} seconds at once, not by {seconds}")
         self.offset_s += seconds
         return self.offset_s
 
@@ -40,4 +41,4 @@ class ChainClock:
         if self._next_s is not None:
             self.offset_s = self._next_s - now_s
             self._next_s = None
-        return max(now_s + self.offset_s, parent_s)
+        return min(max(now_s + self.offset_s, parent_s), TIME_S_MAX)

@@ -10,6 +10,7 @@ from typing import Final
 
 from rota.ledger.embedded.calling import complete
 from rota.ledger.embedded.chain import EmbeddedChain
+from rota.ledger.embedded.clock import TIME_S_MAX
 from rota.ledger.embedded.errors import rejected
 from rota.ledger.embedded.methods import Method
 from rota.ledger.embedded.parameters import (
@@ -76,8 +77,8 @@ def _set_next_time(chain: EmbeddedChain, timestamp_s: int) -> None:
     latest_s = chain.head.header.timestamp_s
     if timestamp_s < latest_s:
         raise invalid("timestamp", f"{timestamp_s} is before the latest block's, {latest_s}")
-    if timestamp_s >= 1 << 63:
-        raise invalid("timestamp", f"{timestamp_s} is no time in seconds")
+    if timestamp_s > TIME_S_MAX:
+        raise invalid("timestamp", f"{timestamp_s} is no time in seconds: at most {TIME_S_MAX}")
     chain.clock.set_next(timestamp_s)
 
 

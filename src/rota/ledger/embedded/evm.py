@@ -14,8 +14,8 @@ is made up for here; each line is a fact about pyrevm 0.3.7 that the tests of th
   journal and would outlive the revert; it is loaded with one beforehand (`_preload`).
 - Output of a reverted message is only in the exception's text.
 
-What cannot be made up for: BASEFEE answers 0, GASPRICE answers 0 in a constructor, BLOCKHASH a made-up hash, and
-while a message runs its sender still has the fee.
+What cannot be made up for: BASEFEE answers 0, GASPRICE answers 0 in a constructor, BLOCKHASH a made-up hash; while
+a message runs its sender still has the fee; and a contract cannot be the sender of a call.
 """
 
 from __future__ import annotations

@@ -33,8 +33,15 @@ _SUBSCRIPTION_PARAMETERS_MAX: Final = 2
 class Rpc:
     """The methods of a chain, as one connection sees them."""
 
-    def __init__(self, chain: EmbeddedChain, of_connection: dict[str, ConnectionMethod] | None = None) -> None:
+    def __init__(
+        self,
+        chain: EmbeddedChain,
+        of_connection: dict[str, ConnectionMethod] | None = None,
+        *,
+        response_bytes_max: int = RESPONSE_BYTES_MAX,
+    ) -> None:
         self._chain: Final = chain
+        self._response_bytes_max: Final = response_bytes_max
         self._of_connection: Final = of_connection or {}
 
     def call(self, method: str, parameters: object = None) -> object:
@@ -72,7 +79,7 @@ class Rpc:
         size_bytes = 0
         with self._chain.together():
             for message in messages:
-                if size_bytes > RESPONSE_BYTES_MAX:
+                if size_bytes > self._response_bytes_max:
                     too_large = RpcError(RESPONSE_TOO_LARGE, "response too large")
                     answers.append(_encoded(_failure(_id_of(message), too_large)))
                     continue

@@ -177,9 +177,10 @@ def _get_logs(chain: EmbeddedChain, parameters: Parameters) -> object:
     if wanted.block_hash is not None:
         block = existing_block(chain, BlockWanted(hash=wanted.block_hash))
         return [shown_log(placed) for placed in logs_of(block, wanted.filter)]
-    first, last = _bound(chain, wanted.first), min(_bound(chain, wanted.last), chain.head.number)
-    if _bound(chain, wanted.last) < first:
-        raise invalid("filter", f"fromBlock {first} is above toBlock {_bound(chain, wanted.last)}")
+    first, last = _bound(chain, wanted.first), _bound(chain, wanted.last)
+    if last < first and wanted.last.number is not None:
+        raise invalid("filter", f"fromBlock {first} is above toBlock {last}")
+    last = min(last, chain.head.number)
     if first < chain.history.oldest_number:
         raise rejected(f"pruned history unavailable: the oldest block is {chain.history.oldest_number}, not {first}")
     if first > last:

@@ -34,10 +34,17 @@ _CROSS_ORIGIN: Final = {
 class ChainServer:
     """Serves one chain until it is stopped, and lets its timer run meanwhile."""
 
-    def __init__(self, chain: EmbeddedChain, *, outgoing_bytes_max: int = OUTGOING_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        chain: EmbeddedChain,
+        *,
+        outgoing_bytes_max: int = OUTGOING_BYTES_MAX,
+        websockets_max: int = WEBSOCKETS_MAX,
+    ) -> None:
         self._chain: Final = chain
         self._rpc: Final = Rpc(chain)
         self._outgoing_bytes_max: Final = outgoing_bytes_max
+        self._websockets_max: Final = websockets_max
         self._connections: Final[set[Connection]] = set()
         application = web.Application(client_max_size=BODY_BYTES_MAX)
         application.router.add_post("/", self._on_post)
@@ -94,8 +101,8 @@ class ChainServer:
                 text="This is an Ethereum JSON-RPC endpoint: send a POST, or open a WebSocket.\n",
                 headers={"Allow": "POST, OPTIONS", **_CROSS_ORIGIN},
             )
-        if len(self._connections) >= WEBSOCKETS_MAX:
-            return web.Response(status=503, text=f"there are {WEBSOCKETS_MAX} WebSockets, which is all there may be\n")
+        if len(self._connections) >= self._websockets_max:
+            return web.Response(status=503, text=f"at most {self._websockets_max} WebSockets are served at once\n")
         await socket.prepare(request)
         assert request.transport is not None, "a request that is being answered has a transport"
         connection = Connection(self._chain, socket, request.transport, self._outgoing_bytes_max)

@@ -26,6 +26,10 @@ class Account(NamedTuple):
     balance: int = 0
     code_hash: bytes = EMPTY_CODE_HASH
 
+    @property
+    def has_code(self) -> bool:
+        return self.code_hash != EMPTY_CODE_HASH
+
 
 NO_ACCOUNT: Final = Account()
 
