@@ -187,6 +187,21 @@ def encode_auth(
     return b"".join(parts)
 
 
+def settlement_condition(legs: tuple[tuple[ContractAddress, tuple[Core, ...]], ...]) -> bytes:
+    """What transitions are prepared with that `Settlement` shall commit together: the hash of the full list."""
+    return _keccak(
+        b"".join(address_bytes(ledger).rjust(WORD_BYTES, b"\0") + prepared_hash(cores) for ledger, cores in legs)
+    )
+
+
+def prepared_hash(cores: tuple[Core, ...]) -> bytes:
+    """What `commit` returns when it has committed prepared transitions with these cores: a hash chain."""
+    chain = bytes(WORD_BYTES)
+    for core in cores:
+        chain = _keccak(chain + core)
+    return chain
+
+
 def _full(transition: Transition, positions: Mapping[Leaf, int], page: bytes | None, is_body_hashed: bool) -> bytes:
     own_page = transition.intent[:_PAGE_BYTES]
     preparation, calls = transition.preparation, transition.calls
@@ -239,6 +254,198 @@ def _abi_bytes(content: bytes) -> bytes:
 
 def _abi_number(number: int) -> bytes:
     return number.to_bytes(WORD_BYTES, "big")
+
+
+# What a commit may cost.
+
+# Prices of the chain (EIP-2929, EIP-2200, EIP-3529, EIP-7623).
+_TRANSACTION_GAS: Final = 21_000
+_ZERO_BYTE_GAS: Final = 4
+_BYTE_GAS: Final = 16
+_FLOOR_ZERO_BYTE_GAS: Final = 10
+_FLOOR_BYTE_GAS: Final = 40
+_COLD_LOAD_GAS: Final = 2_100
+_CHANGE_GAS: Final = 2_900
+_NEW_WORD_GAS: Final = 22_100
+_LOG_BYTE_GAS: Final = 8
+_WORD_GAS: Final = 3
+_MEMORY_SQUARE: Final = 512
+
+# What the contract computes, measured on the compiled code and rounded up; a property test holds them to it.
+_COMMIT_GAS: Final = 4_500
+_SIGNATURE_GAS: Final = 3_600
+_ENDORSER_GAS: Final = 200
+_BARE_GAS: Final = 340
+_FULL_GAS: Final = 1_000
+_SKIP_GAS: Final = 3_100
+_PREPARED_GAS: Final = 600
+_REFERENCE_GAS: Final = 800
+_PAGE_GAS: Final = 500
+_CALLS_GAS: Final = 4_500
+_CALL_GAS: Final = 4_000
+_HASH_WORD_GAS: Final = 6
+_FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
+
+
+@dataclass(frozen=True, slots=True)
+class AuthCost:
+    """How long an `auth` is, and how much gas it takes to check it."""
+
+    size_bytes: int
+    gas: int
+
+    @classmethod
+    def of_signatures(cls, endorser_count: int, threshold: int) -> AuthCost:
+        """Of `threshold` signatures; the others' addresses are given."""
+        size_bytes = 4 + threshold * SIGNATURE_BYTES + (endorser_count - threshold) * ADDRESS_BYTES
+        return cls(size_bytes, endorser_count * _ENDORSER_GAS + threshold * _SIGNATURE_GAS)
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """A transition that no transaction holds, even alone."""
+
+    intent: IntentId
+    gas: int
+    size_bytes: int
+
+
+def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is_body_hashed: bool = False) -> int:
+    """The most gas that committing these can take, whatever state the ledger is in by then.
+
+    Each transition is counted as committed and as skipped, with everything it looks at cold. What is not
+    counted twice is a chain. When all that one transition makes is spent by one that follows it in the payload, the
+    first keeps a word only if the second does not commit, so of all that hang together in this way one
+    keeps its word. In the same way one of them at most takes what it spends from storage: if two did, the one
+    that comes later would have found it made by a commit that spent what the one before it takes.
+    """
+    payload = encode_payload(entries, valid_until_s, is_body_hashed)
+    call = encode_commit(payload, b"\xff" * auth.size_bytes, b"\xff" * WORD_BYTES)
+    zeros = call.count(0)
+    execution = (
+        _COMMIT_GAS
+        + auth.gas
+        + _memory_gas(len(payload), entries)
+        + _LOG_BYTE_GAS * len(payload)
+        + _page_gas(entries)
+        + _state_gas(entries)
+        + sum(_computing_gas(entry) for entry in entries)
+    )
+    priced = _ZERO_BYTE_GAS * zeros + _BYTE_GAS * (len(call) - zeros) + execution
+    floor = _FLOOR_ZERO_BYTE_GAS * zeros + _FLOOR_BYTE_GAS * (len(call) - zeros)
+    return _TRANSACTION_GAS + max(priced, floor)
+
+
+def split_round(
+    entries: tuple[Entry, ...],
+    valid_until_s: int,
+    auth: AuthCost,
+    is_body_hashed: bool = False,
+    gas_max: int = COMMIT_GAS_MAX,
+    bytes_max: int = PAYLOAD_BYTES_MAX,
+) -> tuple[tuple[Entry, ...], ...] | TooLarge:
+    """The round in parts that each fit into a transaction; in a part, the leaves of the others are bare.
+
+    The order of transitions is kept across the parts, so that what depends on an earlier one finds it.
+    """
+    bare = tuple(entry.leaf if isinstance(entry, Transition) else entry for entry in entries)
+    full = [position for position, entry in enumerate(entries) if isinstance(entry, Transition)]
+
+    def part_of(start: int, end: int) -> tuple[Entry, ...]:
+        chosen = set(full[start:end])
+        return tuple(entry if position in chosen else bare[position] for position, entry in enumerate(entries))
+
+    def fits(part: tuple[Entry, ...]) -> bool:
+        size_bytes = len(encode_payload(part, valid_until_s, is_body_hashed))
+        return size_bytes <= bytes_max and gas_bound(part, valid_until_s, auth, is_body_hashed) <= gas_max
+
+    parts: list[tuple[Entry, ...]] = []
+    start = 0
+    while start < len(full):
+        # More in a part never costs less, so the most that fits is found by halving.
+        low, high = start, len(full)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(part_of(start, middle)) else (low, middle - 1)
+        part = part_of(start, low if low > start else start + 1)
+        if low == start:
+            transition = entries[full[start]]
+            assert isinstance(transition, Transition), "only transitions are in `full`"
+            size_bytes = len(encode_payload(part, valid_until_s, is_body_hashed))
+            return TooLarge(transition.intent, gas_bound(part, valid_until_s, auth, is_body_hashed), size_bytes)
+        parts.append(part)
+        start = low
+    return tuple(parts)
+
+
+def _computing_gas(entry: Entry) -> int:
+    """What is computed for a leaf, and logged if it is skipped."""
+    if not isinstance(entry, Transition):
+        return _BARE_GAS
+    word_count = len(entry.outputs) + len(entry.info)
+    gas = _FULL_GAS + _SKIP_GAS + _HASH_WORD_GAS * word_count
+    gas += _REFERENCE_GAS * (len(entry.reads) + len(entry.inputs))
+    gas += _PREPARED_GAS if entry.preparation is not None else 0
+    if entry.calls:
+        stated = sum(call.gas for call in entry.calls)
+        # Copied into a frame and out of it, and hashed; no target sees more than what is stated.
+        copied_words = sum(len(call.data) // WORD_BYTES + 3 for call in entry.calls)
+        gas += _CALLS_GAS + len(entry.calls) * _CALL_GAS + 4 * (_HASH_WORD_GAS + _WORD_GAS) * copied_words
+        gas += 2 * copied_words**2 // _MEMORY_SQUARE
+        # What the last call needs in reserve lies twice over it: in the frame and in the transaction.
+        gas += stated + 2 * (max(call.gas for call in entry.calls) // (_FRAME_DENOMINATOR - 1))
+    return gas
+
+
+def _memory_gas(payload_bytes: int, entries: tuple[Entry, ...]) -> int:
+    calls_bytes = sum(
+        sum(len(call.data) + 4 * WORD_BYTES for call in entry.calls)
+        for entry in entries
+        if isinstance(entry, Transition)
+    )
+    words = (payload_bytes + 2 * WORD_BYTES * len(entries) + 2 * calls_bytes) // WORD_BYTES + 100
+    return 2 * _WORD_GAS * words + words**2 // _MEMORY_SQUARE
+
+
+def _page_gas(entries: tuple[Entry, ...]) -> int:
+    """Every page is opened, and every return to one finds it warm."""
+    pages = [entry.intent[:_PAGE_BYTES] for entry in entries if isinstance(entry, Transition)]
+    switches = sum(1 for before, page in zip([None, *pages], pages, strict=False) if page != before)
+    return len(set(pages)) * _NEW_WORD_GAS + switches * _PAGE_GAS
+
+
+def _state_gas(entries: tuple[Entry, ...]) -> int:
+    """What storage costs: a word for each chain, and all that is looked at cold."""
+    full = [entry for entry in entries if isinstance(entry, Transition)]
+    links = _links(full)
+    chains: list[int] = []
+    gas = 0
+    for number, transition in enumerate(full):
+        chains.append(chains[links[number]] if number in links else number)
+        makers = {state.leaf for state in transition.inputs}
+        gas += _COLD_LOAD_GAS * len(makers | {state.leaf for state in transition.reads})
+        gas += _CHANGE_GAS * (len(makers) - (1 if number in links else 0))
+    taking = {chains[number] for number in links}
+    keeping = {chains[number] for number, transition in enumerate(full) if transition.outputs}
+    return gas + _CHANGE_GAS * len(taking) + _NEW_WORD_GAS * len(keeping)
+
+
+def _links(full: Sequence[Transition]) -> dict[int, int]:
+    """For each transition that spends all that an earlier one makes, the number of that one."""
+    number_of: dict[Leaf, int] = {}
+    for number, transition in enumerate(full):
+        number_of.setdefault(transition.leaf, number)
+    links: dict[int, int] = {}
+    linked: set[int] = set()
+    for number, transition in enumerate(full):
+        for leaf in dict.fromkeys(state.leaf for state in transition.inputs):
+            maker = number_of.get(leaf, number)
+            outputs = {state.output for state in transition.inputs if state.leaf == leaf}
+            spends_all = maker < number and outputs.issuperset(range(len(full[maker].outputs)))
+            if spends_all and maker not in linked and number not in links:
+                links[number] = maker
+                linked.add(maker)
+    return links
 
 
 # What comes from the chain.
@@ -333,7 +540,7 @@ def _read_payload(source: _Bytes, separator: bytes) -> Payload:
     return Payload(valid_until_s, tuple(entries))
 
 
-def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None, earlier: tuple[Leaf, ...]) -> FullLeaf:
+def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None, earlier: Sequence[Leaf]) -> FullLeaf:
     where = f"leaf {len(earlier)}"
     if not flags & _FULL or flags & _UNKNOWN_FLAGS:
         raise _MalformedError(f"{where}: flags: must be 00, or 80 with 1, 2, 4 and 8, not {flags:02x}")

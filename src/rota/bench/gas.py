@@ -28,7 +28,7 @@ from typing import Final
 
 import sha3
 from coincurve import PrivateKey
-from eth_abi import encode
+from eth_abi.abi import encode
 from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
 
 from rota.digests import core_of, domain_separator, leaf_of, round_digest
@@ -166,6 +166,7 @@ class MeasuredLedger:
     code: bytes
     keys: dict[ContractAddress, PrivateKey]
     storage: dict[int, int] = field(default_factory=dict)
+    others: dict[str, bytes] = field(default_factory=dict)  # Contracts that it may call, with nothing in storage.
 
     @classmethod
     def with_endorsers(cls, count: int) -> MeasuredLedger:
@@ -174,7 +175,9 @@ class MeasuredLedger:
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
         arguments = encode(["address[]", "uint256"], [list(keys), count])
         address = evm.deploy(CALLER, load_artifact("Endorsed").bytecode + arguments)
-        return cls(address, evm.get_code(address), keys)
+        code = evm.get_code(address)
+        assert code is not None, "what was deployed has code"
+        return cls(address, code, keys)
 
     @property
     def separator(self) -> bytes:
@@ -191,12 +194,12 @@ class MeasuredLedger:
         assert committed == (1 << len(transitions)) - 1, "a transition was skipped; the figures would mean nothing"
         return gas
 
-    def call(self, payload: bytes, call: bytes, caller: str = CALLER, time_s: int = TIME_S) -> tuple[int, int]:
+    def call(self, payload: bytes, call: bytes, caller: str = CALLER, gas_limit: int = GAS_LIMIT) -> tuple[int, int]:
         """Send a transaction of which this is the payload; its gas and what it committed."""
-        evm = EVM(
-            env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=BlockEnv(timestamp=time_s, number=1)), gas_limit=GAS_LIMIT
-        )
-        evm.insert_account_info(self.address, AccountInfo(code=self.code, nonce=1))
+        block = BlockEnv(timestamp=TIME_S, number=1)
+        evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=block), gas_limit=GAS_LIMIT)
+        for address, code in ((self.address, self.code), *self.others.items()):
+            evm.insert_account_info(address, AccountInfo(code=code, nonce=1))
         slots = sorted(set(self._slots_of(payload)))
         for slot in slots:
             if self.storage.get(slot):
@@ -204,7 +207,8 @@ class MeasuredLedger:
                 checkpoint = evm.snapshot()
                 evm.insert_account_storage(self.address, slot, self.storage[slot])
                 evm.revert(checkpoint)
-        answer = evm.message_call(caller, self.address, calldata=call)
+        answer = evm.message_call(caller, self.address, calldata=call, gas=gas_limit)
+        assert evm.result is not None, "a call has a result"
         gas = max(evm.result.gas_used, floor_gas(call))
         self.storage.update((slot, evm.storage(self.address, slot)) for slot in slots)
         return gas, int.from_bytes(answer[:32], "big")

@@ -1,0 +1,115 @@
+"""What a commit costs: never more than the bound that is computed from its contents, and no more than was promised."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rota.bench import gas as bench
+from rota.bench.gas import CALLER, MeasuredLedger, Writer, measure_load
+from rota.digests import round_digest
+from rota.payload import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
+from rota.sim.state_ledger import Commit, StateLedger
+from rota.types import ContractAddress, Digest, Leaf, Transition
+from tests.contracts.evm import BOB, Chain, keccak
+from tests.contracts.kit import VALID_UNTIL_S
+from tests.contracts.random_rounds import CONDITION, RandomRounds, runs_well
+
+TARGET = ContractAddress("0x" + "7a" * 20)
+
+
+def commit_with_bound(ledger: MeasuredLedger, entries: tuple[Entry, ...], body: bool = False) -> tuple[int, int]:
+    """Commit with the bound as the gas limit: a transaction that needs more at any moment fails. Gas and bound."""
+    payload = encode_payload(entries, VALID_UNTIL_S, body)
+    leaves = tuple(entry.leaf if isinstance(entry, Transition) else entry for entry in entries)
+    digest = round_digest(ledger.separator, leaves, VALID_UNTIL_S)
+    signatures = {address: bench.sign(key, digest) for address, key in ledger.keys.items()}
+    count = len(signatures)
+    auth = encode_auth(tuple(ledger.keys), signatures, count)
+    bound = gas_bound(entries, VALID_UNTIL_S, AuthCost.of_signatures(count, count), body)
+    gas, _ = ledger.call(payload, encode_commit(payload, auth, CONDITION), BOB, gas_limit=bound)
+    return gas, bound
+
+
+def target_code() -> bytes:
+    chain = Chain()
+    code = chain.evm.get_code(chain.deploy("Target"))
+    assert code is not None
+    return code
+
+
+@pytest.mark.parametrize(
+    ("seed", "attempts"),
+    [(1, 100), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
+)
+def test_random_rounds_never_need_more_than_their_bound(seed: int, attempts: int) -> None:
+    ledger = MeasuredLedger.with_endorsers(1 + seed)
+    ledger.others[TARGET] = target_code()
+    writer = RandomRounds(random.Random(seed), ledger.separator, TARGET, threshold=1)
+    model = StateLedger()
+    used: list[float] = []
+    for _ in range(attempts):
+        attempt = writer.attempt()
+        gas, bound = commit_with_bound(ledger, attempt.entries, body=writer.chance.random() < 0.3)
+        order = Commit(Digest(b""), attempt.entries, VALID_UNTIL_S, caller=BOB, condition=CONDITION)
+        model.commit(order, VALID_UNTIL_S, lambda transition: runs_well(transition, is_target_broken=False))
+        writer.available = list(model.unspent)
+        assert gas <= bound
+        used.append(gas / bound)
+    print(f"of the bound, random rounds used {sum(used) / len(used):.0%} on average and {max(used):.1%} at most")
+    assert max(used) > 0.5, "a bound that nothing comes near says little"
+
+
+@pytest.mark.parametrize("load", [bench.group_transition, bench.chained_transfer, bench.unspent_transfer, bench.mint])
+@pytest.mark.parametrize("endorsers", [1, 10])
+def test_bound_of_ordinary_rounds_is_within_a_factor_of_two_and_a_half(load: bench.Load, endorsers: int) -> None:
+    for size in (1, 10, 100):
+        ledger = MeasuredLedger.with_endorsers(endorsers)
+        writer = Writer(ledger.separator)
+        commit_with_bound(ledger, tuple(load(writer) for _ in range(size)))
+        writer.start_round()
+        gas, bound = commit_with_bound(ledger, tuple(load(writer) for _ in range(size)))
+        print(f"{load.__name__}, {endorsers} endorsers, {size}: {gas} gas, bound {bound}, factor {bound / gas:.2f}")
+        assert gas <= bound <= 2.5 * gas
+
+
+@pytest.mark.parametrize("count", [1, 40, 255])
+def test_bare_leaves_alone_stay_below_their_bound(count: int) -> None:
+    ledger = MeasuredLedger.with_endorsers(10)
+    gas, bound = commit_with_bound(ledger, tuple(Leaf(keccak(b"%d" % n)) for n in range(count)))
+    assert gas <= bound <= 1.2 * gas
+
+
+def test_chain_of_which_any_part_was_committed_before_stays_below_its_bound() -> None:
+    """The bound counts one word and one spending from storage for a chain, wherever it is cut."""
+    for first in range(6):
+        for last in range(first, 7):
+            ledger = MeasuredLedger.with_endorsers(1)
+            writer = Writer(ledger.separator)
+            chain = tuple(bench.group_transition(writer) for _ in range(6))
+            commit_with_bound(ledger, tuple(t if n < first else t.leaf for n, t in enumerate(chain)))
+            commit_with_bound(ledger, tuple(t if n < last else t.leaf for n, t in enumerate(chain)))
+            gas, bound = commit_with_bound(ledger, chain)
+            assert gas <= bound
+
+
+# The table of the ledger specification: gas per transition in rounds of 1, 50 and 200.
+TARGETS = (
+    (bench.group_transition, 3, {1: 95_000, 50: 7_000, 200: 5_700}),
+    (bench.chained_transfer, 1, {1: 88_000, 50: 27_500, 200: 26_500}),
+    (bench.unspent_transfer, 1, {1: 88_000, 50: 33_000, 200: 32_500}),
+    (bench.mint, 1, {1: 80_000, 50: 26_000, 200: 25_000}),
+)
+
+
+@pytest.mark.parametrize(("load", "endorsers", "targets"), TARGETS)
+def test_gas_per_transition_stays_below_its_target(load: bench.Load, endorsers: int, targets: dict[int, int]) -> None:
+    for size, target in targets.items():
+        found = measure_load(load, endorsers, size)
+        print(f"{load.__name__}, rounds of {size}: {found:,.0f} of {target:,}")
+        assert found <= target
+
+
+def test_caller_of_the_benchmark_is_nobody_special() -> None:
+    assert CALLER not in MeasuredLedger.with_endorsers(3).keys

@@ -1,0 +1,170 @@
+"""The contract and the simulator's model on the same random rounds: the same outcome, intent by intent.
+
+What is counted is printed, and a count of zero fails: a comparison that never met a case has not compared it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.digests import round_digest
+from rota.payload import AuthCost, Entry, encode_commit, encode_payload, gas_bound
+from rota.sim.state_ledger import SKIP_TEXTS, Commit, RevertReason, SkipReason, StateLedger
+from rota.types import Digest, Leaf, Transition
+from tests.contracts.evm import ALICE, Chain, Reverted
+from tests.contracts.kit import Committed, EndorsedLedger, ProvedLedger, read_answer
+from tests.contracts.random_rounds import Attempt, RandomRounds, runs_well
+
+LEDGER_LOOKS_EVERY = 50
+REVERTS = {
+    "Expired": RevertReason.EXPIRED,
+    "TooFewSignatures": RevertReason.TOO_FEW_SIGNATURES,
+    "WrongCommitter": RevertReason.WRONG_COMMITTER,
+    "WrongCondition": RevertReason.WRONG_CONDITION,
+}
+Auth = Callable[[tuple[Entry, ...], Digest, int], bytes]
+
+
+def leaves_of(entries: tuple[Entry, ...]) -> tuple[Leaf, ...]:
+    return tuple(entry.leaf if isinstance(entry, Transition) else entry for entry in entries)
+
+
+def outcomes_on_chain(attempt: Attempt, digest: Digest, found: Committed | Reverted) -> tuple[LedgerOutcome, ...]:
+    """What the contract made of it, in the words of the model."""
+    given = [entry for entry in attempt.entries if isinstance(entry, Transition)]
+    if isinstance(found, Reverted):
+        reason = REVERTS[found.name].value
+        return tuple(LedgerOutcome(t.intent, t.leaf, digest, LedgerStatus.REVERTED, reason) for t in given)
+    assert found.round.digest == digest
+    skips = iter(found.skipped)
+    outcomes = []
+    for committal in found.round.committals:
+        if committal.is_committed:
+            outcomes.append(LedgerOutcome(committal.intent, committal.leaf, digest, LedgerStatus.COMMITTED))
+            continue
+        skip = next(skips)
+        assert (skip.intent, skip.leaf) == (committal.intent, committal.leaf)
+        reason_ = SkipReason(skip.reason)
+        is_contention = reason_ is not SkipReason.CALL_FAILED
+        skipped = LedgerStatus.SKIPPED
+        outcomes.append(
+            LedgerOutcome(skip.intent, skip.leaf, digest, skipped, SKIP_TEXTS[reason_], is_contention=is_contention)
+        )
+    assert next(skips, None) is None
+    return tuple(outcomes)
+
+
+def compare(
+    ledger: EndorsedLedger | ProvedLedger,
+    model: StateLedger,
+    writer: RandomRounds,
+    auth: Auth,
+    cost: AuthCost,
+    attempts: int,
+) -> Counter[str]:
+    """Run attempts on both and compare; the counts by outcome."""
+    counts: Counter[str] = Counter()
+    chain = ledger.chain
+    leaves: set[Leaf] = set()
+    for number in range(attempts):
+        attempt = writer.attempt()
+        chain.call("Target", writer.target, "setBroken", attempt.is_target_broken)
+        chain.time_s = attempt.time_s
+        digest = round_digest(ledger.separator, leaves_of(attempt.entries), attempt.valid_until_s)
+        payload = encode_payload(attempt.entries, attempt.valid_until_s)
+        call = encode_commit(payload, auth(attempt.entries, digest, attempt.signers), attempt.condition)
+        limit = gas_bound(attempt.entries, attempt.valid_until_s, cost)
+        found: Committed | Reverted
+        try:
+            found = read_answer(
+                chain.send(ledger.address, call, attempt.sender, limit), ledger.separator, ledger.address
+            )
+        except Reverted as reverted:
+            found = reverted
+        order = Commit(
+            digest, attempt.entries, attempt.valid_until_s, attempt.signers, attempt.sender, attempt.condition
+        )
+        expected = model.commit(order, attempt.time_s, lambda t: runs_well(t, attempt.is_target_broken))  # noqa: B023
+        assert outcomes_on_chain(attempt, digest, found) == expected, f"attempt {number}"
+        counts.update(outcome.reason or outcome.status.value for outcome in expected)
+        counts["bare leaf"] += sum(not isinstance(entry, Transition) for entry in attempt.entries)
+        leaves.update(leaves_of(attempt.entries))
+        writer.available = list(model.unspent)
+        if number % LEDGER_LOOKS_EVERY == 0:
+            assert_same_ledger(chain, ledger, model, leaves)
+    assert_same_ledger(chain, ledger, model, leaves)
+    return counts
+
+
+def assert_same_ledger(
+    chain: Chain, ledger: EndorsedLedger | ProvedLedger, model: StateLedger, leaves: set[Leaf]
+) -> None:
+    words = dict.fromkeys(leaves, 0)
+    for state in model.unspent:
+        words[state.leaf] |= 1 << state.output
+    for leaf, word in words.items():
+        assert chain.call("Endorsed", ledger.address, "unspentOf", leaf) == word
+    assert all(chain.call("Endorsed", ledger.address, "isUsed", intent) for intent in model.used)
+
+
+def require_all(counts: Counter[str], without: set[str] | frozenset[str] = frozenset()) -> None:
+    names = {"committed", "bare leaf", *SKIP_TEXTS.values(), *(reason.value for reason in REVERTS.values())} - without
+    print(dict(sorted(counts.items())))
+    assert all(counts[name] > 0 for name in names), {name: counts[name] for name in sorted(names)}
+
+
+@pytest.mark.parametrize(
+    ("seed", "attempts"),
+    [(1, 100), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
+)
+def test_endorsed_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
+    ledger = EndorsedLedger(3, 2)
+    target = ledger.chain.deploy("Target")
+    writer = RandomRounds(random.Random(seed), ledger.separator, target, threshold=2)
+    model = StateLedger(threshold=2)
+
+    def auth(_: tuple[Entry, ...], digest: Digest, signers: int) -> bytes:
+        return ledger.auth(digest, signers)
+
+    require_all(compare(ledger, model, writer, auth, AuthCost.of_signatures(3, 2), attempts))
+
+
+@pytest.mark.parametrize(("seed", "attempts"), [(4, 100), pytest.param(5, 600, marks=pytest.mark.slow)])
+def test_proved_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
+    ledger = ProvedLedger()
+    target = ledger.chain.deploy("Target")
+    writer = RandomRounds(random.Random(seed), ledger.separator, target, threshold=0, has_nullifiers=True)
+    model = StateLedger(is_proved=True)
+
+    def auth(entries: tuple[Entry, ...], _digest: Digest, _signers: int) -> bytes:
+        for entry in entries:
+            if isinstance(entry, Transition):
+                ledger.makers[entry.leaf] = entry
+        return ledger.auth(*entries)
+
+    counts = compare(ledger, model, writer, auth, AuthCost(40_000, 8_000_000), attempts)
+    require_all(counts, {RevertReason.TOO_FEW_SIGNATURES.value})
+
+
+def test_model_takes_back_what_it_committed_and_commits_it_again() -> None:
+    chance = random.Random(5)
+    ledger = StateLedger(threshold=1)
+    writer = RandomRounds(chance, bytes(32), ALICE, threshold=1)
+    orders = []
+    snapshots = []
+    for _ in range(60):
+        attempt = writer.attempt()
+        order = Commit(Digest(b""), attempt.entries, attempt.valid_until_s, 1, attempt.sender, attempt.condition)
+        snapshots.append((ledger.journal_length, dict(ledger.used), dict(ledger.unspent), dict(ledger.spent)))
+        orders.append((order, ledger.commit(order, attempt.time_s), attempt.time_s))
+    for depth in (1, 3, 60):
+        length, *before = snapshots[-depth]
+        ledger.undo_to(length)
+        assert [ledger.used, ledger.unspent, ledger.spent] == before
+        for order, outcomes, time_s in orders[-depth:]:
+            assert ledger.commit(order, time_s) == outcomes
