@@ -21,7 +21,16 @@ from rota.ledger.objections import AlreadyKnown, objection_of
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.transaction import DynamicFeeTransaction, decode, signing_hash, with_signature
 from rota.ledger.transports import RpcFailure
-from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, Entry, encode_auth, encode_commit, encode_payload
+from rota.payload import (
+    COMMIT_GAS_MAX,
+    PAYLOAD_BYTES_MAX,
+    AuthCost,
+    Entry,
+    encode_auth,
+    encode_commit,
+    encode_payload,
+    gas_bound,
+)
 from rota.ports import Contracts, Policy, Signer, Unavailable
 from rota.types import ContractAddress, address_bytes
 
@@ -113,10 +122,13 @@ def commit_of(order: DispatchRound, policy: Policy) -> Commit | str:
     signatures = {addresses[node]: signature for node, signature in order.signatures if node in addresses}
     if len(signatures) < policy.threshold:
         return f"signatures: {policy.threshold} are needed, and {len(signatures)} are there"
+    auth_cost = AuthCost.of_signatures(len(addresses), policy.threshold)
     payload = encode_payload(entries, order.valid_until_s)
+    gas_limit = gas_bound(entries, order.valid_until_s, auth_cost)
+    if len(payload) > PAYLOAD_BYTES_MAX or gas_limit > COMMIT_GAS_MAX:
+        return (
+            f"round: {len(payload)} bytes and {gas_limit} gas are more than a transaction may have, "
+            f"{PAYLOAD_BYTES_MAX} bytes and {COMMIT_GAS_MAX} gas"
+        )
     auth = encode_auth(tuple(addresses.values()), signatures, policy.threshold)
-    call_data = encode_commit(payload, auth)
-    gas_limit = COMMIT_GAS_MAX
-    if len(payload) > PAYLOAD_BYTES_MAX:
-        return f"payload: is at most {PAYLOAD_BYTES_MAX} bytes in one transaction, not {len(payload)}"
-    return Commit(call_data, gas_limit)
+    return Commit(encode_commit(payload, auth), gas_limit)

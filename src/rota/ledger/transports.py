@@ -334,5 +334,8 @@ def _retry_after_ms(response: aiohttp.ClientResponse) -> int:
 
 def _shown(error: BaseException) -> str:
     """What an operator can use of an error of the libraries below."""
-    text = str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError):
+        text = error.os_error.strerror or str(error.os_error)
+    else:
+        text = str(error) or type(error).__name__
     return text[:SHOWN_CHARACTERS_MAX]
