@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from rota.config import Config
 from rota.core.effects import (
@@ -47,6 +48,7 @@ from rota.digests import domain_separator
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import creation_code, deploy_endorsed, read_deployment
 from rota.ledger.client import ClientLimits, RpcClient
+from rota.ledger.consistency import Patience
 from rota.ledger.driver import LedgerDriver
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.follower import FollowerLimits
@@ -71,6 +73,8 @@ from rota.types import (
     Transition,
 )
 from tests.ledger.chains import CHAIN_ID, Chain
+
+EventType = TypeVar("EventType", bound=Event)
 
 ALONE = NodeName("alone")
 PARTY = Party("alice@alone")
@@ -155,6 +159,7 @@ class Participant:
             index_window_max=self.config.index_window_max,
             tell=self.tell,
             limits=self.limits,
+            patience=Patience(pause_ms=1),
         )
         has_lived = bool(self.disk.blocks)
         stored = self.disk.restore(ALONE, (self.contract,), self.config.confirmations) if has_lived else StoredNode()
@@ -195,7 +200,7 @@ class Participant:
             if outcome.status is LedgerStatus.COMMITTED
         ]
 
-    def saw(self, kind: type[Event]) -> list[Event]:
+    def saw(self, kind: type[EventType]) -> list[EventType]:
         return [event for event in self.events if isinstance(event, kind)]
 
     # What a runtime does.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from aiohttp import web
 
-from rota.core.events.chain import HeadSeen, MinedStatus, TransactionSent
+from rota.core.events.chain import BlocksFetched, HeadSeen, MinedStatus, TransactionSent
 from rota.ledger.follower import FollowerLimits
-from tests.ledger.chains import in_loop, running
-from tests.ledger.fault_proxy import Answer, Ask, Request, View, proxied
+from tests.ledger.chains import Chain, in_loop, running
+from tests.ledger.fault_proxy import Answer, Ask, Fault, Request, View, drop, proxied, with_status
 from tests.ledger.participant import CONFIG, DEPLOYER, PAYER, Participant, deploy, taking_part
 
 KINDS = ("embedded", pytest.param("anvil", marks=pytest.mark.slow))
@@ -248,6 +251,86 @@ async def test_node_of_another_chain_is_not_believed(kind: str, tmp_path: Path) 
             proxy.view = None
             await node.until(lambda: bool(node.disk.blocks))
             await node.confirmed(node.submit("A-1"))
+
+
+@in_loop
+async def test_rate_limits_dropped_connections_and_overload_are_lived_with(kind: str, tmp_path: Path) -> None:
+    async with running(kind, tmp_path) as chain, proxied(chain.url) as (proxy, url):
+        contract = await deploy(chain)
+        proxy.fault = now_and_then(Random(7), drop, with_status(429, Retry_After="0"), with_status(503), delay)
+        async with taking_part(Participant(url, contract)) as node:
+            intents = [node.submit(f"A-{number}", b"spend") for number in range(10)]
+            await node.confirmed(*intents)
+            assert [intent for _, intent in node.committed()] == intents
+
+
+@in_loop
+async def test_behind_nodes_of_which_some_lag_nothing_is_missed(kind: str, tmp_path: Path) -> None:
+    async with running(kind, tmp_path) as chain, proxied(chain.url) as (proxy, url):
+        contract = await deploy(chain)
+        balancer = LoadBalancer(Random(11), chain)
+        proxy.fault, proxy.view = balancer.choose, balancer.view
+        async with taking_part(Participant(url, contract)) as node:
+            for number in range(8):
+                await node.confirmed(node.submit(f"A-{number}", b"spend"))
+                await chain.mine(2)
+            await node.until(lambda: node.core.index.head is not None and node.disk.height >= 16)
+            told = {
+                block for event in node.saw(BlocksFetched) for block in event.blocks if block.height <= node.disk.height
+            }
+        async with taking_part(Participant(chain.url, contract)) as other:
+            await other.until(lambda: other.disk.height >= node.disk.height)
+            truth = {block.hash: block.outcomes for block in other.disk.blocks}
+            assert {block.hash: block.outcomes for block in told if block.outcomes} == {
+                each: outcomes for each, outcomes in truth.items() if outcomes
+            }
+
+
+def now_and_then(choice: Random, *faults: Fault) -> Fault:
+    """One of these faults for every second exchange or so."""
+
+    async def fault(request: web.Request, requests: list[Request]) -> web.StreamResponse | None:
+        return await choice.choice(faults)(request, requests) if choice.random() < 0.4 else None
+
+    return fault
+
+
+async def delay(_: web.Request, __: list[Request]) -> web.StreamResponse | None:
+    """Others go first."""
+    for _turn in range(20):
+        await asyncio.sleep(0)
+    return None
+
+
+class LoadBalancer:
+    """Every exchange goes to a node that may be up to three blocks behind, and some that overlap to several."""
+
+    def __init__(self, choice: Random, chain: Chain) -> None:
+        self.choice = choice
+        self.chain = chain
+        self.lag = 0
+
+    async def choose(self, _: web.Request, __: list[Request]) -> web.StreamResponse | None:
+        self.lag = self.choice.choice((0, 0, 1, 3))
+        return None
+
+    async def view(self, request: Request, ask: Ask) -> Answer:
+        head = max(0, await self.chain.height() - self.lag)
+        method, parameters = request["method"], request["params"]
+        if method == "eth_getBlockByNumber":
+            if parameters[0] == "latest":
+                return await ask({**request, "params": [hex(head), parameters[1]]})
+            return {**request, "result": None} if int(parameters[0], 16) > head else await ask(request)
+        if method == "eth_getLogs" and "fromBlock" in parameters[0]:
+            first, last = (int(parameters[0][name], 16) for name in ("fromBlock", "toBlock"))
+            if first > head:
+                return {**request, "result": []}
+            return await ask({**request, "params": [{**parameters[0], "toBlock": hex(min(last, head))}]})
+        if method == "eth_getTransactionCount" and parameters[1].startswith("0x"):
+            return await ask({**request, "params": [parameters[0], hex(min(int(parameters[1], 16), head))]})
+        if method == "eth_getTransactionReceipt" and self.lag:
+            return {**request, "result": None}
+        return await ask(request)
 
 
 def with_chain_id(chain_id: str) -> View:

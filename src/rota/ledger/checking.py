@@ -87,8 +87,8 @@ async def _account_flaw(client: RpcClient, chain_id: int, account: ContractAddre
     if balance >= needed:
         return None
     return Flaw(
-        f"ledger.account: {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about {needed}. "
-        "Send it funds; until then rounds wait.",
+        f"ledger.account: {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about "
+        f"{needed}. Send it funds; until then rounds wait.",
         is_fatal=False,
     )
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
 from rota.ledger.client import RpcClient
+from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import Submission
@@ -32,12 +33,14 @@ class LedgerDriver:
         index_window_max: int,
         tell: Tell,
         limits: FollowerLimits | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._client: Final = client
         self._tell: Final = tell
         self._account: Final = signer.address_of(signer_name)
-        own = OwnNonces(client, self._account, index_window_max)
-        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits)
+        patience = patience or Patience()
+        own = OwnNonces(client, self._account, index_window_max, patience)
+        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience)
         self._submission: Final = Submission(client, chain_id, contracts, signer, own)
         self._account_trouble = ""
         self._fetching: tuple[FetchBlocks, asyncio.Task[None]] | None = None

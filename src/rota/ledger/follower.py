@@ -20,13 +20,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.ledger.bindings import outcomes_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
+from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.hexadecimal import data, quantity, read_quantity
-from rota.ledger.own_nonces import Inconsistent, MinedHere, OwnNonces
+from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
@@ -100,8 +102,10 @@ class Follower:
         own: OwnNonces,
         tell: Tell,
         limits: FollowerLimits | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.trouble = ""
+        self._patience: Final = patience or Patience()
         self._client: Final = client
         self._chain_id: Final = chain_id
         self._contracts: Final = contracts
@@ -209,8 +213,9 @@ class Follower:
         found: dict[int, Header] = {}
         for at in range(0, len(heights), self._limits.headers_together_max):
             chunk = heights[at : at + self._limits.headers_together_max]
-            for height, header in zip(chunk, await asyncio.gather(*map(self._header, chunk)), strict=True):
-                found[height] = header
+            looks = [partial(self._header, height) for height in chunk]
+            headers = await asyncio.gather(*map(self._patience.consistent, looks))
+            found.update(zip(chunk, headers, strict=True))
         return found
 
     async def _header(self, height: int) -> Header:
@@ -230,7 +235,8 @@ class Follower:
             return _Logs((), True)
         size = min(self._range_max or last - first + 1, last - first + 1)
         parts = [(start, min(start + size - 1, last)) for start in range(first, last + 1, size)]
-        found = await asyncio.gather(*(self._logs_of_part(part, addresses, anchor) for part in parts))
+        asked = [partial(self._logs_of_part, part, addresses, anchor) for part in parts]
+        found = await asyncio.gather(*map(self._patience.consistent, asked))
         self._note_good_ranges(len(parts))
         known = frozenset(addresses)
         logs = tuple(log for part in found for log in part.logs if log.address in known)
@@ -251,7 +257,7 @@ class Follower:
         before, told, after = together.answers
         if isinstance(told, RpcFailure):
             if not is_range_too_large(told):
-                raise RpcRefused(told)
+                raise Inconsistent(str(told)) if is_lagging(told) else RpcRefused(told)
             return await self._logs_of_halves(part, addresses, anchor, str(told))
         if any(isinstance(answer, RpcFailure) or read_header(answer) != anchor for answer in (before, after)):
             raise Inconsistent(f"the chain changed at block {anchor.height}")
@@ -270,7 +276,8 @@ class Follower:
         self._range_max = min(self._range_max or middle - first + 1, middle - first + 1)
         self._good_ranges = 0
         halves = ((first, middle), (middle + 1, last))
-        found = [await self._logs_of_part(half, addresses, anchor) for half in halves]
+        asked = [partial(self._logs_of_part, half, addresses, anchor) for half in halves]
+        found = [await self._patience.consistent(ask) for ask in asked]
         return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
 
     def _note_good_ranges(self, count: int) -> None:
@@ -292,17 +299,30 @@ class Follower:
         told = {log.height for log in logs}
         doubtful = [each for each in headers if each.height not in told and _may_have_round(each, addresses)]
         asked = [self._filter(addresses) | {"blockHash": data(header.hash)} for header in doubtful]
-        answers = await asyncio.gather(*(self._client.call("eth_getLogs", wanted) for wanted in asked))
+        found = await asyncio.gather(*(self._patience.consistent(partial(self._logs_of_block, each)) for each in asked))
         known = frozenset(addresses)
-        return logs + tuple(log for answer in answers for log in read_logs(answer) if log.address in known)
+        return logs + tuple(log for block in found for log in block if log.address in known)
+
+    async def _logs_of_block(self, wanted: dict[str, object]) -> tuple[Log, ...]:
+        """By hash there is one answer; a node that does not have the block says so."""
+        try:
+            return read_logs(await self._client.call("eth_getLogs", wanted))
+        except RpcRefused as refused:
+            raise Inconsistent(f"block {wanted['blockHash']}: {refused}") from refused
 
 
 def is_range_too_large(failure: RpcFailure) -> bool:
     """The node would answer for fewer blocks. A range that it does not have yet is another matter."""
-    text = failure.message.lower()
-    if any(each in text for each in _LAGGING_TEXTS):
+    if is_lagging(failure):
         return False
+    text = failure.message.lower()
     return failure.code == _TOO_LARGE_CODE or any(each in text for each in _TOO_LARGE_TEXTS)
+
+
+def is_lagging(failure: RpcFailure) -> bool:
+    """The node does not have these blocks, or not yet."""
+    text = failure.message.lower()
+    return any(each in text for each in _LAGGING_TEXTS)
 
 
 def _may_have_round(header: Header, addresses: tuple[ContractAddress, ...]) -> bool:

@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rota.core.events.chain import MinedStatus, MinedTransaction
 from rota.ledger.bindings import revert_text
 from rota.ledger.client import Call, RpcClient, RpcRefused
+from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
 from rota.ledger.keccak import keccak
 from rota.ledger.reading import FullBlock, Header, MinedCall, read_full_block, read_header, read_receipt
@@ -28,10 +30,6 @@ from rota.types import ContractAddress
 SCANNED_TOGETHER_MAX: Final = 16
 HALVED_TOGETHER_MAX: Final = 32
 REVERT_DEPTH_MAX: Final = 4
-
-
-class Inconsistent(Exception):
-    """What a node told does not fit together, or it does not have it yet: there is no answer now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,9 @@ class _Sent:
 class OwnNonces:
     """The nonces that one account has used through us."""
 
-    def __init__(self, client: RpcClient, account: ContractAddress, depth_max: int) -> None:
+    def __init__(self, client: RpcClient, account: ContractAddress, depth_max: int, patience: Patience) -> None:
         self._client: Final = client
+        self._patience: Final = patience
         self._account: Final = account
         self._depth_max: Final = depth_max
         self._sent: Final[dict[int, _Sent]] = {}
@@ -86,7 +85,8 @@ class OwnNonces:
         found: list[MinedHere] = []
         for at in range(0, len(heights), SCANNED_TOGETHER_MAX):
             chunk = heights[at : at + SCANNED_TOGETHER_MAX]
-            blocks = await asyncio.gather(*(self._look_into(height) for height in chunk))
+            looks = [partial(self._look_into, height) for height in chunk]
+            blocks = await asyncio.gather(*map(self._patience.consistent, looks))
             found += [block for block in blocks if block is not None]
         return tuple(found)
 
@@ -101,7 +101,7 @@ class OwnNonces:
 
     async def _heights_by_halving(self, first: int, last: Header) -> list[int] | None:
         """The blocks in which the account's nonce went past one of ours; nothing when this cannot be told."""
-        ends = await self._nonces_after([first - 1, last.height], last)
+        ends = await self._patience.consistent(lambda: self._nonces_after([first - 1, last.height], last))
         if ends is None:
             return None
         tracked = sorted(self._sent)
@@ -113,7 +113,7 @@ class OwnNonces:
             if len(halved) > HALVED_TOGETHER_MAX:
                 return None
             middles = [(segment.below + segment.top) // 2 for segment in halved]
-            nonces = await self._nonces_after(middles, last)
+            nonces = await self._patience.consistent(partial(self._nonces_after, middles, last))
             if nonces is None:
                 return None
             halves = [
@@ -137,12 +137,11 @@ class OwnNonces:
         ]
         together = await self._client.call_together(anchor, *asked, anchor)
         before, *counts, after = together.answers
+        for look in (before, after):
+            if isinstance(look, RpcFailure) or read_header(look) != last:
+                raise Inconsistent(f"the chain changed at block {last.height}")
         if not together.is_one_exchange or any(isinstance(count, RpcFailure) for count in counts):
             return None
-        if isinstance(before, RpcFailure) or isinstance(after, RpcFailure):
-            raise Inconsistent(f"block {last.height}: {before}")
-        if not read_header(before) == last == read_header(after):
-            raise Inconsistent(f"the chain changed at block {last.height}")
         found = iter(counts)
         return [read_quantity(next(found)) if height >= 0 else 0 for height in heights]
 
