@@ -229,7 +229,9 @@ class WebSocketTransport:
         for answer in message if isinstance(message, list) else [message]:
             if isinstance(answer, dict) and isinstance(answer.get("id"), int) and answer["id"] in self._waiting:
                 return self._waiting[answer["id"]]
-        return next(iter(self._waiting.values()), None) if isinstance(message, dict) and "error" in message else None
+        if not isinstance(message, dict) or "error" not in message:
+            return None
+        return next((waiting for waiting in self._waiting.values() if not waiting.answers.done()), None)
 
     def _give_up(self, failure: ExchangeFailed) -> None:
         """Everybody who waits is told, and the next exchange makes a new connection."""
