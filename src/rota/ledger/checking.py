@@ -104,10 +104,9 @@ def _unavailable(client: RpcClient) -> Flaw:
     failure = client.failure
     if failure is not None and failure.kind in _KINDS_OF_STRANGERS:
         return _stranger(client.url, failure.detail)
-    return Flaw(
-        f"ledger.url: the Ethereum node at {client.url} {failure or 'does not answer'}. "
-        "Start it, or correct the address."
-    )
+    is_down = failure is None or failure.kind is FailureKind.UNREACHABLE
+    advice = "Start it, or correct the address." if is_down else "See what is wrong with it, or name another node."
+    return Flaw(f"ledger.url: the Ethereum node at {client.url} {failure or 'does not answer'}. {advice}")
 
 
 def _stranger(url: str, found: str) -> Flaw:
