@@ -236,6 +236,29 @@ async def test_without_nonces_of_ours_no_block_is_looked_into(tmp_path: Path) ->
         assert "eth_getTransactionCount" not in made.proxy.methods
 
 
+@in_loop
+async def test_nonces_in_deep_blocks_are_forgotten(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path) as made:
+        client = RpcClient(made.url, LIMITS)
+        own = OwnNonces(client, ContractAddress(PAYER), 4, Patience(3, 1))
+        for nonce, call_data in enumerate([*made.calls, b"not mined yet"]):
+            own.note(nonce, made.contract.address, call_data)
+        follower = Follower(client, CHAIN_ID, OneContract(made.contract), own, print)
+        assert await follower.fetch(0, made.last) is not None
+        # Nonces 0 to 2 are in blocks 3, 6 and 9 of 11, and the last in none: two are within four blocks of the end.
+        assert len(own) == 2
+        await client.close()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_many_nonces_in_a_long_range_are_found(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path, rounds=40, blocks_between=1) as made:
+        truth = await made.truth()
+        mined = [mined.nonce for block in truth.blocks for mined in block.mined]
+        assert mined == list(range(40))
+
+
 JUNK: tuple[Any, ...] = (None, 5, "", "0x", "0xzz", "word", [], {}, [None], {"code": 1}, True, -1, "0x" + "1" * 70)
 
 

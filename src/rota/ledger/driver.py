@@ -1,8 +1,9 @@
 """The chain side of a node: performs what the core orders, and tells it what the chain says.
 
-One fetch is under way at a time. The core repeats an order that stays unanswered: the same range again is then the
-one that is under way, and another range takes its place. A transaction is on its way once; the order to send it that
-comes meanwhile adds nothing. So whatever the core repeats, the number of tasks stays that of its open dispatches.
+One fetch is under way at a time. The core repeats an order that stays unanswered, often with another end, since the
+chain has grown meanwhile: what is under way is not given up for that, or a slow node would never get done. The latest
+order is kept, and begun when the one under way brings nothing. A transaction is on its way once; the order to send
+it that comes meanwhile adds nothing. So whatever the core repeats, the tasks stay as few as its open dispatches.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class LedgerDriver:
         self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience)
         self._submission: Final = Submission(client, chain_id, contracts, signer, own)
         self._account_trouble = ""
-        self._fetching: tuple[FetchBlocks, asyncio.Task[None]] | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._next_fetch: FetchBlocks | None = None
         self._sending: Final[dict[bytes, asyncio.Task[None]]] = {}
         self._signing: Final[set[asyncio.Task[None]]] = set()
 
@@ -87,13 +89,10 @@ class LedgerDriver:
 
     def _begin_fetch(self, order: FetchBlocks) -> None:
         if self._fetching is not None:
-            under_way, task = self._fetching
-            if under_way == order and not task.done():
-                return
-            task.cancel()
-        task = asyncio.create_task(self._fetch(order))
-        task.add_done_callback(_be_loud)
-        self._fetching = (order, task)
+            self._next_fetch = order
+            return
+        self._fetching = asyncio.create_task(self._fetch(order))
+        self._fetching.add_done_callback(_be_loud)
 
     def _begin_to_send(self, order: SubmitTransaction) -> None:
         self._submission.note(order)
@@ -101,27 +100,35 @@ class LedgerDriver:
         if key in self._sending:
             return
         task = self._sending[key] = asyncio.create_task(self._send(order))
-        task.add_done_callback(lambda _: self._sending.pop(key, None))
         task.add_done_callback(_be_loud)
+
+    # What is done is no longer under way when it is told, since the core may order the next thing at once.
 
     async def _fetch(self, order: FetchBlocks) -> None:
         fetched = await self._follower.fetch(order.first, order.last)
+        following, self._next_fetch = self._next_fetch, None
+        self._fetching = None
         if fetched is not None:
             self._tell(fetched)
+        elif following is not None:
+            self._begin_fetch(following)
 
     async def _sign(self, order: SignDispatch) -> None:
         self._tell(await self._submission.sign(order))
 
     async def _send(self, order: SubmitTransaction) -> None:
         try:
-            self._tell(await self._submission.send(order))
+            answer = await self._submission.send(order)
         except Unavailable:
             return
+        finally:
+            del self._sending[order.dispatch.hash]
+        self._tell(answer)
 
     async def _stop(self) -> None:
         tasks: list[asyncio.Task[None]] = [*self._sending.values(), *self._signing]
         if self._fetching is not None:
-            tasks.append(self._fetching[1])
+            tasks.append(self._fetching)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
