@@ -83,6 +83,10 @@ docs: $(STAMP) ## Write the generated documents
 wire: $(STAMP) ## Compile the schema in proto/ to src/rota/wire
 	@$(BIN)/python -m tools.generate_wire
 
+.PHONY: contracts
+contracts: $(STAMP) ## Compile contracts/ to src/rota/ledger/artifacts; needs npm
+	@$(BIN)/python -m tools.contracts
+
 .PHONY: format
 format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -97,5 +101,5 @@ lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade t
 .PHONY: clean
 clean: ## Remove all that the other targets make, .venv among it
 	@rm -rf .venv build dist htmlcov src/*.egg-info .coverage .coverage.* \
-		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		contracts/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -123,11 +123,11 @@ contract Endorsed is StateLedger {
         return true;
     }
 
-    function _spend(Work memory work, uint256 place, bytes32 leaf, uint256 output) internal override returns (bool) {
-        uint256 word = _wordOf(work, place, leaf);
-        uint256 bit = 1 << output;
-        if (word & bit == 0) return false;
-        _setWord(work, place, leaf, word ^ bit);
+    function _spend(Work memory, uint256, bytes32 leaf, uint256 output) internal override returns (bool) {
+        uint256 word = _unspent[leaf];
+        uint256 rest = word & ~(1 << output);
+        if (rest == word) return false;
+        _unspent[leaf] = rest;
         return true;
     }
 

@@ -101,9 +101,14 @@ abstract contract StateLedger is IStateLedger {
     uint256 private constant NO_PAGE = type(uint256).max;
     uint256 private constant HEAD_BYTES = 9;
     uint256 private constant CALL_HEAD_BYTES = 26;
+    uint256 private constant PREPARATION_BYTES = 52;
 
-    /// @dev A separator, an intent with flags and counts, 30 references, two hashes; rounded up to whole words.
-    uint256 private constant PREIMAGE_BYTES_MAX = 1120;
+    /// @dev The room before the leaves, in which each leaf's preimage is written: a separator, an intent with flags and
+    /// counts, 30 references and two hashes, rounded up to whole words.
+    uint256 private constant PREIMAGE_BYTES = 1120;
+
+    /// @dev Where a preimage's references begin: behind a separator, an intent, flags and counts.
+    uint256 private constant PREIMAGE_HEAD_BYTES = 51;
 
     /// @dev What is spent between the look at the gas that is left and the call: a warm CALL and what prepares it.
     uint256 private constant CALL_OVERHEAD_GAS = 400;
@@ -116,7 +121,7 @@ abstract contract StateLedger is IStateLedger {
     bytes32 private immutable _separator;
     uint256 private immutable _chainId;
 
-    mapping(bytes32 leaf => uint256 word) private _unspent;
+    mapping(bytes32 leaf => uint256 word) internal _unspent;
     mapping(uint256 page => uint256 bits) private _used;
     bool private transient _isCalling;
 
@@ -221,27 +226,27 @@ abstract contract StateLedger is IStateLedger {
 
     // Reading.
 
-    /// @dev Lays memory out: leaves, plans, then the log's data with the payload in it.
+    /// @dev Lays memory out: room for a preimage, leaves, plans, then the log's data with the payload in it.
     function _copyToMemory(bytes calldata payload) private pure returns (Work memory work) {
         if (payload.length < HEAD_BYTES) revert Malformed(0, "length");
         uint256 count = uint8(payload[8]);
         if (count == 0) revert Malformed(0, "count");
-        uint256 free;
+        uint256 leaves;
         // The free pointer moves behind all that is laid out here. Plans begin as those of bare leaves: what is copied
         // from behind the call data is zero. So is the word behind the payload, as a log is padded.
         assembly ("memory-safe") {
-            free := mload(0x40)
-            let plans := add(free, shl(5, count))
+            leaves := add(mload(0x40), PREIMAGE_BYTES)
+            let plans := add(leaves, shl(5, count))
             calldatacopy(plans, calldatasize(), shl(5, count))
-            let copy := add(add(free, shl(6, count)), 0x60)
+            let copy := add(add(leaves, shl(6, count)), 0x60)
             calldatacopy(copy, payload.offset, payload.length)
             mstore(add(copy, payload.length), 0)
             mstore(0x40, and(add(add(copy, payload.length), 0x3f), not(0x1f)))
         }
         unchecked {
             work.count = count;
-            work.leaves = free;
-            work.plans = free + 32 * count;
+            work.leaves = leaves;
+            work.plans = leaves + 32 * count;
             work.payload = work.plans + 32 * count + 96;
             work.end = work.payload + payload.length;
         }
@@ -251,87 +256,161 @@ abstract contract StateLedger is IStateLedger {
     /// @dev Works out every leaf and makes a plan for every one that is given in full.
     function _readLeaves(Work memory work, bytes32 separator, bytes32 condition) private view {
         unchecked {
-            uint256 preimage = _allocate(PREIMAGE_BYTES_MAX);
-            _save(preimage, uint256(separator));
-            uint256 cursor = work.payload + HEAD_BYTES;
-            uint256 page = NO_PAGE;
-            uint256 leafEnd = work.plans;
-            for (uint256 leafAt = work.leaves; leafAt != leafEnd; leafAt += 32) {
-                uint256 head = _load(cursor);
-                uint256 flags = head >> 248;
-                if (flags == 0) {
-                    _save(leafAt, _load(cursor + 1));
-                    cursor += 33;
-                } else {
-                    if (flags & FLAGS_FULL_MASK != FLAGS_FULL) revert Malformed(_positionOf(work, leafAt), "flags");
-                    cursor += 4;
-                    if (flags & FLAG_PAGE != 0) {
-                        page = _load(cursor) >> 136;
-                        cursor += 15;
-                    } else if (page == NO_PAGE) {
-                        revert Malformed(_positionOf(work, leafAt), "page");
-                    }
-                    uint256 preparation = cursor;
-                    if (flags & FLAG_PREPARED != 0) cursor += 52;
-                    uint256 plan = (page << 136) | (((head >> 240) & 0xff) << 128) | (((head >> 224) & 0xffff) << 104);
-                    _save(leafAt + 32 * work.count, plan | (flags << 120) | cursor);
-                    _save(preimage + 32, plan | ((flags & FLAGS_BOUND) << 120));
-                    uint256 core;
-                    (cursor, core) = _readRest(work, leafAt, cursor, plan | (flags << 120), preimage);
-                    if (flags & FLAG_PREPARED != 0) core = _prepare(work, leafAt, core, preparation, condition);
-                    _save(leafAt, core);
-                }
-                if (cursor > work.end) revert Malformed(_positionOf(work, leafAt), "length");
+            _save(work.leaves - PREIMAGE_BYTES, uint256(separator));
+            (uint256 leafAt, uint256 cursor, uint256 page) = (work.leaves, work.payload + HEAD_BYTES, NO_PAGE);
+            while (true) {
+                (leafAt, cursor, page) = _readPlainLeaves(work, leafAt, cursor, page);
+                // Of a payload that ends too early, read again from the start, `_readLeaf` names the leaf.
+                bool isShort = cursor > work.end;
+                if (isShort) (leafAt, cursor, page) = (work.leaves, work.payload + HEAD_BYTES, NO_PAGE);
+                if (leafAt == work.plans) break;
+                do {
+                    (cursor, page) = _readLeaf(work, leafAt, cursor, page, condition);
+                    leafAt += 32;
+                } while (isShort);
             }
             if (cursor != work.end) revert Malformed(work.count, "length");
         }
     }
 
-    /// @dev Reads a transition from its references on. Returns where the next leaf begins, and this one's core.
-    function _readRest(Work memory work, uint256 leafAt, uint256 cursor, uint256 plan, uint256 preimage)
+    /// @dev Reads the leaf that begins at `cursor`, of whatever kind. Returns where the next one begins and what page it
+    /// has if it names none.
+    function _readLeaf(Work memory work, uint256 leafAt, uint256 cursor, uint256 page, bytes32 condition)
         private
         view
         returns (uint256, uint256)
     {
         unchecked {
-            uint256 tail = preimage + 51;
-            uint256 tailEnd = tail + 33 * (((plan >> 116) & 0xf) + ((plan >> 108) & 0xf));
-            uint256 leaves = work.leaves;
-            bool isWrong;
-            // Each reference is written out as leaf and output, 33 bytes. This is the innermost loop of all: a call of
-            // `_reference` would cost more than the reference itself. A place that is not earlier is noted and
-            // refused below; what it makes us read meanwhile is our own memory.
-            assembly ("memory-safe") {
-                for {} lt(tail, tailEnd) { tail := add(tail, 33) } {
-                    let reference := mload(cursor)
-                    let place := byte(0, reference)
-                    switch eq(place, 0xff)
-                    case 0 {
-                        let maker := add(leaves, shl(5, place))
-                        isWrong := or(isWrong, iszero(lt(maker, leafAt)))
-                        mstore(tail, mload(maker))
-                        cursor := add(cursor, 2)
-                    }
-                    default {
-                        mstore(tail, mload(add(cursor, 2)))
-                        cursor := add(cursor, 34)
-                    }
-                    mstore8(add(tail, 32), byte(1, reference))
+            uint256 head = _load(cursor);
+            uint256 flags = head >> 248;
+            uint256 leaf;
+            if (flags == 0) {
+                leaf = _load(cursor + 1);
+                cursor += 33;
+            } else {
+                if (flags & FLAGS_FULL_MASK != FLAGS_FULL) revert Malformed(_positionOf(work, leafAt), "flags");
+                cursor += 4;
+                if (flags & FLAG_PAGE != 0) {
+                    page = _load(cursor) >> 136;
+                    cursor += 15;
+                } else if (page == NO_PAGE) {
+                    revert Malformed(_positionOf(work, leafAt), "page");
                 }
+                if (flags & FLAG_PREPARED != 0) cursor += PREPARATION_BYTES;
+                uint256 plan = (page << 136) | (((head >> 240) & 0xff) << 128) | (((head >> 224) & 0xffff) << 104);
+                _save(leafAt + 32 * work.count, plan | (flags << 120) | cursor);
+                _save(work.leaves - PREIMAGE_BYTES + 32, plan | ((flags & FLAGS_BOUND) << 120));
+                (cursor, leaf) = _readRest(work, leafAt, cursor, plan | (flags << 120), condition);
             }
-            if (isWrong) revert Malformed(_positionOf(work, leafAt), "reference");
+            if (cursor > work.end) revert Malformed(_positionOf(work, leafAt), "length");
+            _save(leafAt, leaf);
+            return (cursor, page);
+        }
+    }
+
+    /// @dev Reads a transition from its references on. Returns where the next leaf begins, and this one.
+    function _readRest(Work memory work, uint256 leafAt, uint256 cursor, uint256 plan, bytes32 condition)
+        private
+        view
+        returns (uint256, uint256)
+    {
+        unchecked {
+            uint256 flags = plan >> 120;
+            uint256 references = cursor;
+            uint256 preimage = work.leaves - PREIMAGE_BYTES;
+            uint256 tail = preimage + PREIMAGE_HEAD_BYTES;
+            for (uint256 left = ((plan >> 116) & 0xf) + ((plan >> 108) & 0xf); left != 0; --left) {
+                (uint256 place, bytes32 maker, uint256 output, uint256 next) = _reference(work.leaves, cursor);
+                uint256 position = _positionOf(work, leafAt);
+                if (place >= position && place != NOT_HERE) revert Malformed(position, "reference");
+                _save(tail, uint256(maker));
+                _saveByte(tail + 32, output);
+                tail += 33;
+                cursor = next;
+            }
             uint256 bodyBytes = _bodyBytes(plan);
-            _save(tail, (plan >> 120) & FLAG_BODY != 0 ? _load(cursor) : _hash(cursor, bodyBytes));
+            _save(tail, flags & FLAG_BODY != 0 ? _load(cursor) : _hash(cursor, bodyBytes));
             cursor += bodyBytes;
             tail += 32;
-            if ((plan >> 120) & FLAG_CALLS != 0) {
+            if (flags & FLAG_CALLS != 0) {
                 uint256 callsBytes = _callsBytes(_positionOf(work, leafAt), cursor, work.end);
                 _save(tail, _hash(cursor, callsBytes));
                 cursor += callsBytes;
                 tail += 32;
             }
-            return (cursor, _hash(preimage, tail - preimage));
+            uint256 leaf = _hash(preimage, tail - preimage);
+            if (flags & FLAG_PREPARED != 0) {
+                leaf = _prepare(work, leafAt, leaf, references - PREPARATION_BYTES, condition);
+            }
+            return (cursor, leaf);
         }
+    }
+
+    /// @dev Does what `_readLeaf` does for one leaf after the other, at half its cost, as long as they are bare, or full
+    /// and neither prepared nor with calls. It stops before a leaf that is anything else or that refers to a later one,
+    /// so that `_readLeaf` reads it and says what is wrong. It does not look where the payload ends: whoever calls does.
+    function _readPlainLeaves(Work memory work, uint256 leafAt, uint256 cursor, uint256 page)
+        private
+        pure
+        returns (uint256, uint256, uint256)
+    {
+        uint256 leaves = work.leaves;
+        uint256 leafEnd = work.plans;
+        assembly ("memory-safe") {
+            for {} lt(leafAt, leafEnd) { leafAt := add(leafAt, 0x20) } {
+                let head := mload(cursor)
+                if iszero(byte(0, head)) {
+                    mstore(leafAt, mload(add(cursor, 1)))
+                    cursor := add(cursor, 33)
+                    continue
+                }
+                // 80, and no flag but 1 (page) and 8 (body).
+                if xor(and(byte(0, head), 0xf6), 0x80) { break }
+                let next := add(cursor, 4)
+                if and(byte(0, head), 1) {
+                    page := shr(136, mload(next))
+                    next := add(next, 15)
+                }
+                let isOdd := iszero(not(page))
+                // The intent and both counts, with the flags between them: as the leaf binds them, and as they are.
+                let tail := or(shl(136, page), or(shl(128, byte(1, head)), shl(104, and(shr(224, head), 0xffff))))
+                mstore(add(sub(leaves, PREIMAGE_BYTES), 0x20), or(tail, shl(127, 1)))
+                mstore(add(leafAt, sub(leafEnd, leaves)), or(or(tail, shl(120, byte(0, head))), next))
+                // Each reference is written out as leaf and output.
+                tail := add(sub(leaves, PREIMAGE_BYTES), PREIMAGE_HEAD_BYTES)
+                for { let left := add(shr(4, byte(2, head)), shr(4, byte(3, head))) } left { left := sub(left, 1) } {
+                    let reference := mload(next)
+                    next := add(next, 2)
+                    mstore8(add(tail, 0x20), byte(1, reference))
+                    reference := byte(0, reference)
+                    switch reference
+                    case 0xff {
+                        mstore(tail, mload(next))
+                        next := add(next, 0x20)
+                    }
+                    default {
+                        reference := add(leaves, shl(5, reference))
+                        isOdd := or(isOdd, iszero(lt(reference, leafAt)))
+                        mstore(tail, mload(reference))
+                    }
+                    tail := add(tail, 33)
+                }
+                if isOdd { break }
+                switch and(byte(0, head), 8)
+                case 0 {
+                    let size := shl(5, add(and(byte(2, head), 0xf), and(byte(3, head), 0xf)))
+                    mstore(tail, keccak256(next, size))
+                    cursor := add(next, size)
+                }
+                default {
+                    mstore(tail, mload(next))
+                    cursor := add(next, 0x20)
+                }
+                let preimage := sub(leaves, PREIMAGE_BYTES)
+                mstore(leafAt, keccak256(preimage, sub(add(tail, 0x20), preimage)))
+            }
+        }
+        return (leafAt, cursor, page);
     }
 
     /// @dev The leaf of a prepared transition, whose core joins the hash that `commit` returns.
@@ -401,8 +480,10 @@ abstract contract StateLedger is IStateLedger {
 
             uint256 inputs = plan & 0xffffffff;
             uint256 missing;
-            if ((plan >> 108) & 0xf != 0) (inputs, missing) = _findReads(work, plan);
-            if (missing != 0) return _skipFor(work, leafAt, plan, SkipReason.ReadUnavailable, missing);
+            if ((plan >> 108) & 0xf != 0) {
+                (inputs, missing) = _findReads(work, plan);
+                if (missing != 0) return _skipFor(work, leafAt, plan, SkipReason.ReadUnavailable, missing);
+            }
 
             uint256 body;
             (body, missing) = _spendInputs(work, plan, inputs);

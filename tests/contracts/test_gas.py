@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
+from click.testing import CliRunner
 
 from rota.bench import gas as bench
-from rota.bench.gas import CALLER, MeasuredLedger, Writer, measure_load
+from rota.bench.gas import MeasuredLedger, Writer, measure_load
+from rota.cli.main import main
 from rota.digests import round_digest
 from rota.payload import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
 from rota.sim.state_ledger import Commit, StateLedger
@@ -111,5 +114,26 @@ def test_gas_per_transition_stays_below_its_target(load: bench.Load, endorsers: 
         assert found <= target
 
 
-def test_caller_of_the_benchmark_is_nobody_special() -> None:
-    assert CALLER not in MeasuredLedger.with_endorsers(3).keys
+def test_figures_have_stable_names() -> None:
+    found = bench.as_json(bench.measure_gas(round_sizes=(1, 2), group_sizes=(1, 3)))
+    assert set(found) == {"group", "group_hashed", "notary", "mint", "paladin"}
+    assert found["paladin"] == {"group": 149_190, "notary": 113_120, "mint": 85_014}
+    group, notary, mint = found["group"], found["notary"], found["mint"]
+    assert isinstance(group, dict)
+    assert isinstance(notary, dict)
+    assert isinstance(mint, dict)
+    assert set(group) == {"1", "3"}
+    assert set(notary) == {"chained", "unspent"}
+    assert all(set(each) == {"1", "2"} for each in (*group.values(), *notary.values(), mint))
+    assert group["3"]["1"] > group["1"]["1"] > group["1"]["2"] > 0
+
+
+def test_command_prints_a_table_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = bench.measure_gas(round_sizes=(1, 2), group_sizes=(3,))
+    monkeypatch.setattr(bench, "measure_gas", lambda progress: progress("everything") or figures)
+    table = CliRunner().invoke(main, ("bench", "gas"), prog_name="rota")
+    assert table.exit_code == 0
+    assert all(name in table.stdout for name in ("group 3", "hashed 3", "chained", "unspent", "mint", "149190"))
+    told = CliRunner().invoke(main, ("bench", "gas", "--json"), prog_name="rota")
+    assert json.loads(told.stdout) == bench.as_json(figures)
+    assert "measuring everything ..." in told.stderr

@@ -38,6 +38,7 @@ from rota.types import ContractAddress, Digest, IntentId, Leaf, State, StateId, 
 
 ROUND_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200)
 GROUP_SIZES: Final = (1, 3, 5, 10)
+HASHED_GROUP_SIZE: Final = 3
 PAGE_INTENTS: Final = 256
 CHAIN_ID: Final = 1337
 TIME_S: Final = 1_000_000
@@ -47,6 +48,14 @@ CALLER: Final = "0x" + "c1" * 20
 
 # Paladin's own contracts, compiled with its settings, measured on Anvil (ledger); its transactions are alone.
 PALADIN: Final = {"group": 149_190, "notary": 113_120, "mint": 85_014}
+
+MEANINGS: Final = {
+    "group": "signed by so many; 2 inputs, 2 outputs, 1 info; each spends what the one before it made",
+    "hashed": "the same with outputs and info given by their hash alone",
+    "chained": "a notary's transfer, 1 input, 2 outputs; each spends the change of the one before it",
+    "unspent": "the same, but both outputs stay and no two inputs are from one word",
+    "mint": "no input, 1 output that stays",
+}
 
 TRANSACTION_GAS: Final = 21_000
 FLOOR_GAS_PER_TOKEN: Final = 10
@@ -80,13 +89,39 @@ def measure_gas(
 
     return GasFigures(
         group={size: by_size("group", group_transition, size) for size in group_sizes},
-        group_hashed={size: by_size("group, hashed", group_transition, size, True) for size in group_sizes},
+        group_hashed={HASHED_GROUP_SIZE: by_size("group, hashed", group_transition, HASHED_GROUP_SIZE, True)},
         notary={
             "chained": by_size("notary, chained", chained_transfer, 1),
             "unspent": by_size("notary, unspent", unspent_transfer, 1),
         },
         mint=by_size("mint", mint, 1),
     )
+
+
+def as_json(figures: GasFigures) -> dict[str, object]:
+    """The figures with their published names, in whole gas."""
+
+    def whole(by_size: dict[int, float]) -> dict[str, int]:
+        return {str(size): round(gas) for size, gas in by_size.items()}
+
+    return {
+        "group": {str(count): whole(found) for count, found in figures.group.items()},
+        "group_hashed": {str(count): whole(found) for count, found in figures.group_hashed.items()},
+        "notary": {name: whole(found) for name, found in figures.notary.items()},
+        "mint": whole(figures.mint),
+        "paladin": PALADIN,
+    }
+
+
+def rows_of(figures: GasFigures) -> Iterator[tuple[str, dict[int, float], int]]:
+    """Each load with its name, its gas by the size of a round, and what Paladin's contract takes for the like."""
+    for count, found in figures.group.items():
+        yield f"group {count}", found, PALADIN["group"]
+    for count, found in figures.group_hashed.items():
+        yield f"hashed {count}", found, PALADIN["group"]
+    yield "chained", figures.notary["chained"], PALADIN["notary"]
+    yield "unspent", figures.notary["unspent"], PALADIN["notary"]
+    yield "mint", figures.mint, PALADIN["mint"]
 
 
 def measure_load(load: Load, endorsers: int, round_size: int, is_body_hashed: bool = False) -> float:

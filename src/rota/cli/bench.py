@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from rota.bench import gas as gas_bench
 from rota.bench.core import (
     INTENTS_DEFAULT,
     NODES_DEFAULT,
@@ -84,6 +85,40 @@ def command(context: click.Context, as_json: bool) -> None:
 def core(as_json: bool, intents: int, nodes: int, repeats: int) -> None:
     """What an intent costs in the pure core of all nodes: no network, no disk, no chain."""
     run_core(intents, nodes, repeats, as_json)
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def gas(as_json: bool) -> None:
+    """What a transition costs on the chain, by the size of its round, beside Paladin's contracts."""
+    run_gas(as_json)
+
+
+def run_gas(as_json: bool) -> None:
+    """Measure the contracts and print what was found."""
+    figures = gas_bench.measure_gas(progress=lambda text: click.echo(f"measuring {text} ...", err=True))
+    if as_json:
+        click.echo(json.dumps(gas_bench.as_json(figures), indent=2))
+    else:
+        show_gas(Console(), figures)
+
+
+def show_gas(console: Console, figures: gas_bench.GasFigures) -> None:
+    """One row a load, one column a size, and Paladin's figure beside it."""
+    table = Table(title="Gas per transition, by transitions in a round", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for size in figures.mint:
+        table.add_column(str(size), justify="right", no_wrap=True)
+    table.add_column("Paladin", justify="right", no_wrap=True)
+    for name, found, paladin in gas_bench.rows_of(figures):
+        table.add_row(name, *(f"{gas:.0f}" for gas in found.values()), str(paladin))
+    console.print(table)
+    for name, meaning in gas_bench.MEANINGS.items():
+        console.print(f"[bold]{name}[/bold]: {meaning}.")
+    console.print(
+        "Whole transactions of a contract in steady state: 21,000 gas, call data, execution and logs, less refunds. "
+        "Paladin's contracts take one transition a transaction."
+    )
 
 
 def run_core(intents: int, nodes: int, repeats: int, as_json: bool) -> None:

@@ -1,0 +1,83 @@
+"""The artifacts are what the sources say, and have what the rest of Rota takes from them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rota.ledger.artifacts import load_artifact
+from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC, encode_commit
+from tests.contracts.evm import call_data, keccak, signature_of
+from tools.contracts import FOR_TESTS, ROOT, SHIPPED, SOURCES, main
+
+CODE_BYTES_MAX = 24_576  # EIP-170
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here")
+def test_artifacts_are_what_a_fresh_compile_yields() -> None:
+    assert main(["--check"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here")
+def test_stale_missing_and_left_over_artifacts_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / SOURCES).mkdir()
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / SOURCES / name, tmp_path / SOURCES)
+    (tmp_path / SOURCES / "Small.sol").write_text(
+        "// SPDX-License-Identifier: Apache-2.0\npragma solidity 0.8.37;\n\ncontract Small {}\n", encoding="utf-8"
+    )
+    assert main([], tmp_path) == 0
+    assert main(["--check"], tmp_path) == 0
+    artifact = tmp_path / SHIPPED / "Small.json"
+    artifact.write_text("{}", encoding="utf-8")
+    (tmp_path / SHIPPED / "Gone.json").write_text("{}", encoding="utf-8")
+    assert main(["--check"], tmp_path) == 1
+    told = capsys.readouterr().out
+    assert f"{SHIPPED}/Small.json is not what contracts says: run `make contracts`" in told
+    assert f"{SHIPPED}/Gone.json is not what" in told
+    assert main([], tmp_path) == 0
+    assert main(["--check"], tmp_path) == 0
+    (tmp_path / SOURCES / "Small.sol").write_text("contract Small {", encoding="utf-8")
+    assert main(["--check"], tmp_path) == 1
+
+
+def test_compiler_that_is_not_there_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert main(["--check"]) == 1
+    assert "npm is not installed here" in capsys.readouterr().err
+
+
+def test_events_and_commit_have_the_names_that_payload_knows() -> None:
+    for name in ("Endorsed", "Proved"):
+        entries = {e["name"]: e for e in load_artifact(name).abi if e["type"] in ("event", "function")}
+        assert keccak(signature_of(entries["Round"]).encode()) == ROUND_TOPIC
+        assert keccak(signature_of(entries["Skipped"]).encode()) == SKIPPED_TOPIC
+        assert call_data(name, "commit", b"payload", bytes(32), b"auth") == encode_commit(b"payload", b"auth")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / SHIPPED).glob("*.json")), ids=lambda path: path.stem)
+def test_shipped_contract_fits_into_an_account(path: Path) -> None:
+    artifact = load_artifact(path.stem)
+    assert artifact.name == path.stem
+    assert 0 < len(artifact.deployed_bytecode) <= CODE_BYTES_MAX
+
+
+def test_contracts_for_tests_are_not_shipped() -> None:
+    assert {path.stem for path in (ROOT / FOR_TESTS).glob("*.json")} == {"Target", "TestVerifier"}
+    assert not {path.stem for path in (ROOT / SHIPPED).glob("*.json")} & {"Target", "TestVerifier"}
+
+
+def test_every_external_function_is_documented() -> None:
+    """NatSpec stands above every external or public function that is declared in the sources."""
+    for source in sorted((ROOT / SOURCES).glob("*.sol")):
+        lines = source.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            head = " ".join(lines[number : number + 6]).split("{")[0].split(";")[0]
+            if line.strip().startswith("function ") and (" external" in head or " public" in head):
+                assert lines[number - 1].strip().startswith("///"), f"{source.name}:{number + 1}: {line.strip()}"
