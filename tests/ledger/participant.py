@@ -107,12 +107,13 @@ class ChainDisk(Disk):
 
 @dataclass
 class OneContract:
-    """The contract that this node knows."""
+    """The contract that this node knows, and perhaps others that nothing happens to."""
 
     contract: Contract
+    more: tuple[ContractAddress, ...] = ()
 
     def addresses(self) -> tuple[ContractAddress, ...]:
-        return (self.contract.address,)
+        return (self.contract.address, *self.more)
 
     def policy_of(self, contract: ContractAddress) -> Policy | None:
         return Policy(((ALONE, ENDORSER),), 1) if contract == self.contract.address else None

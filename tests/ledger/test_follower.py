@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,7 +48,9 @@ class Scene:
         self,
         limits: ClientLimits = LIMITS,
         is_watching_nonces: bool = True,
-        **options: Any,  # noqa: ANN401
+        told: list[Event] | None = None,
+        more: tuple[ContractAddress, ...] = (),
+        **options: int,
     ) -> AsyncIterator[Follower]:
         """A new follower behind the proxy; it looks for the nonces that were used."""
         client = RpcClient(self.url, limits)
@@ -55,10 +58,10 @@ class Scene:
         if is_watching_nonces:
             for nonce, call_data in enumerate(self.calls):
                 own.note(nonce, self.contract.address, call_data)
-        told: list[Event] = []
-        contracts = OneContract(self.contract)
+        heard: list[Event] = [] if told is None else told
+        contracts = OneContract(self.contract, more)
         try:
-            yield Follower(client, CHAIN_ID, contracts, own, told.append, FollowerLimits(**options), Patience(3, 1))
+            yield Follower(client, CHAIN_ID, contracts, own, heard.append, FollowerLimits(**options), Patience(3, 1))
         finally:
             await client.close()
 
@@ -176,7 +179,7 @@ async def test_without_batches_every_header_is_looked_at(tmp_path: Path) -> None
 @in_loop
 async def test_range_that_is_answered_from_another_chain_is_no_answer(tmp_path: Path) -> None:
     async with scene("embedded", tmp_path) as made, made.follower(linked_blocks_max=1) as follower:
-        made.proxy.view = with_other_hash("eth_getLogs", "blockHash")
+        made.proxy.view = with_other("eth_getLogs", "blockHash", "0x" + "77" * 32)
         assert await follower.fetch(0, made.last) is None
         assert "is of another block than its header" in follower.trouble
 
@@ -330,6 +333,102 @@ async def test_head_is_told_at_every_look_changed_or_not(tmp_path: Path) -> None
         assert heads[0].base_fee_wei > 0
 
 
+@pytest.mark.parametrize(
+    ("answers", "trouble"),
+    [
+        ({"eth_chainId": "0x1"}, "its chain id is 1, and ours is 31337"),
+        ({"eth_chainId": "one"}, "expected 0x and hex digits without leading zeros, not 'one'"),
+        ({"eth_getBlockByNumber": None}, "it has none"),
+        ({"eth_getBlockByNumber": {}}, "number: expected a quantity such as 0x1f as a string, not None"),
+        ({"eth_getBlockByNumber": RpcFailure(-32000, "syncing")}, "syncing (code -32000)"),
+    ],
+)
+@in_loop
+async def test_head_that_cannot_be_told_is_trouble_and_no_news(
+    tmp_path: Path, answers: dict[str, Any], trouble: str
+) -> None:
+    async with scene("embedded", tmp_path, rounds=0) as made:
+        made.proxy.view = answering(answers)
+        told: list[Event] = []
+        async with made.follower(told=told) as follower:
+            await follower.poll()
+            assert follower.trouble == f"the Ethereum node at {made.url} tells of its latest block: {trouble}"
+            made.proxy.view = None
+            await follower.poll()
+            assert follower.trouble == ""
+            assert len(told) == 1
+
+
+@in_loop
+async def test_logs_that_cannot_be_read_stop_the_index_loudly(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path, rounds=1) as made, made.follower() as follower:
+        made.proxy.view = with_other("eth_getLogs", "data", "0x" + "00" * 96)
+        assert await follower.fetch(0, made.last) is None
+        assert f"the contracts are not ours: log 0 of block 3, {made.contract.address}: " in follower.trouble
+
+
+@in_loop
+async def test_range_that_takes_too_long_is_divided(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path) as made:
+        truth = await made.truth()
+        never = asyncio.Event()
+
+        async def slow(request: Request, ask: Ask) -> Answer:
+            wanted = request["params"][0] if request["method"] == "eth_getLogs" else {}
+            if "fromBlock" in wanted and int(wanted["toBlock"], 16) - int(wanted["fromBlock"], 16) > 3:
+                await never.wait()
+            return await ask(request)
+
+        made.proxy.view = slow
+        async with made.follower(replace(LIMITS, timeout_ms=150)) as follower:
+            assert await follower.fetch(0, made.last) == truth
+        never.set()
+
+
+@in_loop
+async def test_with_many_contracts_logs_are_told_apart_here(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path) as made:
+        truth = await made.truth()
+        filters: list[dict[str, Any]] = []
+
+        async def look(request: Request, ask: Ask) -> Answer:
+            if request["method"] == "eth_getLogs":
+                filters.append(request["params"][0])
+            return await ask(request)
+
+        made.proxy.view = look
+        other = ContractAddress("0x" + "55" * 20)
+        async with made.follower(addresses_max=1, more=(other,)) as follower:
+            assert await follower.fetch(0, made.last) == truth
+        assert filters
+        assert not any("address" in each for each in filters)
+
+
+@in_loop
+async def test_logs_of_contracts_that_are_not_ours_are_left_out(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path, rounds=1) as made:
+        made.contract = replace(made.contract, address=ContractAddress("0x" + "55" * 20))
+        async with made.follower(addresses_max=1, more=(ContractAddress("0x" + "66" * 20),)) as follower:
+            fetched = await follower.fetch(0, made.last)
+            assert fetched is not None
+            assert not any(block.outcomes for block in fetched.blocks)
+
+
+def answering(answers: dict[str, Any]) -> View:
+    """Answers some methods in the node's place."""
+
+    async def view(request: Request, ask: Ask) -> Answer:
+        if request["method"] not in answers:
+            return await ask(request)
+        answer = answers[request["method"]]
+        if isinstance(answer, RpcFailure):
+            error = {"code": answer.code, "message": answer.message}
+            return {"jsonrpc": "2.0", "id": request["id"], "error": error}
+        return {"jsonrpc": "2.0", "id": request["id"], "result": answer}
+
+    return view
+
+
 # Catching up.
 
 
@@ -366,11 +465,11 @@ async def without_logs_of_ranges(request: Request, ask: Ask) -> Answer:
     return {**request, "result": []} if is_range else await ask(request)
 
 
-def with_other_hash(method: str, name: str) -> View:
+def with_other(method: str, name: str, value: str) -> View:
     async def view(request: Request, ask: Ask) -> Answer:
         answer = await ask(request)
         if request["method"] != method:
             return answer
-        return {**answer, "result": [{**each, name: "0x" + "77" * 32} for each in answer["result"]]}
+        return {**answer, "result": [{**each, name: value} for each in answer["result"]]}
 
     return view
