@@ -61,7 +61,7 @@ def node(*, used: dict[int, int], failure: dict[str, Any] | None = None, gas_use
             {
                 "hash": f"0x{height:064x}",
                 "from": ACCOUNT,
-                "nonce": hex(used[height]),
+                "nonce": hex(used.get(height, 0)),
                 "to": to,
                 "input": "0x" + CALL.hex(),
                 "gas": hex(GAS),
