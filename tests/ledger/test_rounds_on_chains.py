@@ -264,6 +264,7 @@ async def test_rate_limits_dropped_connections_and_overload_are_lived_with(kind:
             assert [intent for _, intent in node.committed()] == intents
 
 
+@pytest.mark.slow
 @in_loop
 async def test_behind_nodes_of_which_some_lag_nothing_is_missed(kind: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain, proxied(chain.url) as (proxy, url):
