@@ -151,13 +151,12 @@ class Evm:
                 _written(address),
                 pyrevm.AccountInfo(nonce=account.nonce, balance=account.balance, code=code or None),  # type: ignore[call-arg]
             )
-        if not changes.slots:
-            return
-        # Writing a slot loads its account, which must not stay loaded.
-        checkpoint = machine.snapshot()
         for (address, number), (_, value) in changes.slots.items():
+            # Writing a slot loads its account, and a second slot of a loaded account would be written where the
+            # first reversion drops it: it must not stay loaded from one to the next.
+            checkpoint = machine.snapshot()
             machine.insert_account_storage(_written(address), number, value)
-        machine.revert(checkpoint)
+            machine.revert(checkpoint)
 
     def _preload(self, access_list: tuple[AccessEntry, ...]) -> None:
         self._machine.basic(_written(NO_ADDRESS))

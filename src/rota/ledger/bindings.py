@@ -1,0 +1,261 @@
+"""The contracts as Python sees them: what is sent to them, and what their logs and answers mean.
+
+Nothing here asks a node. Encoding and decoding of a round is `rota.payload`'s; this module puts it into calls and
+takes it out of logs. Logs come from a node, and a node may be anything: what cannot be read is a `ValueError` that
+names the field, or is left out where a stranger could have written it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from eth_abi.abi import decode as abi_decode
+from eth_abi.abi import encode as abi_encode
+from eth_abi.exceptions import DecodingError
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import Outcomes
+from rota.digests import domain_separator
+from rota.ledger.artifacts import load_artifact
+from rota.ledger.keccak import keccak
+from rota.ledger.reading import TOPICS_MAX, Log
+from rota.payload import (
+    ROUND_TOPIC,
+    SKIPPED_TOPIC,
+    Malformed,
+    RoundLog,
+    SkippedLog,
+    decode_round_log,
+    decode_skipped_log,
+)
+from rota.types import ContractAddress, Digest, IntentId, Leaf
+
+CALL_FAILED: Final = 4
+SKIP_TEXTS: Final = {
+    1: "intent used",
+    2: "a read is not available",
+    3: "an input is not available",
+    CALL_FAILED: "a call failed",
+}
+SEPARATORS_KEPT_MAX: Final = 10_000
+
+_SELECTOR_BYTES: Final = 4
+_SHOWN_DIGITS_MAX: Final = 136
+_REVERT_SELECTOR: Final = bytes.fromhex("08c379a0")  # Error(string)
+_PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")  # Panic(uint256)
+
+
+# Logs.
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOutcomes:
+    """What the logs of a block did to our contracts, and what in them could not be read."""
+
+    outcomes: Outcomes
+    unreadable: tuple[str, ...] = ()
+
+
+def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
+    """The outcomes in the logs of one block, which are of contracts of ours, in the order of the chain.
+
+    A `Skipped` log stands before the `Round` log of its call and gives the reason; the verdict is the mask's.
+    """
+    outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
+    unreadable: list[str] = []
+    skips: dict[tuple[bytes, ContractAddress], dict[tuple[IntentId, Leaf], SkippedLog]] = {}
+    for log in sorted(logs, key=lambda each: each.number):
+        told = _read(log, chain_id)
+        within = (log.transaction_hash, log.address)
+        match told:
+            case SkippedLog(intent, leaf):
+                skips.setdefault(within, {})[intent, leaf] = told
+            case RoundLog():
+                reasons = skips.pop(within, {})
+                outcomes.extend((log.address, outcome) for outcome in _outcomes(told, reasons))
+            case Malformed(reason):
+                unreadable.append(f"log {log.number} of block {log.height}, {log.address}: {reason}")
+            case None:
+                pass
+    return BlockOutcomes(tuple(outcomes), tuple(unreadable))
+
+
+def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
+    kind = log.topics[0] if log.topics else b""
+    if kind == ROUND_TOPIC:
+        return decode_round_log(log.topics, log.data, separator_of(chain_id, log.address))
+    return decode_skipped_log(log.topics, log.data) if kind == SKIPPED_TOPIC else None
+
+
+def _outcomes(told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> Iterable[LedgerOutcome]:
+    for committal in told.committals:
+        if committal.is_committed:
+            yield LedgerOutcome(committal.intent, committal.leaf, told.digest, LedgerStatus.COMMITTED)
+        else:
+            yield _skip(told.digest, committal.intent, committal.leaf, skips.get((committal.intent, committal.leaf)))
+
+
+def _skip(digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None) -> LedgerOutcome:
+    """A failed call counts against the transition; everything else is a matter of who came first."""
+    reason = told.reason if told is not None else 0
+    text = SKIP_TEXTS.get(reason, "skipped")
+    if reason == CALL_FAILED and told is not None:
+        text = f"call {told.state.output} failed"
+    return LedgerOutcome(intent, leaf, digest, LedgerStatus.SKIPPED, text, is_contention=reason != CALL_FAILED)
+
+
+@lru_cache(maxsize=SEPARATORS_KEPT_MAX)
+def separator_of(chain_id: int, contract: ContractAddress) -> bytes:
+    """The domain separator of a contract, worked out once."""
+    return domain_separator(chain_id, contract)
+
+
+# The factory.
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsedDeployment:
+    """A contract whose rounds are signed, as the factory told of it."""
+
+    intent: IntentId
+    contract: ContractAddress
+    genesis: bytes
+    endorsers: tuple[ContractAddress, ...]
+    threshold: int
+
+
+def creation_code(name: str, *arguments: object) -> bytes:
+    """What a transaction without a recipient carries to make a contract."""
+    artifact = load_artifact(name)
+    entry = next((each for each in artifact.abi if each["type"] == "constructor"), None)
+    types = [_type(each) for each in entry["inputs"]] if entry is not None else []
+    return artifact.bytecode + abi_encode(types, arguments)
+
+
+def encode_call(name: str, function: str, *arguments: object) -> bytes:
+    """The call data of a function of a contract."""
+    entry = _entry(name, "function", function)
+    return _selector(entry) + abi_encode([_type(each) for each in entry["inputs"]], arguments)
+
+
+def decode_result(name: str, function: str, result: bytes) -> tuple[Any, ...]:
+    """What a function answered; `ValueError` when it is not what the function answers with."""
+    types = [_type(each) for each in _entry(name, "function", function)["outputs"]]
+    try:
+        return tuple(abi_decode(types, result))
+    except (DecodingError, OverflowError) as error:
+        raise ValueError(f"{name}.{function}: the answer is not {', '.join(types)}: {error}") from error
+
+
+def deploy_endorsed(intent: IntentId, genesis: bytes, endorsers: tuple[ContractAddress, ...], threshold: int) -> bytes:
+    """The call data that has the factory deploy a contract whose rounds are signed."""
+    return encode_call("Factory", "deployEndorsed", intent, genesis, list(endorsers), threshold)
+
+
+def topic_of(name: str, event: str) -> bytes:
+    """The first topic of an event."""
+    return keccak(_signature(_entry(name, "event", event)).encode())
+
+
+def read_deployment(log: Log) -> EndorsedDeployment:
+    """What the factory told; `ValueError` when the log is no `EndorsedDeployed`."""
+    if len(log.topics) != TOPICS_MAX or log.topics[0] != topic_of("Factory", "EndorsedDeployed"):
+        raise ValueError("topics: not those of an EndorsedDeployed")
+    try:
+        endorsers, threshold = abi_decode(["address[]", "uint256"], log.data)
+    except (DecodingError, OverflowError) as error:
+        raise ValueError(f"data: must be endorsers and a threshold: {error}") from error
+    _, intent, contract, genesis = log.topics
+    return EndorsedDeployment(
+        IntentId(intent[:16]),
+        ContractAddress("0x" + contract[-20:].hex()),
+        genesis,
+        tuple(ContractAddress(each) for each in endorsers),
+        threshold,
+    )
+
+
+# The registry.
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredNode:
+    """What the registry has of a node."""
+
+    owner: ContractAddress
+    current_fingerprint: bytes
+    next_fingerprint: bytes | None
+    endpoint: str
+
+
+def look_up_node(name: str) -> bytes:
+    """The call data that asks the registry for a node."""
+    return encode_call("Registry", "nodeOf", name)
+
+
+def read_node(result: bytes) -> RegisteredNode | None:
+    """The registry's answer; nothing when nobody has registered the name."""
+    ((owner, current, following, endpoint),) = decode_result("Registry", "nodeOf", result)
+    if not int(owner, 16):
+        return None
+    return RegisteredNode(ContractAddress(owner), current, following if any(following) else None, endpoint)
+
+
+# Errors.
+
+
+def revert_text(output: bytes) -> str:
+    """Why a call was reverted: a contract's own error with its arguments, a message, or the bytes as they are."""
+    selector, arguments = output[:_SELECTOR_BYTES], output[_SELECTOR_BYTES:]
+    try:
+        if selector == _REVERT_SELECTOR:
+            return str(abi_decode(["string"], arguments)[0])
+        if selector == _PANIC_SELECTOR:
+            return f"panic {abi_decode(['uint256'], arguments)[0]:#04x}"
+        entry = _errors().get(selector)
+        if entry is not None:
+            decoded = abi_decode([_type(each) for each in entry["inputs"]], arguments)
+            shown = (f"{each['name']} {_shown(value)}" for each, value in zip(entry["inputs"], decoded, strict=True))
+            return f"{entry['name']}({', '.join(shown)})"
+    except (DecodingError, OverflowError, UnicodeDecodeError):
+        pass
+    return f"0x{output.hex()[:_SHOWN_DIGITS_MAX]}" if output else "no reason given"
+
+
+@lru_cache(maxsize=1)
+def _errors() -> dict[bytes, dict[str, Any]]:
+    """The errors of all contracts that we call, by selector."""
+    entries = [each for name in ("Endorsed", "Proved", "Factory", "Registry") for each in load_artifact(name).abi]
+    return {_selector(each): each for each in entries if each["type"] == "error"}
+
+
+def _shown(value: object) -> str:
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+# ABI.
+
+
+def _entry(name: str, kind: str, wanted: str) -> dict[str, Any]:
+    found = [each for each in load_artifact(name).abi if each["type"] == kind and each["name"] == wanted]
+    assert len(found) == 1, f"{name} has one {kind} {wanted}, not {len(found)}"
+    return found[0]
+
+
+def _selector(entry: dict[str, Any]) -> bytes:
+    return keccak(_signature(entry).encode())[:_SELECTOR_BYTES]
+
+
+def _signature(entry: dict[str, Any]) -> str:
+    return f"{entry['name']}({','.join(_type(each) for each in entry['inputs'])})"
+
+
+def _type(entry: dict[str, Any]) -> str:
+    """The canonical type: a structure is the tuple of its members."""
+    kind: str = entry["type"]
+    if not kind.startswith("tuple"):
+        return kind
+    return f"({','.join(_type(each) for each in entry['components'])}){kind.removeprefix('tuple')}"

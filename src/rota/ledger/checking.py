@@ -1,0 +1,116 @@
+"""Is this the ledger that was configured? Asked once when a node starts, before it believes anything.
+
+Each flaw says which setting it is about, what was found, what was expected, and what to do. A fatal one means that the
+node must not start: it would follow the wrong chain or read the wrong contracts. The others an operator can
+mend while the node runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rota.ledger.artifacts import load_artifact
+from rota.ledger.client import RpcClient, RpcRefused
+from rota.ledger.hexadecimal import read_data, read_quantity
+from rota.ledger.transports import FailureKind
+from rota.ports import Unavailable
+from rota.types import ContractAddress
+
+CHECK_ATTEMPTS_MAX: Final = 3
+CHEAPEST_ROUND_GAS: Final = 80_000
+
+_KINDS_OF_STRANGERS: Final = (FailureKind.NOT_JSON_RPC, FailureKind.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with a setting, and how to mend it."""
+
+    text: str
+    is_fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedContract:
+    """A contract that a setting names: which artifact it must be."""
+
+    setting: str
+    artifact: str
+    address: ContractAddress
+
+
+async def check_ledger(
+    client: RpcClient, *, chain_id: int, account: ContractAddress, contracts: tuple[ExpectedContract, ...] = ()
+) -> tuple[Flaw, ...]:
+    """All flaws that can be told now; a node that cannot be asked has one."""
+    try:
+        found_chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHECK_ATTEMPTS_MAX))
+        if found_chain_id != chain_id:
+            return (_other_chain(client.url, found_chain_id, chain_id),)
+        flaws = [await _contract_flaw(client, chain_id, expected) for expected in contracts]
+        flaws.append(await _account_flaw(client, chain_id, account))
+    except Unavailable:
+        return (_unavailable(client),)
+    except (RpcRefused, ValueError) as error:
+        return (_stranger(client.url, str(error)),)
+    return tuple(flaw for flaw in flaws if flaw is not None)
+
+
+async def _contract_flaw(client: RpcClient, chain_id: int, expected: ExpectedContract) -> Flaw | None:
+    told = await client.call("eth_getCode", expected.address, "latest", attempts_max=CHECK_ATTEMPTS_MAX)
+    code = read_data(told)
+    if not code:
+        return Flaw(
+            f"{expected.setting}: there is no contract at {expected.address} on chain {chain_id}. "
+            f"Deploy {expected.artifact} there, or correct the address."
+        )
+    if not is_deployment_of(expected.artifact, code):
+        return Flaw(
+            f"{expected.setting}: the contract at {expected.address} is not the {expected.artifact} of this version of "
+            f"Rota. Correct the address, deploy this version's, or run the version that deployed it."
+        )
+    return None
+
+
+def is_deployment_of(artifact: str, code: bytes) -> bool:
+    """Whether this code is the artifact's. Where the artifact has a zero, a deployment may have a value of its own."""
+    expected = load_artifact(artifact).deployed_bytecode
+    return len(code) == len(expected) and all(ours in (0, theirs) for ours, theirs in zip(expected, code, strict=True))
+
+
+async def _account_flaw(client: RpcClient, chain_id: int, account: ContractAddress) -> Flaw | None:
+    """A chain may ask nothing for gas: then nothing is needed."""
+    balance = read_quantity(await client.call("eth_getBalance", account, "latest", attempts_max=CHECK_ATTEMPTS_MAX))
+    price = read_quantity(await client.call("eth_gasPrice", attempts_max=CHECK_ATTEMPTS_MAX))
+    needed = price * CHEAPEST_ROUND_GAS
+    if balance >= needed:
+        return None
+    return Flaw(
+        f"ledger.account: {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about "
+        f"{needed}. Send it funds; until then rounds wait.",
+        is_fatal=False,
+    )
+
+
+def _other_chain(url: str, found: int, expected: int) -> Flaw:
+    return Flaw(
+        f"ledger.chain_id: the node at {url} is on chain {found}, and {expected} is configured. "
+        f"Give the address of a node of chain {expected}, or correct the chain id."
+    )
+
+
+def _unavailable(client: RpcClient) -> Flaw:
+    failure = client.failure
+    if failure is not None and failure.kind in _KINDS_OF_STRANGERS:
+        return _stranger(client.url, failure.detail)
+    is_down = failure is None or failure.kind is FailureKind.UNREACHABLE
+    advice = "Start it, or correct the address." if is_down else "See what is wrong with it, or name another node."
+    return Flaw(f"ledger.url: the Ethereum node at {client.url} {failure or 'does not answer'}. {advice}")
+
+
+def _stranger(url: str, found: str) -> Flaw:
+    return Flaw(
+        f"ledger.url: what answers at {url} is no Ethereum node: {found}. "
+        "Give the address of a node's JSON-RPC, such as http://localhost:8545."
+    )

@@ -1,0 +1,140 @@
+"""The chain side of a node: performs what the core orders, and tells it what the chain says.
+
+One fetch is under way at a time. The core repeats an order that stays unanswered, often with another end, since the
+chain has grown meanwhile: what is under way is not given up for that, or a slow node would never get done. The latest
+order is kept, and begun when the one under way brings nothing. A transaction is on its way once; the order to send
+it that comes meanwhile adds nothing. So whatever the core repeats, the tasks stay as few as its open dispatches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.ledger.client import RpcClient
+from rota.ledger.consistency import Patience
+from rota.ledger.follower import Follower, FollowerLimits
+from rota.ledger.own_nonces import OwnNonces
+from rota.ledger.submission import Submission
+from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
+
+
+class LedgerDriver:
+    """Any Ethereum chain as `ports.Ledger`."""
+
+    def __init__(
+        self,
+        client: RpcClient,
+        *,
+        chain_id: int,
+        contracts: Contracts,
+        signer: Signer,
+        signer_name: str,
+        index_window_max: int,
+        tell: Tell,
+        limits: FollowerLimits | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._client: Final = client
+        self._tell: Final = tell
+        self._account: Final = signer.address_of(signer_name)
+        patience = patience or Patience()
+        own = OwnNonces(client, self._account, index_window_max, patience)
+        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience)
+        self._submission: Final = Submission(client, chain_id, contracts, signer, own)
+        self._account_trouble = ""
+        self._fetching: asyncio.Task[None] | None = None
+        self._next_fetch: FetchBlocks | None = None
+        self._sending: Final[dict[bytes, asyncio.Task[None]]] = {}
+        self._signing: Final[set[asyncio.Task[None]]] = set()
+
+    async def run(self) -> None:
+        """Tell of the account once and of the chain until cancelled; then nothing is under way any more."""
+        try:
+            await self._see_account()
+            await self._follower.run()
+        finally:
+            await self._stop()
+
+    def perform(self, effect: LedgerEffect) -> None:
+        """Begin to do this."""
+        match effect:
+            case FetchBlocks():
+                self._begin_fetch(effect)
+            case SignDispatch():
+                task = asyncio.create_task(self._sign(effect))
+                self._signing.add(task)
+                task.add_done_callback(self._signing.discard)
+                task.add_done_callback(_be_loud)
+            case SubmitTransaction():
+                self._begin_to_send(effect)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the chain from us."""
+        return self._client.trouble or self._account_trouble or self._follower.trouble
+
+    async def _see_account(self) -> None:
+        """Its next nonce comes first: whatever is signed before it may take a nonce that is used."""
+        seen = None
+        while seen is None:
+            try:
+                seen = await self._submission.next_nonce(self._account)
+            except ValueError as error:
+                self._account_trouble = f"the Ethereum node at {self._client.url} tells of {self._account}: {error}"
+                await self._follower.pause()
+        self._account_trouble = ""
+        self._tell(seen)
+
+    def _begin_fetch(self, order: FetchBlocks) -> None:
+        if self._fetching is not None:
+            self._next_fetch = order
+            return
+        self._fetching = asyncio.create_task(self._fetch(order))
+        self._fetching.add_done_callback(_be_loud)
+
+    def _begin_to_send(self, order: SubmitTransaction) -> None:
+        self._submission.note(order)
+        key = order.dispatch.hash
+        if key in self._sending:
+            return
+        task = self._sending[key] = asyncio.create_task(self._send(order))
+        task.add_done_callback(_be_loud)
+
+    # What is done is no longer under way when it is told, since the core may order the next thing at once.
+
+    async def _fetch(self, order: FetchBlocks) -> None:
+        fetched = await self._follower.fetch(order.first, order.last)
+        following, self._next_fetch = self._next_fetch, None
+        self._fetching = None
+        if fetched is not None:
+            self._tell(fetched)
+        elif following is not None:
+            self._begin_fetch(following)
+
+    async def _sign(self, order: SignDispatch) -> None:
+        self._tell(await self._submission.sign(order))
+
+    async def _send(self, order: SubmitTransaction) -> None:
+        try:
+            answer = await self._submission.send(order)
+        except Unavailable:
+            return
+        finally:
+            del self._sending[order.dispatch.hash]
+        self._tell(answer)
+
+    async def _stop(self) -> None:
+        tasks: list[asyncio.Task[None]] = [*self._sending.values(), *self._signing]
+        if self._fetching is not None:
+            tasks.append(self._fetching)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _be_loud(task: asyncio.Task[None]) -> None:
+    """An exception that nobody expected is our own error."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error

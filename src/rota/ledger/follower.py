@@ -1,0 +1,349 @@
+"""Follows a chain for the core's index: tells of its latest block, and brings the blocks that are asked for.
+
+Theory of operation. The latest block is asked for at every `poll_ms` and told, changed or not, because the core takes
+silence for a lost ledger; over a WebSocket the node's own notifications come on top. The chain id is asked for
+with it: a node of another chain is as good as none.
+
+A range of blocks is fetched with `eth_getLogs`, and with the headers of its ends and of the blocks that have logs or
+nonces of ours. All of that must be of one chain, though it may come from several nodes behind one address, of which
+one lags and another is on a fork. So every question stands in one exchange between two looks at the range's last
+block, which must be the same; and a log must name the hash of the header at its height. Of a short range all headers
+are fetched, since the bloom of each tells whether it may have logs that were not told. Of a long range they are only
+when the node takes no batches, as then nothing else ties an answer to a chain. What does not fit together is not
+answered, and the core asks again.
+
+A node that refuses a range as too large gets half of it, down to single blocks. The size that it took is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
+from rota.ledger.bindings import outcomes_of
+from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
+from rota.ledger.consistency import Inconsistent, Patience
+from rota.ledger.hexadecimal import data, quantity, read_quantity
+from rota.ledger.own_nonces import MinedHere, OwnNonces
+from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
+from rota.ledger.transports import RpcFailure
+from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
+from rota.ports import Contracts, Tell, Unavailable
+from rota.types import ContractAddress, address_bytes
+
+LOGS_ATTEMPTS_MAX: Final = 2
+RANGES_TO_GROW: Final = 16
+
+_TOO_LARGE_CODE: Final = -32_005
+_TOO_LARGE_TEXTS: Final = (
+    "query returned more than",
+    "more than 10000 results",
+    "exceeds max results",
+    "exceed maximum block range",
+    "exceeds the range",
+    "block range too large",
+    "block range is too",
+    "block range limit",
+    "max block range",
+    "maximum block range",
+    "range is too large",
+    "range too large",
+    "range over limit",
+    "ranges over",
+    "limited to a",
+    "logs are limited to",
+    "up to a",
+    "response size",
+    "response too large",
+    "response is too big",
+    "too many blocks",
+    "too many results",
+    "query timeout",
+    "query exceeds",
+)
+_LAGGING_TEXTS: Final = ("beyond current head", "extends beyond", "unknown block", "header not found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerLimits:
+    """How often the chain is looked at, and how much is asked for at once."""
+
+    poll_ms: int = 500
+    addresses_max: int = 100  # in one filter; with more contracts, logs are told apart here
+    linked_blocks_max: int = 16  # a range up to this is fetched with all its headers
+    headers_together_max: int = 64
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """The logs of a range, and whether each answer was tied to the chain of the range's last block."""
+
+    logs: tuple[Log, ...]
+    is_tied: bool
+
+
+class Follower:
+    """The eyes of one node on one chain."""
+
+    def __init__(
+        self,
+        client: RpcClient,
+        chain_id: int,
+        contracts: Contracts,
+        own: OwnNonces,
+        tell: Tell,
+        limits: FollowerLimits | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.trouble = ""
+        self._patience: Final = patience or Patience()
+        self._client: Final = client
+        self._chain_id: Final = chain_id
+        self._contracts: Final = contracts
+        self._own: Final = own
+        self._tell: Final = tell
+        self._limits: Final = limits or FollowerLimits()
+        self._is_right_chain = False
+        self._range_max: int | None = None
+        self._good_ranges = 0
+
+    # Where the chain stands.
+
+    async def run(self) -> None:
+        """Tell of the latest block until cancelled."""
+        self._client.watch_heads(self._take_notification)
+        while True:
+            await self.poll()
+            await self.pause()
+
+    async def pause(self) -> None:
+        """The time between two looks at the chain."""
+        await asyncio.sleep(self._limits.poll_ms / 1_000)
+
+    async def poll(self) -> None:
+        """Ask for the latest block, however long the node takes, and tell of it."""
+        together = await self._client.call_together(
+            Call("eth_chainId"), Call("eth_getBlockByNumber", ("latest", False))
+        )
+        chain_id, block = together.answers
+        self._is_right_chain = False
+        try:
+            self._take_head(chain_id, block)
+        except ValueError as error:
+            self.trouble = f"the Ethereum node at {self._client.url} tells of its latest block: {error}"
+
+    def _take_head(self, chain_id: object, block: object) -> None:
+        for answer in (chain_id, block):
+            if isinstance(answer, RpcFailure):
+                raise ValueError(str(answer))
+        if read_quantity(chain_id) != self._chain_id:
+            raise ValueError(f"its chain id is {read_quantity(chain_id)}, and ours is {self._chain_id}")
+        header = read_header(block)
+        if header is None:
+            raise ValueError("it has none")
+        self._is_right_chain = True
+        self.trouble = ""
+        self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
+
+    def _take_notification(self, told: object) -> None:
+        """A new header: news only from a node whose chain is ours, and never more than polling would tell."""
+        if not self._is_right_chain:
+            return
+        try:
+            header = read_header(told)
+        except ValueError:
+            return
+        if header is not None:
+            self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
+
+    # Blocks.
+
+    async def fetch(self, first: int, last: int) -> BlocksFetched | None:
+        """The blocks of a range as far as they concern us; nothing when the chain cannot tell now."""
+        try:
+            blocks = await self._blocks(first, last)
+        except (Inconsistent, Unavailable, RpcRefused, ValueError) as error:
+            self.trouble = f"blocks {first} to {last}: {error}"
+            return None
+        self._own.forget_old(last)
+        self.trouble = ""
+        return BlocksFetched(blocks)
+
+    async def _blocks(self, first: int, last: int) -> tuple[ChainBlock, ...]:
+        ends = await self._headers((first, last))
+        found = await self._logs(first, last, ends[last])
+        mined = {each.header.height: each for each in await self._own.mined_in(first, ends[last])}
+        is_linked = not found.is_tied or last - first < self._limits.linked_blocks_max
+        wanted = range(first, last + 1) if is_linked else sorted({log.height for log in found.logs} | mined.keys())
+        headers = ends | await self._headers(tuple(height for height in wanted if height not in ends))
+        if is_linked:
+            _require_links(headers)
+        logs = await self._with_untold_logs(found.logs, headers.values()) if is_linked else found.logs
+        _require_one_chain(headers, logs, mined.values())
+        if await self._headers((first, last)) != ends:
+            raise Inconsistent("the chain changed meanwhile")
+        return self._concerning_us(ends, headers, logs, mined)
+
+    def _concerning_us(
+        self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
+    ) -> tuple[ChainBlock, ...]:
+        by_height: dict[int, list[Log]] = {}
+        for log in logs:
+            by_height.setdefault(log.height, []).append(log)
+        blocks = []
+        for height in sorted(ends.keys() | by_height.keys() | mined.keys()):
+            header = headers[height]
+            told = outcomes_of(by_height.get(height, ()), self._chain_id)
+            if told.unreadable:
+                raise ValueError(f"the contracts are not ours: {told.unreadable[0]}")
+            own = mined[height].mined if height in mined else ()
+            blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own))
+        return tuple(blocks)
+
+    async def _headers(self, heights: tuple[int, ...]) -> dict[int, Header]:
+        found: dict[int, Header] = {}
+        for at in range(0, len(heights), self._limits.headers_together_max):
+            chunk = heights[at : at + self._limits.headers_together_max]
+            looks = [partial(self._header, height) for height in chunk]
+            headers = await asyncio.gather(*map(self._patience.consistent, looks))
+            found.update(zip(chunk, headers, strict=True))
+        return found
+
+    async def _header(self, height: int) -> Header:
+        header = read_header(await self._client.call("eth_getBlockByNumber", quantity(height), False))
+        if header is None:
+            raise Inconsistent(f"the node does not have block {height}")
+        if header.height != height:
+            raise ValueError(f"number: asked for block {height}, got {header.height}")
+        return header
+
+    # Logs.
+
+    async def _logs(self, first: int, last: int, anchor: Header) -> _Logs:
+        """The logs of a range, in parts that the node took last time."""
+        addresses = self._contracts.addresses()
+        if not addresses:
+            return _Logs((), True)
+        size = min(self._range_max or last - first + 1, last - first + 1)
+        parts = [(start, min(start + size - 1, last)) for start in range(first, last + 1, size)]
+        asked = [partial(self._logs_of_part, part, addresses, anchor) for part in parts]
+        found = await asyncio.gather(*map(self._patience.consistent, asked))
+        self._note_good_ranges(len(parts))
+        known = frozenset(addresses)
+        logs = tuple(log for part in found for log in part.logs if log.address in known)
+        return _Logs(logs, all(part.is_tied for part in found))
+
+    async def _logs_of_part(
+        self, part: tuple[int, int], addresses: tuple[ContractAddress, ...], anchor: Header
+    ) -> _Logs:
+        first, last = part
+        look = Call("eth_getBlockByNumber", (quantity(anchor.height), False))
+        wanted = self._filter(addresses) | {"fromBlock": quantity(first), "toBlock": quantity(last)}
+        try:
+            together = await self._client.call_together(
+                look, Call("eth_getLogs", (wanted,)), look, attempts_max=LOGS_ATTEMPTS_MAX
+            )
+        except TimedOut:
+            return await self._logs_of_halves(part, addresses, anchor, "it took too long")
+        before, told, after = together.answers
+        if isinstance(told, RpcFailure):
+            if not is_range_too_large(told):
+                raise Inconsistent(str(told)) if is_lagging(told) else RpcRefused(told)
+            return await self._logs_of_halves(part, addresses, anchor, str(told))
+        if any(isinstance(answer, RpcFailure) or read_header(answer) != anchor for answer in (before, after)):
+            raise Inconsistent(f"the chain changed at block {anchor.height}")
+        logs = read_logs(told)
+        if not all(first <= log.height <= last for log in logs):
+            raise ValueError(f"logs: asked for those of blocks {first} to {last}, got others")
+        return _Logs(logs, together.is_one_exchange)
+
+    async def _logs_of_halves(
+        self, part: tuple[int, int], addresses: tuple[ContractAddress, ...], anchor: Header, reason: str
+    ) -> _Logs:
+        first, last = part
+        if first == last:
+            raise ValueError(f"the node refuses the logs of the single block {first}: {reason}")
+        middle = (first + last) // 2
+        self._range_max = min(self._range_max or middle - first + 1, middle - first + 1)
+        self._good_ranges = 0
+        halves = ((first, middle), (middle + 1, last))
+        asked = [partial(self._logs_of_part, half, addresses, anchor) for half in halves]
+        found = [await self._patience.consistent(ask) for ask in asked]
+        return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
+
+    def _note_good_ranges(self, count: int) -> None:
+        """A limit may have been a passing one: now and then more is asked for."""
+        self._good_ranges += count
+        if self._range_max is not None and self._good_ranges > RANGES_TO_GROW:
+            self._range_max *= 2
+            self._good_ranges = 0
+
+    def _filter(self, addresses: tuple[ContractAddress, ...]) -> dict[str, object]:
+        wanted: dict[str, object] = {"topics": [[data(ROUND_TOPIC), data(SKIPPED_TOPIC)]]}
+        if len(addresses) <= self._limits.addresses_max:
+            wanted["address"] = list(addresses)
+        return wanted
+
+    async def _with_untold_logs(self, logs: tuple[Log, ...], headers: Iterable[Header]) -> tuple[Log, ...]:
+        """A header whose bloom promises a round that was not told: that block is asked for by its hash."""
+        addresses = self._contracts.addresses()
+        told = {log.height for log in logs}
+        doubtful = [each for each in headers if each.height not in told and _may_have_round(each, addresses)]
+        asked = [self._filter(addresses) | {"blockHash": data(header.hash)} for header in doubtful]
+        found = await asyncio.gather(*(self._patience.consistent(partial(self._logs_of_block, each)) for each in asked))
+        known = frozenset(addresses)
+        return logs + tuple(log for block in found for log in block if log.address in known)
+
+    async def _logs_of_block(self, wanted: dict[str, object]) -> tuple[Log, ...]:
+        """By hash there is one answer; a node that does not have the block says so."""
+        try:
+            return read_logs(await self._client.call("eth_getLogs", wanted))
+        except RpcRefused as refused:
+            raise Inconsistent(f"block {wanted['blockHash']}: {refused}") from refused
+
+
+def is_range_too_large(failure: RpcFailure) -> bool:
+    """The node would answer for fewer blocks. A range that it does not have yet is another matter."""
+    if is_lagging(failure):
+        return False
+    text = failure.message.lower()
+    return failure.code == _TOO_LARGE_CODE or any(each in text for each in _TOO_LARGE_TEXTS)
+
+
+def is_lagging(failure: RpcFailure) -> bool:
+    """The node does not have these blocks, or not yet."""
+    text = failure.message.lower()
+    return any(each in text for each in _LAGGING_TEXTS)
+
+
+def _may_have_round(header: Header, addresses: tuple[ContractAddress, ...]) -> bool:
+    return is_in_bloom(header.bloom, ROUND_TOPIC) and any(
+        is_in_bloom(header.bloom, address_bytes(address)) for address in addresses
+    )
+
+
+def _require_links(headers: dict[int, Header]) -> None:
+    for height, header in headers.items():
+        if height - 1 in headers and header.parent != headers[height - 1].hash:
+            raise Inconsistent(f"block {height} does not follow block {height - 1}")
+
+
+def _require_one_chain(headers: dict[int, Header], logs: tuple[Log, ...], mined: Iterable[MinedHere]) -> None:
+    """What was told of a block must be of the block whose header we have."""
+    for log in logs:
+        if log.block_hash != headers[log.height].hash:
+            raise Inconsistent(f"a log of block {log.height} is of another block than its header")
+    for block in mined:
+        if block.header != headers[block.header.height]:
+            raise Inconsistent(f"block {block.header.height} changed meanwhile")
+    if len({(log.height, log.number) for log in logs}) != len(logs):
+        raise ValueError("logs: one was told twice")

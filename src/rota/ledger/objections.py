@@ -1,0 +1,81 @@
+"""What nodes say when they do not take a transaction, and what that means for us.
+
+There is no standard for it: every client has its own words and some have their own codes, and gateways put words of
+their own before them. So a text is searched for what it must contain, in lower case and without spaces inside names
+that one client writes as two words and another as one. The order matters: "replacement transaction underpriced" is
+about a price, and a text about a known transaction may name its nonce too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rota.core.events.chain import Objection
+from rota.ledger.transports import RpcFailure
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyKnown:
+    """The node has this very transaction: that is as good as taking it."""
+
+
+_ALREADY_KNOWN: Final = (
+    "already known",  # Geth, Reth
+    "known transaction",  # Besu, and Geth of old
+    "alreadyknown",  # Nethermind
+    "already imported",  # Anvil
+    "existing tx with same hash",  # Erigon
+    "already in the mempool",
+    "already exists in",
+)
+_OBJECTIONS: Final = (
+    (
+        Objection.NO_FUNDS,
+        (
+            "insufficient funds",  # Geth, Reth, Anvil, Erigon
+            "insufficientfunds",  # Nethermind
+            "upfront cost exceeds account balance",  # Besu
+            "not enough funds",
+            "insufficient balance",
+        ),
+    ),
+    (
+        Objection.UNDERPRICED,
+        (
+            "underpriced",  # Geth, Reth, Anvil, Besu: of a replacement, and of a transaction as such
+            "replacement fee too low",
+            "could not replace existing",  # Erigon
+            "replacementnotallowed",  # Nethermind
+            "feetoolow",  # Nethermind; FeeTooLowToCompete too
+            "fee too low",
+            "gas price below",  # Besu: the minimum of its configuration, or the base fee
+            "less than block base fee",  # Geth, Reth, Anvil
+            "lower than the block base fee",
+            "below the base fee",
+            "tip above fee cap",
+            "fee cap less than block",  # Erigon
+            "gas price too low",
+        ),
+    ),
+    (
+        Objection.NONCE_TOO_LOW,
+        (
+            "nonce too low",  # Geth, Besu, Reth, Anvil, Erigon
+            "nonce is too low",
+            "oldnonce",  # Nethermind
+            "below current nonce",
+            "below sender account nonce",  # Besu
+        ),
+    ),
+)
+
+
+def objection_of(failure: RpcFailure) -> Objection | AlreadyKnown:
+    """What a refused `eth_sendRawTransaction` means."""
+    text = failure.message.lower()
+    if isinstance(failure.data, str):
+        text += " " + failure.data.lower()
+    if any(each in text for each in _ALREADY_KNOWN):
+        return AlreadyKnown()
+    return next((objection for objection, texts in _OBJECTIONS if any(each in text for each in texts)), Objection.OTHER)

@@ -1,0 +1,71 @@
+"""What the runtime needs of the world, as protocols; adapters are found by their shape.
+
+An adapter is given orders and answers by events, as the core's effects ask for and its events tell. It never
+raises at whoever orders: what the world could not do is not answered, and the core asks again by its own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.core.machine import Event
+from rota.types import ContractAddress, NodeName
+
+LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
+Tell: TypeAlias = Callable[[Event], None]
+
+
+class Unavailable(Exception):
+    """The world did not do what it was asked to do; the same may go well later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who signs the rounds of a contract on the chain: each endorser's node and address in set order, and how many."""
+
+    endorsers: tuple[tuple[NodeName, ContractAddress], ...]
+    threshold: int
+
+
+class Contracts(Protocol):
+    """The contracts whose rounds are of interest to this node; they may become more while it runs."""
+
+    def addresses(self) -> tuple[ContractAddress, ...]:
+        """All of them."""
+        ...
+
+    def policy_of(self, contract: ContractAddress) -> Policy | None:
+        """Who signs its rounds; nothing when it is not known."""
+        ...
+
+
+class Signer(Protocol):
+    """Holds the key of the address that submits. The name is the one of `SignDispatch`."""
+
+    def address_of(self, signer: str) -> ContractAddress:
+        """The address that pays for what it signs."""
+        ...
+
+    async def sign(self, signer: str, digest: bytes) -> bytes:
+        """The 65-byte signature of a 32-byte hash: r, s, recovery id 0 or 1. `Unavailable` when it cannot."""
+        ...
+
+
+class Ledger(Protocol):
+    """A base ledger. What it sees and what became of its orders it tells as events."""
+
+    async def run(self) -> None:
+        """Follow the chain until cancelled."""
+        ...
+
+    def perform(self, effect: LedgerEffect) -> None:
+        """Begin to do this; an order that is being done already is not done twice."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the chain from us, for an operator; empty when nothing does."""
+        ...
