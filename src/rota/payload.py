@@ -23,7 +23,7 @@ predecessor is mined is too low. `gas_bound` says how.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -287,6 +287,13 @@ _HASH_WORD_GAS: Final = 6
 _FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
 
 
+# The most that a light transition takes alone, by the same measure; held by a property test.
+LIGHT_LEAVES_MAX: Final = 64
+_LIGHT_WORDS_MAX: Final = 6
+_LIGHT_GAS_MAX: Final = COMMIT_GAS_MAX // LIGHT_LEAVES_MAX
+_LIGHT_BYTES_MAX: Final = PAYLOAD_BYTES_MAX // LIGHT_LEAVES_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class AuthCost:
     """How long an `auth` is, and how much gas it takes to check it."""
@@ -334,6 +341,32 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
     priced = _ZERO_BYTE_GAS * zeros + _BYTE_GAS * (len(call) - zeros) + execution
     floor = _FLOOR_ZERO_BYTE_GAS * zeros + _FLOOR_BYTE_GAS * (len(call) - zeros)
     return _TRANSACTION_GAS + max(priced, floor)
+
+
+def is_light(transition: Transition) -> bool:
+    """So small that as many as `LIGHT_LEAVES_MAX` of its like fit into a transaction, whatever else they are."""
+    words = len(transition.inputs) + len(transition.reads) + len(transition.outputs) + len(transition.info)
+    return not transition.calls and words <= _LIGHT_WORDS_MAX
+
+
+def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
+    """How many of these, from the first on, fit into one transaction together; at least one.
+
+    What a round costs is never more than what its transitions cost alone, so that is added up.
+    """
+    gas = size_bytes = count = 0
+    is_all_light = True
+    for count, transition in enumerate(transitions):
+        is_all_light = is_all_light and is_light(transition)
+        if is_all_light and count < LIGHT_LEAVES_MAX:
+            gas += _LIGHT_GAS_MAX
+            size_bytes += _LIGHT_BYTES_MAX
+            continue
+        gas += gas_bound((transition,), 0, auth)
+        size_bytes += len(encode_payload((transition,), 0))
+        if count and (gas > COMMIT_GAS_MAX or size_bytes > PAYLOAD_BYTES_MAX):
+            return count
+    return count + 1
 
 
 def split_round(

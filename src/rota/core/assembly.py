@@ -29,7 +29,8 @@ from rota.core.states.sender_transaction import State as TransactionState
 from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
-from rota.types import IntentId, NodeName, RequestId, SubmitMode, Transition
+from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
+from rota.types import Contract, IntentId, NodeName, RequestId, SubmitMode, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -117,7 +118,11 @@ class Assembly:
             return
         if event.outcome is AssemblyOutcome.ASSEMBLED:
             assert event.transition is not None, "an assembled intent has a transition"
-            transaction.handle(_assembled(transaction, event.transition))
+            size_flaw = flaw_of_size(event.transition, self.context.contract)
+            if size_flaw:
+                transaction.handle(AssembleRevert(size_flaw))
+            else:
+                transaction.handle(_assembled(transaction, event.transition))
         elif event.outcome is AssemblyOutcome.REVERTED:
             transaction.handle(AssembleRevert(event.reason))
         else:
@@ -205,3 +210,15 @@ def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
     """A state's bytes reach the coordinator only if it is on the state's list (S8)."""
     transition = result.transition
     return result if transition is None else replace(result, transition=transition.as_seen_by(node))
+
+
+def flaw_of_size(transition: Transition, contract: Contract) -> str:
+    """Why no base-ledger transaction can hold it, or nothing when one can (ledger)."""
+    if is_light(transition):
+        return ""
+    auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
+    parts = split_round((transition,), 0, auth)
+    if isinstance(parts, TooLarge):
+        limits = f"{COMMIT_GAS_MAX} gas and {PAYLOAD_BYTES_MAX} bytes"
+        return f"too large: it takes {parts.gas} gas and {parts.size_bytes} bytes, and a transaction holds {limits}"
+    return ""

@@ -54,7 +54,7 @@ class ChainIndex:
         self.final_height = self._depth_of_finality()
         self.head: HeadSeen | None = None
         self.base_fee_wei = 0
-        self.is_lost = False
+        self.is_lost = not stored
         self.is_forked = False
         self.writing: IndexChange | None = None
         self._reached_ms = now_ms

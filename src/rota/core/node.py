@@ -134,7 +134,7 @@ class Node:
         self.index = ChainIndex(config, now_ms, stored.blocks)
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
-        self.has_ledger = True
+        self.has_ledger = not self.index.is_lost
         self.lost_peers: dict[NodeName, None] = {}
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)

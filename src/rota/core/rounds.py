@@ -50,6 +50,7 @@ from rota.messages import (
     SubmittedIntent,
     TransactionDispatched,
 )
+from rota.payload import AuthCost, fitting
 from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId
 
 if TYPE_CHECKING:
@@ -257,13 +258,19 @@ class Rounds:
             self._open_round(taken)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
-        """One whose endorsers could not agree on a round goes alone; the others go together with their kind."""
+        """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
+
+        A round is no larger than what one base-ledger transaction holds (ledger).
+        """
         first = self.unrounded[0]
         if first.goes_alone:
             return [first]
         together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
         alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
-        return list(islice(alike, self.context.config.round_max))
+        taken = list(islice(alike, self.context.config.round_max))
+        contract = self.context.contract
+        auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
+        return taken[: fitting((transaction.made for transaction in taken), auth)]
 
     def _endorsing_count(self) -> int:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""

@@ -76,10 +76,10 @@ class Submission:
         """The transaction of a round, signed; or why it could not be."""
         policy = self._contracts.policy_of(order.round.contract)
         if policy is None:
-            return DispatchNotSigned(order.nonce, order.fees, f"contract: {order.round.contract} is not known here")
+            return _unsigned(order, f"contract: {order.round.contract} is not known here")
         commit = commit_of(order.round, policy)
         if isinstance(commit, str):
-            return DispatchNotSigned(order.nonce, order.fees, commit)
+            return _unsigned(order, commit)
         transaction = DynamicFeeTransaction(
             chain_id=self._chain_id,
             nonce=order.nonce,
@@ -92,9 +92,9 @@ class Submission:
         try:
             signature = await self._signer.sign(order.signer, signing_hash(transaction))
         except Unavailable as error:
-            return DispatchNotSigned(order.nonce, order.fees, f"the signer of {order.signer}: {error}")
+            return _unsigned(order, f"the signer of {order.signer}: {error}")
         signed = with_signature(transaction, signature)
-        return DispatchSigned(order.nonce, order.fees, signed.raw, signed.hash)
+        return DispatchSigned(order.nonce, order.fees, signed.raw, signed.hash, order.round.digest)
 
     def note(self, order: SubmitTransaction) -> None:
         """From now on blocks are searched for this nonce."""
@@ -132,3 +132,7 @@ def commit_of(order: DispatchRound, policy: Policy) -> Commit | str:
         )
     auth = encode_auth(tuple(addresses.values()), signatures, policy.threshold)
     return Commit(encode_commit(payload, auth), gas_limit)
+
+
+def _unsigned(order: SignDispatch, reason: str) -> DispatchNotSigned:
+    return DispatchNotSigned(order.nonce, order.fees, reason, order.round.digest)
