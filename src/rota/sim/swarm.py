@@ -168,13 +168,13 @@ class Swarm:
         while world.now_ms < end_ms and not self.found:
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
             if world.now_ms > probes_ms and self._is_at_rest():
-                self.is_over = True
-                world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
-                return
+                break
             if world.now_ms > voided_ms + VOIDED_EVERY_MS:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
                 voided_ms = world.now_ms
                 world.let_chain_time_pass(self.plan.config.validity_s + VOID_MARGIN_S)
+        self.is_over = True
+        world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
