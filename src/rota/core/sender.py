@@ -42,14 +42,13 @@ from rota.core.events.sender_transaction import (
     ConfirmedReverted,
     ConfirmedSuccess,
     Created,
-    DependencyConfirmed,
-    DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
     GivenUp,
     NonceAssigned,
     Submitted,
     VersionsVoid,
+    dependency_event,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
@@ -205,10 +204,10 @@ class Sender(Machine):
 
     def dependency_ended(self, intent: IntentId, outcome: Outcome) -> None:
         """An intent of this node, of whatever contract, is final: who depends on it is told."""
-        event = DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
         for transaction in tuple(self.transactions.values()):
             if intent in transaction.unmet:
-                transaction.handle(event)
+                transaction.ended_dependencies[intent] = outcome
+                transaction.handle(dependency_event(intent, outcome))
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
         """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
@@ -219,8 +218,7 @@ class Sender(Machine):
         transaction.handle(Created())
         for other in intent.depends_on:
             if other in outcomes:
-                confirmed = outcomes[other] is Outcome.CONFIRMED
-                transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
+                transaction.handle(dependency_event(other, outcomes[other]))
         self.parties.resolve_for(transaction)
 
     # From the coordinator.

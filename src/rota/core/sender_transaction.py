@@ -57,7 +57,17 @@ from rota.core.events.sender_transaction import (
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import AssemblyResult
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    Transition,
+)
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -438,6 +448,7 @@ class SenderTransaction(Machine):
         # A restarted sender must assume that a version was endorsed just before it went (protocol §4.3).
         self.void_after_s = 0 if is_new else sender.latest_chain_time_s + self.context.config.validity_s
         self.unmet: dict[IntentId, None] = {}
+        self.ended_dependencies: dict[IntentId, Outcome] = {}
         self.unresolved: dict[Party, None] = {}
 
     @property

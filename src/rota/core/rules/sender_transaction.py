@@ -53,6 +53,7 @@ from rota.core.events.sender_transaction import (
     SignatureVerified,
     Submitted,
     SubmitterSilent,
+    dependency_event,
 )
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldRequest, Permission
@@ -597,8 +598,11 @@ def look_for_work(transaction: SenderTransaction, event: RetryDue) -> None:
 
 
 def enter_pending(transaction: SenderTransaction) -> None:
-    """The sender is to find somebody who coordinates it; what was answered while a permission was out is known now."""
+    """The sender is to find somebody who coordinates it; what became known while a permission was out counts now."""
     transaction.sender.parties.resolve_for(transaction)
+    for other in transaction.unmet:
+        if other in transaction.ended_dependencies:
+            transaction.context.post(transaction, dependency_event(other, transaction.ended_dependencies[other]))
     transaction.sender.look_for_work()
 
 
