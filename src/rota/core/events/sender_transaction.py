@@ -6,8 +6,23 @@ from dataclasses import dataclass
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
+<<<<<<< HEAD
 from rota.messages import DispatchItem, PreparedTransaction
 from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+=======
+from rota.messages import DispatchItem
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    Transition,
+)
+>>>>>>> sim
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,11 @@ class DependencyReverted(Event):
     """Raised by the node when an intent that this one depends on is reverted."""
 
     intent: IntentId
+
+
+def dependency_event(intent: IntentId, outcome: Outcome) -> DependencyConfirmed | DependencyReverted:
+    """What an outcome means for those that depend on the intent."""
+    return DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
 
 
 @dataclass(frozen=True, slots=True)
