@@ -208,13 +208,8 @@ class Sender(Machine):
         """An intent of this node, of whatever contract, is final: who depends on it is told."""
         for transaction in tuple(self.transactions.values()):
             if intent in transaction.unmet:
-<<<<<<< HEAD
                 transaction.note_dependency(intent, outcome)
-                transaction.handle(event)
-=======
-                transaction.ended_dependencies[intent] = outcome
                 transaction.handle(dependency_event(intent, outcome))
->>>>>>> sim
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
         """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
@@ -225,13 +220,8 @@ class Sender(Machine):
         transaction.handle(Created())
         for other in tuple(transaction.unmet):
             if other in outcomes:
-<<<<<<< HEAD
-                confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.note_dependency(other, outcomes[other])
-                transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
-=======
                 transaction.handle(dependency_event(other, outcomes[other]))
->>>>>>> sim
         self.parties.resolve_for(transaction)
 
     # From the coordinator.

@@ -74,10 +74,7 @@ from rota.types import (
     Outcome,
     Party,
     RequestId,
-<<<<<<< HEAD
     SubmitMode,
-=======
->>>>>>> sim
     Transition,
 )
 
@@ -578,7 +575,6 @@ class SenderTransaction(Machine):
         self.history: list[tuple[int, str]] = []
         self.void_after_s = 0 if is_new else restored.void_after_s or self._assumed_validity_s()
         self.unmet: dict[IntentId, None] = {}
-        self.ended_dependencies: dict[IntentId, Outcome] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: IntentId | None = None
         self.unknown_party: Party | None = None

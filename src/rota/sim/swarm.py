@@ -184,13 +184,9 @@ class Swarm:
             if world.now_ms > voided_ms + VOIDED_EVERY_MS:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
                 voided_ms = world.now_ms
-<<<<<<< HEAD
                 world.let_chain_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
-=======
-                world.let_chain_time_pass(self.plan.config.validity_s + VOID_MARGIN_S)
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
->>>>>>> sim
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""

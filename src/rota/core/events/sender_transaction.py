@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
-<<<<<<< HEAD
 from rota.messages import DispatchItem, PreparedTransaction
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
-=======
-from rota.messages import DispatchItem
 from rota.types import (
     DelegationNumber,
     HeartbeatNumber,
@@ -22,7 +18,6 @@ from rota.types import (
     RequestId,
     Transition,
 )
->>>>>>> sim
 
 
 @dataclass(frozen=True, slots=True)

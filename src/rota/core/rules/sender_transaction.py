@@ -46,7 +46,6 @@ from rota.core.events.sender_transaction import (
     SignatureVerified,
     Submitted,
     SubmitterSilent,
-    dependency_event,
 )
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldRequest, Permission
@@ -479,20 +478,12 @@ def look_for_work(transaction: SenderTransaction, event: Event) -> None:
 
 
 def enter_pending(transaction: SenderTransaction) -> None:
-<<<<<<< HEAD
     """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
     transaction.sender.parties.resolve_for(transaction)
     if transaction.reverted_dependency is not None and not transaction.is_ending:
         transaction.context.post(transaction, DependencyReverted(transaction.reverted_dependency))
     if transaction.unknown_party is not None and not transaction.is_ending:
         transaction.context.post(transaction, PartyResolved(transaction.unknown_party, ""))
-=======
-    """The sender is to find somebody who coordinates it; what became known while a permission was out counts now."""
-    transaction.sender.parties.resolve_for(transaction)
-    for other in transaction.unmet:
-        if other in transaction.ended_dependencies:
-            transaction.context.post(transaction, dependency_event(other, transaction.ended_dependencies[other]))
->>>>>>> sim
     transaction.sender.look_for_work()
 
 
