@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import DispatchRound, Effect, SendMessage, VerifyEndorsement
-from rota.core.events import EndorsementVerified, LedgerOutcome, LedgerStatus, RoundDispatched
-from rota.core.machine import Event
+from rota.core.effects import DispatchRound, SendMessage
+from rota.core.events import LedgerOutcome, LedgerStatus, RoundDispatched
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import (
@@ -55,7 +54,6 @@ from tests.core.kit import A, B, Bench, C, D, MessageType, contract, digest_of, 
 AGREED = HandoverReason.OUTRANKS
 STALE = RequestId(1, 999_999)
 SIGNER = "0xsigner"
-FORGED = b"forged"
 
 
 def name_of(intent: IntentId) -> str:
@@ -70,15 +68,11 @@ def endorsed_by_others(**options: object) -> Contract:
 
 @dataclass
 class CoordinatorBench(Bench):
-    """A bench whose node coordinates: others delegate to it, and its requests are answered from here.
-
-    Every signature that it has verified is right, unless it is forged; `verifies` is whether the answer comes at once.
-    """
+    """A bench whose node coordinates: others delegate to it, and its requests are answered from here."""
 
     of: Contract = field(default_factory=endorsed_by_others)
     nonce: int = 0
     beats: dict[NodeName, int] = field(default_factory=dict)
-    verifies: bool = True
 
     @property
     def coordinator(self) -> Coordinator:
@@ -108,19 +102,6 @@ class CoordinatorBench(Bench):
                 kept.append(effect)
         self.effects = kept
         return found
-
-    def tell(self, event: Event) -> list[Effect]:
-        """One step, and the verdicts on the signatures that it has verified."""
-        found = super().tell(event)
-        if self.verifies:
-            self.verify()
-        return found
-
-    def verify(self) -> None:
-        """The keys of the endorsers are known: a signature is theirs or forged."""
-        for asked in self.take(VerifyEndorsement):
-            verdict = asked.signature != FORGED
-            self.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, verdict))
 
     # What others say.
 

@@ -249,7 +249,7 @@ def test_rejection_by_the_rules_of_acceptance_is_no_refusal_and_is_asked_again_w
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
     opened = bench.transaction("B-1").round
     assert opened is not None
-    assert opened.rejections == {B: Rejection.MISMATCHED_BLOCK_HEIGHT}
+    assert opened.rejections == {B: "MismatchedBlockHeight"}
     sign(bench, B, first)
     assert opened.signatures == {}
     bench.wait(1_000)

@@ -220,7 +220,7 @@ def test_sender_that_lost_its_turn_comes_back_with_a_new_request_after_a_backoff
     bench.wait(250 - 186)
     _, second = open_slot(bench)
     assert second.request_id > first.request_id
-    assert second.intents == first.intents
+    assert second.intents == first.intents[:1], "and with half as many, in case there were too many"
 
 
 def lose_turns(bench: CoordinatorBench, count: int) -> int:
