@@ -400,7 +400,7 @@ def test_contract_that_said_it_has_no_ledger_stays_until_it_has_said_that_it_is_
             bench.hear(B, StartupAcknowledgement(sent.envelope.body.startup_id), sent.envelope.contract)
     bench.wait(SMALL.request_timeout_ms)
     bench.hear(B, BACK, MORE[3].address)
-    assert bench.loaded_contracts() == [Z, MORE[3].address]
+    assert bench.loaded_contracts() == [Y, MORE[3].address]
 
 
 def test_states_for_a_contract_that_sleeps_in_the_store_bring_it_back_and_are_acknowledged() -> None:
