@@ -33,20 +33,7 @@ from rota.messages import (
 )
 from rota.types import NEVER_HEARD, Call, Digest, NodeName, RequestId, StateId, Transition, Tried
 from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, handed, name_of, settled
-from tests.core.kit import (
-    ADDRESS,
-    FORGED,
-    GENESIS_S,
-    SEPARATOR,
-    A,
-    B,
-    C,
-    D,
-    contract,
-    digest_of,
-    intent_id,
-    transition,
-)
+from tests.core.kit import ADDRESS, FORGED, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
 
 NOBODY = Digest(b"nobody")
 
