@@ -332,7 +332,7 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
     execution = (
         _COMMIT_GAS
         + auth.gas
-        + _memory_gas(len(payload), entries)
+        + _memory_gas(_memory_words(len(payload), entries))
         + _LOG_BYTE_GAS * len(payload)
         + _page_gas(entries)
         + _state_gas(entries)
@@ -352,19 +352,24 @@ def is_light(transition: Transition) -> bool:
 def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
     """How many of these, from the first on, fit into one transaction together; at least one.
 
-    What a round costs is never more than what its transitions cost alone, so that is added up.
+    What a round costs is never more than what its transitions cost alone, so that is added up; but for memory,
+    which grows with the square of all that is in it.
     """
-    gas = size_bytes = count = 0
+    gas = size_bytes = memory_words = count = 0
     is_all_light = True
     for count, transition in enumerate(transitions):
         is_all_light = is_all_light and is_light(transition)
         if is_all_light and count < LIGHT_LEAVES_MAX:
             gas += _LIGHT_GAS_MAX
             size_bytes += _LIGHT_BYTES_MAX
+            memory_words += _memory_words(_LIGHT_BYTES_MAX, (transition,))
             continue
-        gas += gas_bound((transition,), 0, auth)
-        size_bytes += len(encode_payload((transition,), 0))
-        if count and (gas > COMMIT_GAS_MAX or size_bytes > PAYLOAD_BYTES_MAX):
+        own_bytes = len(encode_payload((transition,), 0))
+        own_words = _memory_words(own_bytes, (transition,))
+        gas += gas_bound((transition,), 0, auth) - _memory_gas(own_words)
+        size_bytes += own_bytes
+        memory_words += own_words
+        if count and (gas + _memory_gas(memory_words) > COMMIT_GAS_MAX or size_bytes > PAYLOAD_BYTES_MAX):
             return count
     return count + 1
 
@@ -430,14 +435,17 @@ def _computing_gas(entry: Entry) -> int:
     return gas
 
 
-def _memory_gas(payload_bytes: int, entries: tuple[Entry, ...]) -> int:
+def _memory_gas(words: int) -> int:
+    return 2 * _WORD_GAS * words + words**2 // _MEMORY_SQUARE
+
+
+def _memory_words(payload_bytes: int, entries: tuple[Entry, ...]) -> int:
     calls_bytes = sum(
         sum(len(call.data) + 4 * WORD_BYTES for call in entry.calls)
         for entry in entries
         if isinstance(entry, Transition)
     )
-    words = (payload_bytes + 2 * WORD_BYTES * len(entries) + 2 * calls_bytes) // WORD_BYTES + 100
-    return 2 * _WORD_GAS * words + words**2 // _MEMORY_SQUARE
+    return (payload_bytes + 2 * WORD_BYTES * len(entries) + 2 * calls_bytes) // WORD_BYTES + 100
 
 
 def _page_gas(entries: tuple[Entry, ...]) -> int:

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.effects import Effect, Persist, SendMessage
-from rota.core.events import BlockIndexed, IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.core.effects import Effect, Persist, SendMessage, VerifyEndorsement
+from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment, void_leaf
@@ -34,6 +34,7 @@ from rota.types import (
 A, B, C, D = (NodeName(name) for name in "ABCD")
 ADDRESS = ContractAddress("0x" + "11" * 20)
 GENESIS_S = 1_000
+FORGED = b"forged"
 PREPARATION = Preparation(ContractAddress("0x" + "5e" * 20), b"\x01" * 32)
 SEPARATOR = domain_separator(Contract(ADDRESS, (A,), (A,), 1).chain_id, ADDRESS)
 
@@ -105,7 +106,10 @@ def digest_of(*leaves: Leaf, valid_until_s: int = GENESIS_S + 600) -> Digest:
 
 @dataclass
 class Bench:
-    """One node's sequencer on a test bench: tell it things, read what it asks for."""
+    """One node's sequencer on a test bench: tell it things, read what it asks for.
+
+    Every endorsement is its endorser's own unless it is forged; `verifies` is whether that is answered at once.
+    """
 
     node: NodeName = A
     of: Contract = field(default_factory=contract)
@@ -115,6 +119,7 @@ class Bench:
     now_ms: int = 0
     height: int = 0
     effects: list[Effect] = field(default_factory=list)
+    verifies: bool = True
 
     def __post_init__(self) -> None:
         self.sequencer = Sequencer(
@@ -126,7 +131,15 @@ class Bench:
         """One step; its effects are returned and kept."""
         found = self.sequencer.step(self.now_ms, event)
         self.effects.extend(found)
+        if self.verifies:
+            self.verify()
         return found
+
+    def verify(self) -> None:
+        """Whose signatures are these? The keys of the endorsers are known."""
+        for asked in self.take(VerifyEndorsement):
+            is_valid = asked.signature != FORGED
+            self.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid))
 
     def hear(self, peer: NodeName, body: Message, *, height: int = 0, no_ledger: bool = False, life: int = 1) -> None:
         """A message of a peer."""

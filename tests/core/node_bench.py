@@ -26,9 +26,11 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     SubmitTransaction,
+    VerifyEndorsement,
 )
 from rota.core.events import (
     AssemblyFinished,
+    EndorsementVerified,
     ForContract,
     IntentSubmitted,
     LedgerOutcome,
@@ -192,7 +194,7 @@ class NodeBench:
             case SignDispatch(round_, _, nonce, fees):
                 return [DispatchSigned(nonce, fees, b"transaction", b"hash", round_.digest)]
             case LookUpIntents():
-                return [self.disk.look_up(effect, self.config.confirmations)]
+                return [self.disk.look_up(effect, (*self.contracts, *self.known), self.config.confirmations)]
             case LoadContract(address):
                 return [self.loaded(address)]
             case _:
@@ -211,6 +213,8 @@ class NodeBench:
                 return [ForContract(of, TransitionSigned(request_id, each, b"signed"))]
             case CheckRound(of, peer, request_id):
                 return [ForContract(of, RoundChecked(peer, request_id, b"signature"))]
+            case VerifyEndorsement(of, peer, digest, signature):
+                return [ForContract(of, EndorsementVerified(peer, digest, signature, is_valid=True))]
             case _:
                 return []
 
@@ -218,8 +222,15 @@ class NodeBench:
         self.disk.write(write.contract, write.records)
         for record in write.records:
             if isinstance(record, BlocksIndexed):
-                self.disk.index(record)
+                self.index(record)
         return Persisted(write.token)
+
+    def index(self, record: BlocksIndexed) -> None:
+        """What is above where the chains part goes, and the new blocks come."""
+        kept = [block for block in self.disk.blocks if block.height <= record.parted_at]
+        self.disk.blocks = [*kept, *record.blocks]
+        times_s = (self.disk.latest_chain_time_s, *(block.time_s for block in record.blocks))
+        self.disk.latest_chain_time_s = max(times_s)
 
     def loaded(self, address: ContractAddress) -> Event:
         """What the store answers when it is asked for a contract."""

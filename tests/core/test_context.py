@@ -62,12 +62,12 @@ def test_ids_grow_and_a_later_life_has_the_greater_ones() -> None:
 def test_message_carries_what_every_message_says_of_its_author() -> None:
     of = context(incarnation=4)
     body = StartupAcknowledgement(RequestId(9, 9))
-    of.send(B, body, RequestId(9, 8))
+    of.send(B, body)
     (sent,) = of.take_effects()
     assert isinstance(sent, SendMessage)
     assert sent.peer == B
     envelope = sent.envelope
-    assert (envelope.contract, envelope.body, envelope.correlation_id) == (ADDRESS, body, RequestId(9, 8))
+    assert (envelope.contract, envelope.body, envelope.correlation_id) == (ADDRESS, body, RequestId(9, 9))
     assert (envelope.incarnation, envelope.height, envelope.no_ledger) == (4, 142, False)
 
 

@@ -71,16 +71,16 @@ def test_states_are_sent_again_less_and_less_often_until_acknowledged() -> None:
     for now_ms in range(0, 40_000, 100):
         times.extend(now_ms for _ in sending.take_due(now_ms))
     assert times == [0, 1_000, 3_000, 7_000, 15_000, 25_000, 35_000]
-    sending.acknowledged(C, DIGEST)
+    sending.acknowledged(C, DIGEST, 0)
     assert sending.next_due_ms() is None
-    sending.acknowledged(C, DIGEST)
+    sending.acknowledged(C, DIGEST, 0)
 
 
 def test_nothing_is_sent_over_a_connection_that_is_down_and_at_once_when_it_is_back() -> None:
     sending = distribution(*deliveries_of(order(listed_for(C, D)), A))
     sending.connection_changed(0, C, connected=False)
     assert [delivery.peer for delivery in sending.take_due(0)] == [D]
-    sending.acknowledged(D, DIGEST)
+    sending.acknowledged(D, DIGEST, 0)
     assert sending.next_due_ms() is None
     sending.connection_changed(7_777, C, connected=True)
     assert sending.next_due_ms() == 7_777
@@ -181,11 +181,11 @@ def test_restarted_node_delivers_what_was_not_acknowledged() -> None:
 def test_acknowledgement_is_durable_before_delivery_stops() -> None:
     bench = NodeBench(stored=stored_with_delivery(), failing=(StatesAcknowledged,))
     bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert bench.node.distribution.is_open(C, DIGEST)
+    assert bench.node.distribution.is_open(C, DIGEST, 0)
     bench.failing = ()
     bench.hear(C, StateDistributionAcknowledgement(DIGEST))
     bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert not bench.node.distribution.is_open(C, DIGEST)
+    assert not bench.node.distribution.is_open(C, DIGEST, 0)
     assert bench.records(StatesAcknowledged)[-1] == StatesAcknowledged(DIGEST, C)
     assert len(bench.records(StatesAcknowledged)) == 2
 

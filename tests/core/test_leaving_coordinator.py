@@ -18,6 +18,7 @@ from rota.messages import (
     DelegationRejected,
     Handover,
     HandoverReason,
+    ListingRequest,
     TransactionDispatched,
 )
 from rota.messages import CoordinatorState as State
@@ -55,7 +56,11 @@ def test_flush_names_its_successor_and_lists_what_it_flushes() -> None:
     bench.wait(500)
     [said] = bench.said(CoordinatorHeartbeat, B)
     assert (said.state, said.successor) == (State.FLUSH, B)
-    assert [listed.state for listed in said.intents] == ["Dispatched"]
+    assert (said.is_whole, said.intents, said.gone, said.count) == (False, (), (), 1), "nothing has changed"
+    bench.hear(B, ListingRequest(said.number), height=400)
+    whole = bench.said(CoordinatorHeartbeat, B)[-1]
+    assert (whole.state, whole.successor, whole.is_whole) == (State.FLUSH, B, True)
+    assert [listed.state for listed in whole.intents] == ["Dispatched"]
 
 
 def test_flush_closes_when_no_flush_point_is_open() -> None:

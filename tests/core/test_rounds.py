@@ -7,9 +7,17 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core.effects import DispatchRound, Effect, SendMessage
-from rota.core.events import ConnectionLost, RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.effects import CheckRound, DispatchRound, Effect, SendMessage, VerifyEndorsement
+from rota.core.events import (
+    ConnectionLost,
+    EndorsementVerified,
+    RoundChecked,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+)
 from rota.core.states.coordinator_transaction import State
+from rota.digests import leaf_of_transition
 from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -23,9 +31,9 @@ from rota.messages import (
     Rejection,
     TransactionDispatched,
 )
-from rota.types import NEVER_HEARD, Digest, NodeName, RequestId, Transition, Tried
+from rota.types import NEVER_HEARD, Call, Digest, NodeName, RequestId, StateId, Transition, Tried
 from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, handed, name_of, settled
-from tests.core.kit import GENESIS_S, A, B, C, D, contract, digest_of, intent_id, transition
+from tests.core.kit import ADDRESS, FORGED, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
 
 NOBODY = Digest(b"nobody")
 
@@ -219,6 +227,104 @@ def test_signature_over_another_digest_or_for_an_unknown_request_does_not_count(
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
 
 
+def forge(bench: CoordinatorBench, endorser: NodeName, request: EndorsementRequest) -> None:
+    """Somebody answers for an endorser, or it signs with a wrong key."""
+    bench.hear(endorser, EndorsementResponse(request.request_id, request.digest, FORGED))
+
+
+def test_signature_of_another_counts_when_it_is_found_to_be_its_own() -> None:
+    bench = active(of=endorsed_by_others(threshold=1), verifies=False)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    request = open_request(bench, B)
+    sign(bench, B, request)
+    assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
+    assert bench.take(VerifyEndorsement) == [VerifyEndorsement(ADDRESS, B, request.digest, b"by B")]
+    bench.tell(EndorsementVerified(B, request.digest, b"by B", is_valid=True))
+    assert bench.state_of("B-1") is State.CONFIRMING_DISPATCH
+
+
+def test_wrong_signature_is_never_counted_and_is_asked_for_again_under_a_new_id() -> None:
+    bench = active()
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    first = open_request(bench, B)
+    forge(bench, B, first)
+    bench.sign(C)
+    opened = bench.transaction("B-1").round
+    assert opened is not None
+    assert list(opened.signatures) == [C]
+    assert opened.rejections == {B: "with a signature that is not its own"}
+    sign(bench, B, first)
+    assert list(opened.signatures) == [C], "the old request is over"
+    bench.wait(1_000)
+    second = open_request(bench, B)
+    assert second.request_id > first.request_id
+    sign(bench, B, second)
+    bench.permit()
+    [dispatch] = bench.take(DispatchRound)
+    assert dispatch.signatures == ((C, b"by C"), (B, b"by B"))
+
+
+def test_one_who_signs_wrongly_for_ever_holds_up_its_round_only_while_it_is_needed() -> None:
+    bench = two_of_three()
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    for _ in range(5):
+        forge(bench, B, open_request(bench, B))
+        bench.wait(1_000)
+    assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
+    bench.sign(C, D)
+    assert bench.state_of("B-1") is State.CONFIRMING_DISPATCH
+
+
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_verdict_that_comes_when_the_round_is_endorsed_or_gone_changes_nothing(is_valid: bool) -> None:
+    bench = two_of_three()
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    late = open_request(bench, D)
+    bench.sign(B, C)
+    bench.tell(EndorsementVerified(D, late.digest, b"by D", is_valid))
+    bench.tell(EndorsementVerified(D, NOBODY, b"by D", is_valid))
+    bench.permit()
+    [dispatch] = bench.take(DispatchRound)
+    assert [node for node, _ in dispatch.signatures] == [B, C]
+
+
+def test_second_verdict_on_one_endorser_changes_nothing() -> None:
+    bench = active(verifies=False)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    request = open_request(bench, B)
+    bench.tell(EndorsementVerified(B, request.digest, b"by B", is_valid=True))
+    bench.tell(EndorsementVerified(B, request.digest, FORGED, is_valid=False))
+    opened = bench.transaction("B-1").round
+    assert opened is not None
+    assert opened.signatures == {B: b"by B"}
+    assert opened.rejections == {}
+
+
+def test_own_signature_needs_no_verdict() -> None:
+    bench = active(of=contract(A, B, C, endorsers=(A,), threshold=1), verifies=False)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    [check] = bench.take(CheckRound)
+    bench.tell(RoundChecked(A, check.request_id, b"by A"))
+    assert bench.take(VerifyEndorsement) == []
+    assert bench.state_of("B-1") is State.CONFIRMING_DISPATCH
+
+
+def test_round_is_no_larger_than_what_one_transaction_holds() -> None:
+    bench = active(of=endorsed_by_others(threshold=0, endorsers=()))
+    heavy = [with_calls(f"B-{number}", gas=6_000_000) for number in range(3)]
+    bench.bring(State.ENDORSEMENT_GATHERING, *heavy)
+    bench.permit()
+    assert [len(dispatch.transitions) for dispatch in bench.take(DispatchRound)] == [2, 1]
+
+
+def with_calls(name: str, gas: int) -> Transition:
+    """A transition that calls a contract with this gas."""
+    made = replace(transition(name), calls=(Call(ADDRESS, gas, b""),))
+    leaf = leaf_of_transition(SEPARATOR, made)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(made.outputs))
+    return replace(made, leaf=leaf, outputs=outputs)
+
+
 def test_missing_endorsers_are_asked_again_and_those_who_signed_are_not() -> None:
     bench = active()
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
@@ -249,7 +355,7 @@ def test_rejection_by_the_rules_of_acceptance_is_no_refusal_and_is_asked_again_w
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
     opened = bench.transaction("B-1").round
     assert opened is not None
-    assert opened.rejections == {B: Rejection.MISMATCHED_BLOCK_HEIGHT}
+    assert opened.rejections == {B: "MismatchedBlockHeight"}
     sign(bench, B, first)
     assert opened.signatures == {}
     bench.wait(1_000)

@@ -223,14 +223,14 @@ def permit(bench: Bench, name: str) -> None:
 # Intents come in.
 
 
-def test_intent_is_written_in_the_step_that_answers_its_user_and_delegated_after_that() -> None:
+def test_intent_is_durable_before_its_user_is_answered_and_before_it_is_delegated() -> None:
     bench = bench_of_sender()
-    first, second = bench.tell(IntentSubmitted("user", intent("A-1")))
-    assert isinstance(first, Persist)
-    assert first.records == (IntentAccepted(intent("A-1")),)
-    assert second == ReplyToUser("user", intent_id("A-1"))
+    [write] = bench.tell(IntentSubmitted("user", intent("A-1")))
+    assert isinstance(write, Persist)
+    assert write.records == (IntentAccepted(intent("A-1")),)
     assert bench.sequencer.sender.transactions == {}
     bench.write()
+    assert bench.take(ReplyToUser) == [ReplyToUser("user", intent_id("A-1"))]
     assert commands(bench, B)[0].delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
 
 

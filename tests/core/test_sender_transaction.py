@@ -1358,11 +1358,11 @@ def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> N
 
 def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_that_block_is_gone() -> None:
     """What was endorsed before a reorganisation is valid by the time of a block that is no longer there."""
-    found = Restored(intent("A-1"), is_cancelled=True)
+    found = Restored(intent("A-1"), ending_reason="cancelled")
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), latest_chain_time_s=GENESIS_S + 50), incarnation=2)
     bench.tell(Tick())
     final_at(bench, HEIGHT + 1, GENESIS_S + 650)
-    assert state(bench) is State.ENDING
+    assert records(bench) == []
     final_at(bench, HEIGHT + 2, GENESIS_S + 651)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 

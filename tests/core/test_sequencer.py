@@ -236,8 +236,10 @@ def test_idle_sequencer_has_no_deadline() -> None:
 
 def test_record_goes_before_the_reply_that_stands_on_it() -> None:
     bench = Bench()
-    found = bench.tell(IntentSubmitted("user", intent("A-1")))
-    assert [type(effect) for effect in found] == [Persist, ReplyToUser]
+    [write] = bench.tell(IntentSubmitted("user", intent("A-1")))
+    assert isinstance(write, Persist)
+    found = bench.tell(Persisted(write.token))
+    assert ReplyToUser("user", intent_id("A-1")) in found
 
 
 def test_intent_is_not_delegated_before_it_is_durable() -> None:

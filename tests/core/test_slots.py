@@ -220,7 +220,7 @@ def test_sender_that_lost_its_turn_comes_back_with_a_new_request_after_a_backoff
     bench.wait(250 - 186)
     _, second = open_slot(bench)
     assert second.request_id > first.request_id
-    assert second.intents == first.intents
+    assert second.intents == first.intents[:1], "and with half as many, in case there were too many"
 
 
 def lose_turns(bench: CoordinatorBench, count: int) -> int:
@@ -486,3 +486,61 @@ def test_lower_delegation_number_of_an_assembly_changes_nothing() -> None:
     bench.delegate("B-1", number=7)
     answer(bench, assembled(transition("B-1"), DelegationNumber(1, 5)))
     assert bench.transaction("B-1").number == DelegationNumber(1, 7)
+
+
+# How many a slot holds: as many as its sender assembles in `slot_ms_max`.
+
+
+def take_slot(bench: CoordinatorBench, took_ms: int) -> int:
+    """The slot's sender parks all of it and says how long that took; how many there were."""
+    peer, request = open_slot(bench)
+    results = tuple(parked(name) for name in names(request))
+    bench.hear(peer, AssembleResponse(request.request_id, results, took_ms))
+    return len(results)
+
+
+def many_of_b(config: Config, count: int = 40) -> CoordinatorBench:
+    bench = active(config=config)
+    bench.delegate(*(f"B-{number}" for number in range(count)))
+    return bench
+
+
+def test_slot_of_a_slow_sender_is_as_long_as_it_assembles_in_the_time_of_one() -> None:
+    bench = many_of_b(Config(assembly_slot_max=8, slot_ms_max=500))
+    assert [take_slot(bench, took_ms) for took_ms in (1_000, 500, 500)] == [8, 4, 4]
+
+
+def test_slot_is_never_shorter_than_one() -> None:
+    bench = many_of_b(Config(assembly_slot_max=8, slot_ms_max=500))
+    assert [take_slot(bench, took_ms) for took_ms in (1_000_000, 501, 10_000)] == [8, 1, 1]
+
+
+def test_slot_of_a_sender_that_is_quick_again_grows_back_to_its_maximum() -> None:
+    bench = many_of_b(Config(assembly_slot_max=8, slot_ms_max=500))
+    assert [take_slot(bench, took_ms) for took_ms in (4_000, 250, 250, 250, 0)] == [8, 1, 2, 4, 8]
+    assert bench.coordinator.slots.sizes == {}, "what is as ever is not kept"
+
+
+def test_slot_of_a_sender_that_is_neither_slow_nor_quick_stays_as_long_as_it_is() -> None:
+    bench = many_of_b(Config(assembly_slot_max=8, slot_ms_max=500))
+    assert [take_slot(bench, took_ms) for took_ms in (1_000, 251, 499, 251)] == [8, 4, 4, 4]
+
+
+def test_slow_sender_shortens_nobody_elses_slots() -> None:
+    bench = many_of_b(Config(assembly_slot_max=2, slot_ms_max=500), count=4)
+    bench.delegate("C-1", "C-2")
+    assert take_slot(bench, 5_000) == 2
+    peer, request = open_slot(bench)
+    assert (peer, names(request)) == (C, ["C-1", "C-2"])
+
+
+def test_sender_that_does_not_answer_is_asked_for_fewer_and_fewer() -> None:
+    bench = many_of_b(Config(assembly_slot_max=4), count=4)
+    sizes = []
+    for _ in range(4):
+        while not (asked := bench.asked(AssembleRequest)):
+            bench.wait(250)
+        sizes.append(len(asked[0][1].intents))
+        bench.wait(2_000)
+        bench.asked(AssembleRequest)
+    assert sizes == [4, 2, 1, 1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from itertools import count
 from types import NoneType, UnionType
@@ -31,7 +31,7 @@ NUMBER_MAX: Final = 2**63 - 1
 MESSAGE_TYPES: Final[tuple[type[Message], ...]] = tuple(
     value
     for _, value in inspect.getmembers(messages, inspect.isclass)
-    if issubclass(value, Message) and value is not Message
+    if issubclass(value, Message) and value not in {Message, messages.Reply}
 )
 
 # Fields whose annotation says less than the protocol does.
@@ -50,6 +50,9 @@ class Name(str):
 def fields_of(kind: type) -> dict[str, Any]:
     """The fields of a dataclass or named tuple, with the annotations that they would have if types said it all."""
     hints = get_type_hints(kind)
+    if is_dataclass(kind):
+        # What belongs to the class, such as the name of the id that a reply answers, is no field and does not travel.
+        hints = {field.name: hints[field.name] for field in fields(kind)}
     for owner, name in WORD_FIELDS:
         if owner is kind:
             hints[name] = tuple[Word, ...] if origin_of(hints[name]) is tuple else Word

@@ -221,6 +221,8 @@ BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]
         32,
         lambda body, value: setattr(_distributed(body), "leaf", value),
     ),
+    "leaf that is asked for": (messages.StateRequest, 32, lambda body, value: body.leaves.append(value)),
+    "intent that is gone": (messages.CoordinatorHeartbeat, 16, lambda body, value: body.gone.append(value)),
     "digest of an acknowledgement": (
         messages.StateDistributionAcknowledgement,
         32,
@@ -249,7 +251,15 @@ def test_a_contract_has_twenty_bytes() -> None:
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1])
 @pytest.mark.parametrize(
     "kind",
-    [messages.DelegationCommand, messages.SubmitterHeartbeat, messages.AssembleResponse, messages.StateDistribution],
+    [
+        messages.DelegationCommand,
+        messages.CoordinatorHeartbeat,
+        messages.SubmitterHeartbeat,
+        messages.AssembleResponse,
+        messages.StateDistribution,
+        messages.StateDistributionAcknowledgement,
+        messages.ListingRequest,
+    ],
 )
 def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) -> None:
     frame, _ = wire_of(kind)
@@ -262,7 +272,7 @@ def test_every_number_is_below_two_to_the_63(kind: type[Message], value: int) ->
         assert not is_read(frame), name
         setattr(part, name, before)
         spoilt += 1
-    assert spoilt > 7
+    assert spoilt >= 7
 
 
 def numbers_in(message: ProtobufMessage) -> list[tuple[Any, str]]:
@@ -335,6 +345,24 @@ def test_a_prepared_round_has_at_most_255_leaves() -> None:
     assert is_read(frame)
     body.leaves.append(body.leaves[0])
     assert not is_read(frame)
+
+
+def test_a_request_names_at_most_64_leaves() -> None:
+    frame, body = wire_of(messages.StateRequest)
+    while len(body.leaves) < messages.STATE_REQUEST_LEAVES_MAX:
+        body.leaves.append(body.leaves[0])
+    assert is_read(frame)
+    body.leaves.append(body.leaves[0])
+    assert decode_frame(frame.SerializeToString()) == Malformed(
+        "envelope 0, state_request: a field has at most 64 items, not 65"
+    )
+
+
+def test_the_hash_of_a_transaction_has_at_most_32_bytes() -> None:
+    for size, is_fine in ((0, True), (32, True), (33, False)):
+        frame, body = wire_of(messages.SubmitterHeartbeat)
+        body.intents[1].hash = b"h" * size
+        assert is_read(frame) is is_fine
 
 
 def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:

@@ -35,14 +35,20 @@ ELSEWHERE = {
     (messages.EndorsementRequest, "transitions"): "in `members`",
     (messages.EndorsementRequest, "senders"): "in `members`",
     (types.Intent, "contract"): "the envelope's",
+    (messages.SubmittedIntent, "fees"): "its fields one by one",
 }
-NOT_OF_OURS = {"EndorsementRequest": {"members"}, "Envelope": {kind for kind, _ in WRITERS.values()}}
+NOT_OF_OURS = {
+    "EndorsementRequest": {"members"},
+    "Envelope": {kind for kind, _ in WRITERS.values()},
+    "SubmittedIntent": set(fields_of(types.Fees)),
+}
 
+NOT_ON_THE_WIRE = {types.Contract, types.Receipt, types.Fees}
 RECORDS = tuple(
     value
     for module in (messages, types)
     for _, value in getmembers(module, isclass)
-    if is_record(value) and value.__module__ == module.__name__ and value not in {types.Contract, types.Receipt}
+    if is_record(value) and value.__module__ == module.__name__ and value not in NOT_ON_THE_WIRE
 )
 ENUMERATIONS = tuple(value for value in vars(enumerations).values() if isinstance(value, enumerations.Enumeration))
 
@@ -66,6 +72,11 @@ def test_every_field_is_in_the_schema(record: type) -> None:
     ours = {name for name in fields_of(record) if (record, name) not in ELSEWHERE}
     theirs = {field.name for field in pb.DESCRIPTOR.message_types_by_name[record.__name__].fields}
     assert ours == theirs - NOT_OF_OURS.get(record.__name__, set())
+
+
+def test_what_is_offered_for_gas_is_in_the_schema_field_by_field() -> None:
+    theirs = {field.name for field in pb.DESCRIPTOR.message_types_by_name["SubmittedIntent"].fields}
+    assert set(fields_of(types.Fees)) <= theirs
 
 
 @pytest.mark.parametrize("kind", MESSAGE_TYPES, ids=lambda kind: kind.__name__)
@@ -120,6 +131,20 @@ def test_an_empty_content_is_not_the_same_as_none() -> None:
     read = round_trip(replace(full_envelope(messages.Startup), body=body)).envelopes[0].body
     assert isinstance(read, messages.AssembleRequest)
     assert [part.content for part in read.snapshot.states] == [b"", None]
+
+
+@pytest.mark.parametrize("digest", [0, 2**63 - 1, 2**63, 2**64 - 1])
+def test_the_digest_of_a_list_has_all_its_64_bits(digest: int) -> None:
+    heartbeat = replace(full_value(messages.CoordinatorHeartbeat), digest=digest)
+    envelope = replace(full_envelope(messages.Startup), body=heartbeat)
+    assert round_trip(envelope).envelopes == (envelope,)
+
+
+def test_a_heartbeat_is_of_what_changed_unless_it_says_that_it_is_whole() -> None:
+    for is_whole in (True, False):
+        heartbeat = replace(full_value(messages.CoordinatorHeartbeat), is_whole=is_whole)
+        envelope = replace(full_envelope(messages.Startup), body=heartbeat)
+        assert round_trip(envelope).envelopes == (envelope,)
 
 
 def test_a_state_is_distributed_as_its_receiver_may_see_it() -> None:

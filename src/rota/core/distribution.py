@@ -22,6 +22,9 @@ from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
 
 RECEIVED_KEPT_MAX = 10_000
 DELIVERY_BYTES_MAX = 1_048_576
+# Above all parts of a round: what was asked for may hold less than the part that is owed, and its acknowledgement
+# must not end that delivery.
+FOUND_PARTS_FROM = 65_536
 BACKOFF_STEPS_MAX = 16
 
 

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.distribution import Delivery, Distribution, is_true, order_of, parts_of, states_with_bytes
+from rota.core.distribution import (
+    FOUND_PARTS_FROM,
+    Delivery,
+    Distribution,
+    is_true,
+    order_of,
+    parts_of,
+    states_with_bytes,
+)
 from rota.core.effects import (
     BlocksIndexed,
     DispatchRepriced,
@@ -381,7 +389,7 @@ class Node:
         """A peer's own states again, and nobody else's (S8); not assured, since it asks until it has them."""
         seen = [transition.as_seen_by(peer) for transition in transitions]
         owed = [transition for transition in seen if states_with_bytes((transition,))]
-        for part, due in enumerate(parts_of(owed)):
+        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
             self._send(peer, contract, StateDistribution(digest, due, part))
 
     def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:

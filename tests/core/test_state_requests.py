@@ -1,0 +1,212 @@
+"""A node that lost its states asks for them by leaf, and gets what it may see and nothing else (S8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.core.distribution import DELIVERY_BYTES_MAX, FOUND_PARTS_FROM, deliveries_of, parts_of
+from rota.core.effects import DispatchRound, FindStates, SendMessage, StatesAcknowledged, StatesReceived
+from rota.core.events import StatesFound, StatesWanted, Tick
+from rota.core.node import StoredNode
+from rota.digests import core_of, leaf_of, state_commitment
+from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
+from rota.types import Leaf, NodeName, State, StateId, Transition
+from tests.core.kit import ADDRESS, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
+from tests.core.node_bench import NOWHERE, START, NodeBench
+
+OF_THREE = contract(A, B, C)
+MADE = transition("B-1")
+DIGEST = digest_of(MADE.leaf)
+HALF_BYTES = DELIVERY_BYTES_MAX // 2
+
+
+def bench_of_three(stored: StoredNode | None = None) -> NodeBench:
+    return NodeBench(contracts=(OF_THREE,), stored=stored or StoredNode(blocks=(START,)))
+
+
+def states(name: str, *contents: tuple[bytes, tuple[NodeName, ...]]) -> Transition:
+    """A transition that makes states of these contents, each for those nodes; its leaf is right."""
+    commitments = tuple(state_commitment(content) for content, _ in contents)
+    leaf = leaf_of(core_of(SEPARATOR, intent_id(name), outputs=commitments))
+    made = tuple(
+        State(StateId(leaf, number), commitment, nodes, content)
+        for number, (commitment, (content, nodes)) in enumerate(zip(commitments, contents, strict=True))
+    )
+    return Transition(intent_id(name), leaf, (), (), made, (), GENESIS_S + 600, b"signed")
+
+
+def leaves(count: int) -> tuple[Leaf, ...]:
+    return tuple(Leaf(number.to_bytes(32, "big")) for number in range(count))
+
+
+# Asking.
+
+
+def test_every_other_member_is_asked_for_states_that_are_wanted() -> None:
+    bench = bench_of_three()
+    bench.tell(StatesWanted(ADDRESS, (MADE.leaf,)))
+    asked = [(sent.peer, sent.envelope.body) for sent in bench.all(SendMessage)]
+    assert asked == [(B, StateRequest((MADE.leaf,))), (C, StateRequest((MADE.leaf,)))]
+
+
+def test_many_leaves_are_asked_for_in_several_requests() -> None:
+    bench = bench_of_three()
+    wanted = leaves(2 * STATE_REQUEST_LEAVES_MAX + 1)
+    bench.tell(StatesWanted(ADDRESS, wanted))
+    asked = bench.said(StateRequest, B)
+    assert [len(request.leaves) for request in asked] == [STATE_REQUEST_LEAVES_MAX, STATE_REQUEST_LEAVES_MAX, 1]
+    assert tuple(leaf for request in asked for leaf in request.leaves) == wanted
+
+
+def test_nobody_is_asked_for_nothing_or_for_a_contract_that_is_not_in_memory() -> None:
+    bench = bench_of_three()
+    bench.tell(StatesWanted(ADDRESS, ()))
+    bench.tell(StatesWanted(NOWHERE, leaves(1)))
+    assert bench.all(SendMessage) == []
+
+
+# Answering.
+
+
+def test_store_is_asked_for_what_a_peer_asks_for() -> None:
+    bench = bench_of_three()
+    bench.hear(C, StateRequest((MADE.leaf,)))
+    assert bench.all(FindStates) == [FindStates(ADDRESS, C, (MADE.leaf,))]
+
+
+def test_peer_gets_the_bytes_that_are_for_it_and_no_others() -> None:
+    found = states("B-1", (b"for C", (A, C)), (b"for D", (A, D)))
+    bench = bench_of_three()
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, (found,)))
+    [sent] = bench.said(StateDistribution, C)
+    assert [state.content for state in sent.transitions[0].outputs] == [b"for C", None]
+    assert sent.digest == DIGEST
+
+
+def test_transition_of_which_a_peer_may_see_nothing_is_not_sent() -> None:
+    of_others = states("B-1", (b"for D", (A, D)))
+    bench = bench_of_three()
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, (of_others,)))
+    assert bench.all(SendMessage) == []
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, (of_others, states("B-2", (b"for C", (C,))))))
+    [sent] = bench.said(StateDistribution, C)
+    assert [each.intent for each in sent.transitions] == [intent_id("B-2")]
+
+
+def test_nothing_is_sent_when_nothing_is_found() -> None:
+    bench = bench_of_three()
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, ()))
+    assert bench.all(SendMessage) == []
+
+
+def test_large_states_are_found_in_parts_of_one_name_each() -> None:
+    large = [states(f"B-{number}", (bytes((number,)) * (HALF_BYTES + 1), (C,))) for number in range(3)]
+    bench = bench_of_three()
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, tuple(large)))
+    sent = bench.said(StateDistribution, C)
+    assert [len(each.transitions) for each in sent] == [1, 1, 1]
+    assert len({(each.digest, each.part) for each in sent}) == 3
+
+
+def test_states_that_were_asked_for_are_taken_and_acknowledged_like_any_others() -> None:
+    found = states("B-1", (b"for A", (A,)))
+    bench = bench_of_three()
+    bench.hear(B, StateDistribution(DIGEST, (found,), FOUND_PARTS_FROM))
+    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (found,), FOUND_PARTS_FROM)]
+    acknowledged = StateDistributionAcknowledgement(DIGEST, FOUND_PARTS_FROM)
+    assert bench.said(StateDistributionAcknowledgement, B) == [acknowledged]
+
+
+def test_acknowledgement_of_what_was_asked_for_ends_no_delivery_that_holds_more() -> None:
+    wanted, other = states("B-1", (b"one", (C,))), states("B-2", (b"two", (C,)))
+    round_ = (wanted, other)
+    order = DispatchRound(ADDRESS, DIGEST, tuple(t.leaf for t in round_), round_, (B, B), (), GENESIS_S + 600)
+    bench = bench_of_three(StoredNode(1, undelivered=deliveries_of(order, A), blocks=(START,)))
+    bench.tell(StatesFound(ADDRESS, C, DIGEST, (wanted,)))
+    [found] = bench.said(StateDistribution, C)
+    assert found.transitions == (wanted,)
+    bench.hear(C, StateDistributionAcknowledgement(found.digest, found.part))
+    assert bench.records(StatesAcknowledged) == []
+    bench.tell(Tick())
+    assert bench.said(StateDistribution, C)[-1].transitions == round_
+
+
+# Parts.
+
+
+def sized(name: str, size: int) -> Transition:
+    """A transition of one state of so many bytes; what they are does not matter here."""
+    return replace(MADE, intent=intent_id(name), outputs=(replace(MADE.outputs[0], content=bytes(size)),))
+
+
+def size_of(part: tuple[Transition, ...]) -> int:
+    return sum(len(state.content or b"") for each in part for state in each.outputs)
+
+
+def test_small_states_go_in_one_part() -> None:
+    small = tuple(sized(f"B-{number}", 100) for number in range(64))
+    assert parts_of(small) == (small,)
+
+
+def test_nothing_has_no_parts() -> None:
+    assert parts_of(()) == ()
+
+
+def test_part_is_full_at_its_limit_and_not_beyond() -> None:
+    one, other, third = sized("B-1", HALF_BYTES), sized("B-2", HALF_BYTES), sized("B-3", 1)
+    assert parts_of((one, other, third)) == ((one, other), (third,))
+
+
+def test_states_without_bytes_take_no_room() -> None:
+    full, empty = sized("B-1", DELIVERY_BYTES_MAX), replace(sized("B-2", 0), outputs=())
+    assert parts_of((full, empty)) == ((full, empty),)
+
+
+sizes = st.lists(
+    st.sampled_from([0, 1, HALF_BYTES - 1, HALF_BYTES, HALF_BYTES + 1, DELIVERY_BYTES_MAX + 1]), max_size=9
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(sizes)
+def test_parts_are_all_that_there_is_in_its_order_and_none_is_too_large_or_empty(given: list[int]) -> None:
+    whole = tuple(sized(f"B-{number}", size) for number, size in enumerate(given))
+    parts = parts_of(whole)
+    assert tuple(each for part in parts for each in part) == whole
+    assert all(parts)
+    assert all(size_of(part) <= DELIVERY_BYTES_MAX or has_one_large(part) for part in parts)
+
+
+def has_one_large(part: tuple[Transition, ...]) -> bool:
+    """A transition is never divided: one that is too large is the first of its part, and the others have no bytes."""
+    return size_of(part[:1]) > DELIVERY_BYTES_MAX and size_of(part[1:]) == 0
+
+
+def test_each_part_of_a_round_is_delivered_and_acknowledged_for_itself() -> None:
+    round_ = tuple(states(f"B-{number}", (bytes((number,)) * (HALF_BYTES + 1), (C,))) for number in range(2))
+    order = DispatchRound(ADDRESS, DIGEST, tuple(t.leaf for t in round_), round_, (B, B), (), GENESIS_S + 600)
+    owed = deliveries_of(order, A)
+    assert [(delivery.peer, delivery.part) for delivery in owed] == [(C, 0), (C, 1)]
+    bench = bench_of_three(StoredNode(1, undelivered=owed, blocks=(START,)))
+    bench.tell(Tick())
+    assert [sent.part for sent in bench.said(StateDistribution, C)] == [0, 1]
+    bench.hear(C, StateDistributionAcknowledgement(DIGEST, 1))
+    assert bench.records(StatesAcknowledged) == [StatesAcknowledged(DIGEST, C, 1)]
+    assert bench.node.distribution.is_open(C, DIGEST, 0)
+    assert not bench.node.distribution.is_open(C, DIGEST, 1)
+
+
+def test_parts_of_one_round_are_received_side_by_side() -> None:
+    bench = NodeBench(contracts=(OF_THREE,), slow=(StatesReceived,))
+    one, other = states("B-1", (b"one", (A,))), states("B-2", (b"two", (A,)))
+    bench.hear(B, StateDistribution(DIGEST, (one,), 0))
+    bench.hear(B, StateDistribution(DIGEST, (other,), 1))
+    bench.finish_write()
+    bench.finish_write()
+    assert bench.said(StateDistributionAcknowledgement, B) == [
+        StateDistributionAcknowledgement(DIGEST, 0),
+        StateDistributionAcknowledgement(DIGEST, 1),
+    ]
