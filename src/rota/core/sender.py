@@ -281,7 +281,7 @@ class Sender(Machine):
         """The current delegate has given an intent up, under the current number."""
         transaction = self.transactions.get(message.intent)
         if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
-            transaction.handle(GivenUp(message.reason))
+            transaction.handle(GivenUp(message.reason, message.leaf))
 
     # From the ledger.
 
