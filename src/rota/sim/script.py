@@ -326,6 +326,8 @@ def _claim(run: Run, name: str, state: str, successor: str | None) -> None:
     known = {choice.value: choice for choice in CoordinatorState}
     if state not in known:
         raise ScriptError(f"a coordinator is one of {', '.join(known)}, not {state}")
+    if run.world.nodes[run.node(name)].core is None:
+        raise ScriptError(f"{name} is down")
     run.world.forge_heartbeat(run.node(name), known[state], run.node(successor) if successor else None)
 
 

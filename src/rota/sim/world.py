@@ -168,6 +168,7 @@ class World:
         self.holds: list[HoldRule] = []
         self.duplicates: list[MessageRule] = []
         self.forgeries: list[Forgery] = []
+        self.forged_count = 0
         self.is_mining = True
         self.mining_due = False
         self.chain_ahead_s = 0
@@ -390,10 +391,18 @@ class World:
                 self._deliver_later(source, target, envelope, COPY_DELAY_MS)
 
     def forge_heartbeat(self, source: NodeName, state: CoordinatorState, successor: NodeName | None = None) -> None:
-        """A node claims a role that its own machine does not have: every other node is told."""
+        """A node claims a role that its own machine does not have: every other node is told.
+
+        The lie has the number that is next: the node's own heartbeats are heard again soon.
+        """
+        core = self.nodes[source].core
+        assert core is not None, f"{source} must run to say anything"
+        self.forged_count += 1
         for contract in self.contracts:
+            sequencer = core.sequencers.loaded.get(contract.address)
+            said = sequencer.coordinator.heartbeat_count if sequencer is not None else 0
+            number = HeartbeatNumber(core.incarnation, said + self.forged_count)
             for target in self.nodes:
-                number = HeartbeatNumber(FORGED_NUMBER, 1)
                 self._forge(contract, source, target, CoordinatorHeartbeat(number, state, successor=successor))
 
     def forge_request(self, source: NodeName, target: NodeName, reason: HandoverReason) -> None:
