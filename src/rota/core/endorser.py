@@ -68,8 +68,10 @@ class Endorser:
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
         key = (peer, request.request_id)
-        if key in self.answers:
-            self.context.send(peer, self.answers[key])
+        answer = self.answers.get(key)
+        # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
+        if answer is not None and answer.digest == request.digest:
+            self.context.send(peer, answer)
         elif key not in self.signing and self._is_to_be_checked(key):
             self._check(peer, request)
 

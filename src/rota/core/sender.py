@@ -281,7 +281,7 @@ class Sender(Machine):
         """The current delegate has given an intent up, under the current number."""
         transaction = self.transactions.get(message.intent)
         if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
-            transaction.handle(GivenUp(message.reason))
+            transaction.handle(GivenUp(message.reason, message.leaf))
 
     # From the ledger.
 
@@ -418,6 +418,9 @@ class Sender(Machine):
         )
 
     def _successor_of(self, node: NodeName) -> NodeName | None:
+        """Whom its heartbeat names; an intent is given to a member only, whatever a heartbeat says."""
         heartbeat = self.observer.peer(node).heartbeat
         successor = heartbeat.successor if heartbeat is not None else None
-        return successor if successor is not None and self.is_available(successor) else None
+        if successor is None or successor not in self.context.contract.committee:
+            return None
+        return successor if self.is_available(successor) else None

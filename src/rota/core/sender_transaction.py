@@ -311,6 +311,10 @@ TABLE = Table(
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
         *in_states(
+            DELEGATED, GivenUp, when=ending.gives_up_an_old_version, then=State.PENDING, do=ending.delegate_void_again
+        ),
+        *in_states((State.PENDING, *PERMITTED), GivenUp, when=ending.gives_up_an_old_version),
+        *in_states(
             (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
         ),
         *in_states(

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
 from rota.messages import CoordinatorState, HandoverReason
 from rota.sim.domain import intent_id
+from rota.sim.forgery import Forgery, Lie, can_be_told, tellable
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
 from rota.sim.transcript import Happening, Transcript, show
@@ -303,15 +304,39 @@ def _duplicate(run: Run, kind: str, source: str, target: str) -> None:
     run.world.duplicates.append(MessageRule(kind, NodeName(source), NodeName(target)))
 
 
-def _claim(run: Run, name: str, state: str) -> None:
+def _alter(run: Run, kind: str, source: str, target: str) -> None:
+    _lie(run, Lie.ALTERED, kind, source, target)
+
+
+def _invent(run: Run, kind: str, source: str, target: str) -> None:
+    _lie(run, Lie.INVENTED, kind, source, target)
+
+
+def _lie(run: Run, lie: Lie, kind: str, source: str, target: str) -> None:
+    if not can_be_told(kind, lie):
+        raise ScriptError(f"a message that is {lie.value} is one of {tellable(lie)}, not {kind}")
+    run.world.forgeries.append(Forgery(kind, NodeName(source), NodeName(target), lie))
+
+
+def _release(run: Run, backwards: str | None, twice: str | None) -> None:
+    run.world.release(is_reversed=backwards is not None, is_twice=twice is not None)
+
+
+def _claim(run: Run, name: str, state: str, successor: str | None) -> None:
     known = {choice.value: choice for choice in CoordinatorState}
     if state not in known:
         raise ScriptError(f"a coordinator is one of {', '.join(known)}, not {state}")
-    run.world.forge_heartbeat(run.node(name), known[state])
+    if run.world.nodes[run.node(name)].core is None:
+        raise ScriptError(f"{name} is down")
+    run.world.forge_heartbeat(run.node(name), known[state], run.node(successor) if successor else None)
 
 
 def _ask_to_yield(run: Run, name: str, other: str) -> None:
     run.world.forge_request(run.node(name), run.node(other), HandoverReason.TRIED)
+
+
+def _domain(run: Run, name: str, word: str) -> None:
+    run.world.hang_domain(run.node(name), word == "hangs")
 
 
 def _mining(run: Run, word: str) -> None:
@@ -369,6 +394,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"(stop|start) mining", _mining),
     (r"crash (\S+)", _crash),
     (r"start (\S+)", _start),
+    (r"the domain of (\S+) (hangs|goes on)", _domain),
     (r"hang (\S+)", lambda run, name: run.world.hang(run.node(name), True)),
     (r"go on (\S+)", lambda run, name: run.world.hang(run.node(name), False)),
     (r"stop (\S+)", lambda run, name: run.world.stop(run.node(name))),
@@ -381,9 +407,11 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"give the ledger back to (\S+)", lambda run, name: run.world.set_ledger(run.node(name), True)),
     (r"hold (\w+) from (\S+) to (\S+)", _hold),
     (r"duplicate (\w+) from (\S+) to (\S+)", _duplicate),
-    (r"(\S+) claims to be (\w+)", _claim),
+    (r"alter the next (\w+) from (\S+) to (\S+)", _alter),
+    (r"invent an intent in the next (\w+) from (\S+) to (\S+)", _invent),
+    (r"(\S+) claims to be (\w+)(?:, next (\S+))?", _claim),
     (r"(\S+) asks (\S+) to yield", _ask_to_yield),
-    (r"release", lambda run: run.world.release()),
+    (r"release( backwards)?( twice)?", _release),
     (r"(fail|mend) writes of (\S+)", _writes),
     (r"cancel (\S+)", _cancel),
     (r"resume (\S+)", _resume),

@@ -38,6 +38,8 @@ class SimNode:
     blocks_behind: int = 0
     index_delay_ms: int | None = None
     has_ledger: bool = True
+    is_domain_hung: bool = False
+    unanswered: list[Effect] = field(default_factory=list)
     inbox: deque[Event] = field(default_factory=deque)
     outbox: deque[Effect | Written] = field(default_factory=deque)
     is_writing: bool = False

@@ -80,6 +80,7 @@ from rota.sim.facts import (
     Submitted,
     Undone,
 )
+from rota.sim.forgery import Forgery
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import GENESIS_TIME_S, Ledger
 from rota.sim.observation import queues_of, remembered_by
@@ -122,7 +123,7 @@ class Recorder:
     """Hears of everything that happens; the transcript is one."""
 
     def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """A message left a node; its fate is `delivered`, `lost`, `held` or `twice`."""
+        """A message left a node; its fate is `delivered`, `lost`, `held`, `twice`, or how it lies."""
 
     def stepped(self, world: World, node: SimNode) -> None:
         """A node was told something."""
@@ -166,6 +167,8 @@ class World:
         self.down: set[tuple[NodeName, NodeName]] = set()
         self.holds: list[HoldRule] = []
         self.duplicates: list[MessageRule] = []
+        self.forgeries: list[Forgery] = []
+        self.forged_count = 0
         self.is_mining = True
         self.mining_due = False
         self.chain_ahead_s = 0
@@ -226,6 +229,7 @@ class World:
         node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
         node.outbox.clear()
         node.inbox.clear()
+        node.unanswered.clear()
         node.tick_at_ms = None
         self.judge.tell(Started(name, remembered_by(node.core)))
         self._perform(node, node.core.start())
@@ -261,6 +265,13 @@ class World:
             self._tell(node, node.inbox.popleft())
         self._tell(node, Tick())
         self.show_head(node)
+
+    def hang_domain(self, name: NodeName, is_hung: bool) -> None:
+        """A domain that hangs answers nothing that it is asked to assemble until it goes on; the node does not wait."""
+        node = self.nodes[name]
+        node.is_domain_hung = is_hung
+        while not node.is_domain_hung and node.unanswered:
+            self._compute(node, node.unanswered.pop(0))
 
     def wake(self, name: NodeName) -> None:
         """Its clock was changed: its next deadline comes at another time."""
@@ -341,6 +352,7 @@ class World:
 
     def _transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         self.message_count += 1
+        envelope, fate = self._told(source, target, envelope)
         self.judge.tell_sent(source, target, envelope)
         forged = self.weather.forged(source, target, envelope)
         if forged is not None:
@@ -357,22 +369,41 @@ class World:
             self._deliver_later(source, target, envelope)
             self._deliver_later(source, target, envelope, COPY_DELAY_MS)
         else:
-            self.recorder.sent(self, source, target, envelope, "delivered")
+            self.recorder.sent(self, source, target, envelope, fate)
             self._deliver_later(source, target, envelope)
 
-    def release(self) -> None:
-        """Deliver what was held back, and hold nothing any more."""
-        rules, self.holds = self.holds, []
-        for rule in rules:
-            for source, target, envelope in rule.kept:
-                self._deliver_later(source, target, envelope)
+    def _told(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[Envelope, str]:
+        """The message as it leaves its node, which may lie once, and what becomes of it if nothing is in its way."""
+        forgery = next((rule for rule in self.forgeries if rule.matches(source, target, envelope)), None)
+        if forgery is None:
+            return envelope, "delivered"
+        self.forgeries.remove(forgery)
+        contract = next(contract for contract in self.contracts if contract.address == envelope.contract)
+        return forgery.apply(contract, envelope), forgery.lie.value
 
-    def forge_heartbeat(self, source: NodeName, state: CoordinatorState) -> None:
-        """A node claims a role that its own machine does not have: every other node is told."""
+    def release(self, is_reversed: bool = False, is_twice: bool = False) -> None:
+        """Deliver what was held back, the last first or each twice if so said, and hold nothing any more."""
+        rules, self.holds = self.holds, []
+        kept = [held for rule in rules for held in rule.kept]
+        for source, target, envelope in reversed(kept) if is_reversed else kept:
+            self._deliver_later(source, target, envelope)
+            if is_twice:
+                self._deliver_later(source, target, envelope, COPY_DELAY_MS)
+
+    def forge_heartbeat(self, source: NodeName, state: CoordinatorState, successor: NodeName | None = None) -> None:
+        """A node claims a role that its own machine does not have: every other node is told.
+
+        The lie has the number that is next: the node's own heartbeats are heard again soon.
+        """
+        core = self.nodes[source].core
+        assert core is not None, f"{source} must run to say anything"
+        self.forged_count += 1
         for contract in self.contracts:
+            sequencer = core.sequencers.loaded.get(contract.address)
+            said = sequencer.coordinator.heartbeat_count if sequencer is not None else 0
+            number = HeartbeatNumber(core.incarnation, said + self.forged_count)
             for target in self.nodes:
-                number = HeartbeatNumber(FORGED_NUMBER, 1)
-                self._forge(contract, source, target, CoordinatorHeartbeat(number, state))
+                self._forge(contract, source, target, CoordinatorHeartbeat(number, state, successor=successor))
 
     def forge_request(self, source: NodeName, target: NodeName, reason: HandoverReason) -> None:
         """A node asks another to yield, which its own machine would not."""
@@ -715,7 +746,10 @@ class World:
         self._mine_soon()
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
-        """What domain, signer and key store do, at once."""
+        """What domain, signer and key store do, at once, unless the domain hangs."""
+        if node.is_domain_hung and isinstance(effect, AssembleIntents):
+            node.unanswered.append(effect)
+            return
         unspent: dict[StateId, State] = {}
         if isinstance(effect, AssembleIntents):
             unspent = node.disk.unspent.get(effect.contract, {})

@@ -184,6 +184,7 @@ class GivenUp(Event):
     """Raised by the sender when its delegate reports that it has given the intent up."""
 
     reason: str
+    leaf: Leaf | None = None
 
 
 @dataclass(frozen=True, slots=True)
