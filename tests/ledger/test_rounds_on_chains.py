@@ -245,8 +245,9 @@ async def test_node_of_another_chain_is_not_believed(kind: str, tmp_path: Path) 
         contract = await deploy(chain)
         proxy.view = with_chain_id("0x1")
         async with taking_part(Participant(url, contract), is_reached=False) as node:
-            await node.until(lambda: not node.core.has_ledger)
+            await node.until(lambda: bool(node.driver.trouble))
             assert node.driver.trouble.endswith("its chain id is 1, and ours is 31337")
+            assert not node.core.has_ledger
             assert node.saw(HeadSeen) == []
             proxy.view = None
             await node.until(lambda: bool(node.disk.blocks))
