@@ -42,7 +42,7 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import DelegationNumber, Digest, FlushPoint, Leaf, Transition
-from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, name_of, restarted
+from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, hand_over, name_of, restarted
 from tests.core.kit import GENESIS_S, B, C, digest_of, intent_id, transition
 
 OTHER_LEAF = Leaf(b"o" * 32)
@@ -619,6 +619,21 @@ def test_what_stands_on_a_dispatch_of_before_a_restart_does_not_wait_for_its_ass
     committed = LedgerOutcome(first.intent, first.leaf, digest_of(first.leaf), LedgerStatus.COMMITTED)
     bench.tell(BlocksRemoved(0, (committed,)))
     assert asked_names(bench) == ["B-3"]
+
+
+def test_who_stands_on_a_foreign_version_of_an_intent_does_not_wait_for_our_version_of_it() -> None:
+    """Ours stands on those who stand on the foreign one: they would wait for one another for ever."""
+    foreign = transition("B-3", version=1)
+    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
+    bench = active()
+    bench.beat(C)
+    hand_over(bench, HandedOver(point, foreign.leaf, (), foreign.outputs), peer=C)
+    first = transition("B-1", foreign.outputs[0].id)
+    second = transition("B-2", first.outputs[0].id)
+    third = transition("B-3", second.outputs[0].id)
+    bench.bring(State.ENDORSEMENT_GATHERING, first, second, third)
+    bench.block(1, LedgerOutcome(foreign.intent, foreign.leaf, point.digest, LedgerStatus.SKIPPED))
+    assert asked_names(bench) == ["B-1", "B-2", "B-3"]
 
 
 def test_other_version_of_a_removed_block_makes_the_intent_leave() -> None:

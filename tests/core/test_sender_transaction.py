@@ -1476,3 +1476,25 @@ def test_intent_is_undispatched_until_permission_is_out_and_ended_when_it_has_it
     assert not machine(bench).is_ended
     bench.block(HEIGHT + 1, outcome())
     assert machine(bench).is_ended
+
+
+@pytest.mark.parametrize(
+    ("ended_as", "expected"), [(Outcome.CONFIRMED, State.PENDING), (Outcome.REVERTED, State.ENDING)]
+)
+def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is_not_forgotten(
+    ended_as: Outcome, expected: State
+) -> None:
+    """Its outcome was no longer indexed at the restart, and the submitter lists the intent before it is again."""
+    permission = Permission(FIRST, C, transition("A-1"))
+    found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission)
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    bench.tell(Tick())
+    listed = SubmittedIntent(ID, LEAF, "C", 7, 1)
+    bench.hear(C, SubmitterHeartbeat(HeartbeatNumber(1, 1), (listed,)), height=HEIGHT)
+    assert state(bench) is State.SUBMITTED
+    bench.sequencer.sender.dependency_ended(intent_id("A-0"), ended_as)
+    bench.tell(Tick())
+    assert state(bench) is State.SUBMITTED
+    bench.wait(4_000)
+    assert state(bench) is expected
+    assert bool(bench.said(DelegationCommand)) is (ended_as is Outcome.CONFIRMED)

@@ -61,6 +61,7 @@ class LoadFigures:
     machine_events_per_intent: float
     rows_per_intent: float
     messages_per_intent: float
+    bytes_per_intent: float
     rounds: int
     round_size_mean: float
     blocks: int
@@ -159,7 +160,7 @@ def _measure_load(load: Load, nodes: int, repeats: int) -> LoadFigures:
         for _ in range(repeats):
             _run(load, nodes)
     with counting_machine_events() as told:
-        _run(load, nodes)
+        counted, _ = _run(load, nodes, counts_bytes=True)
     core_us = best.core_ns / NS_PER_US / load.intents
     sample_count = sampler.samples.total()
     return LoadFigures(
@@ -174,6 +175,7 @@ def _measure_load(load: Load, nodes: int, repeats: int) -> LoadFigures:
         machine_events_per_intent=told.events / load.intents,
         rows_per_intent=told.rows / load.intents,
         messages_per_intent=best.messages / load.intents,
+        bytes_per_intent=counted.size_bytes / load.intents,
         rounds=best.rounds,
         round_size_mean=best.dispatched / best.rounds,
         blocks=best.blocks,
@@ -185,10 +187,10 @@ def _measure_load(load: Load, nodes: int, repeats: int) -> LoadFigures:
     )
 
 
-def _run(load: Load, nodes: int) -> tuple[Counts, int]:
+def _run(load: Load, nodes: int, counts_bytes: bool = False) -> tuple[Counts, int]:
     """One run on a fresh network: what happened, and how long it took with the driver."""
     names = _names("node", nodes)
-    network = Network(_contract(names), Config())
+    network = Network(_contract(names), Config(), counts_bytes)
     intents = [_intent(load, names[number % nodes], number) for number in range(load.intents)]
     gc.collect()
     started_ns = perf_counter_ns()

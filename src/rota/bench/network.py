@@ -49,6 +49,7 @@ from rota.sim import domain
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S, Ledger
 from rota.sim.world import sign
 from rota.types import Contract, Intent, Leaf, NodeName, Outcome, Party, Receipt, State, StateId, Transition
+from rota.wire.codec import encode_frame
 
 BLOCK_MS = 200
 BLOCKS_WITHOUT_RECEIPT_MAX = 1_000
@@ -65,6 +66,7 @@ class Counts:
     core_ns: int = 0
     steps: int = 0
     messages: int = 0
+    size_bytes: int = 0
     rounds: int = 0
     dispatched: int = 0
     blocks: int = 0
@@ -75,8 +77,9 @@ class Counts:
 class Network:
     """Some nodes that share one contract; all of them endorse."""
 
-    def __init__(self, contract: Contract, config: Config) -> None:
+    def __init__(self, contract: Contract, config: Config, counts_bytes: bool = False) -> None:
         self.contract = contract
+        self._counts_bytes = counts_bytes
         self.counts = Counts()
         self.now_ms = 0
         self.receipts: list[Receipt] = []
@@ -170,6 +173,8 @@ class Network:
             match effect:
                 case SendMessage(peer, envelope):
                     self.counts.messages += peer != name
+                    if self._counts_bytes and peer != name:
+                        self.counts.size_bytes += len(encode_frame((envelope,)))
                     self._tell(peer, MessageReceived(name, envelope))
                 case Persist(_, token):
                     written.append(token)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from resource import RUSAGE_SELF, getrusage
 from typing import TextIO, TypeVar
 
 import click
@@ -249,6 +250,12 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     click.echo(
         f"{summary['seeds']} seeds: {summary['intents']} intents under {summary['faults']} faults, "
         f"{summary['events']} events in {summary['simulated_seconds']} simulated seconds"
+    )
+    node_seconds = sum(report.nodes * report.simulated_ms for report in reports) / 1000
+    messages, changes = sum(r.messages for r in reports), sum(r.coordinator_changes for r in reports)
+    click.echo(
+        f"{messages / node_seconds:.2f} messages a node and simulated second, {changes} changes of a coordinator, "
+        f"{getrusage(RUSAGE_SELF).ru_maxrss // 1024} MiB of memory"
     )
     for report in failing:
         for violation in report.violations:

@@ -397,12 +397,9 @@ class Coordinator(Machine):
                 waiting.handle(event)
 
     def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
-        """Reset all that stands on a leaf, last to first; they come back when it does (protocol §4.2).
-
-        What another coordinator or an earlier life dispatched is not assembled here again: nobody waits for it.
-        """
+        """Reset all that stands on a leaf, last to first; they come back when it does (protocol §4.2)."""
         users = self.graph.dependents_last_first(leaf)
-        back = coming_back | {placed.intent for placed in users if placed.intent in self.transactions}
+        back = coming_back | {placed.intent for placed in users}
         for placed in users:
             user = self.transactions.get(placed.intent)
             if user is not None:

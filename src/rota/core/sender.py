@@ -42,8 +42,6 @@ from rota.core.events.sender_transaction import (
     ConfirmedReverted,
     ConfirmedSuccess,
     Created,
-    DependencyConfirmed,
-    DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
     GivenUp,
@@ -51,6 +49,7 @@ from rota.core.events.sender_transaction import (
     PreparedTransactionReceived,
     Submitted,
     VersionsVoid,
+    dependency_event,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
@@ -207,11 +206,10 @@ class Sender(Machine):
 
     def dependency_ended(self, intent: IntentId, outcome: Outcome) -> None:
         """An intent of this node, of whatever contract, is final: who depends on it is told."""
-        event = DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
         for transaction in tuple(self.transactions.values()):
             if intent in transaction.unmet:
                 transaction.note_dependency(intent, outcome)
-                transaction.handle(event)
+                transaction.handle(dependency_event(intent, outcome))
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
         """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
@@ -222,9 +220,8 @@ class Sender(Machine):
         transaction.handle(Created())
         for other in tuple(transaction.unmet):
             if other in outcomes:
-                confirmed = outcomes[other] is Outcome.CONFIRMED
                 transaction.note_dependency(other, outcomes[other])
-                transaction.handle(DependencyConfirmed(other) if confirmed else DependencyReverted(other))
+                transaction.handle(dependency_event(other, outcomes[other]))
         self.parties.resolve_for(transaction)
 
     # From the coordinator.

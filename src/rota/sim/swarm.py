@@ -48,6 +48,8 @@ class Report:
     faults: int = 0
     events: int = 0
     messages: int = 0
+    nodes: int = 0
+    coordinator_changes: int = 0
     simulated_ms: int = 0
     violations: list[Violation] = field(default_factory=list)
 
@@ -85,6 +87,7 @@ class Swarm:
         report, world = self.report, self.world
         report.violations = list(self.found)
         report.events, report.messages, report.simulated_ms = world.event_count, world.message_count, world.now_ms
+        report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
     def _play(self) -> None:
@@ -177,13 +180,13 @@ class Swarm:
         while world.now_ms < end_ms and not self.found:
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
             if world.now_ms > probes_ms and self._is_at_rest():
-                self.is_over = True
-                world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
-                return
+                break
             if world.now_ms > voided_ms + VOIDED_EVERY_MS:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
                 voided_ms = world.now_ms
                 world.let_chain_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
+        self.is_over = True
+        world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""

@@ -60,8 +60,10 @@ class Transcript(Recorder):
     def stepped(self, world: World, node: SimNode) -> None:
         """One line for each change of state."""
         assert node.core is not None, "a node that steps runs"
-        for sequencer in node.core.sequencers.loaded.values():
-            self._note(world, node, "coordinator", sequencer.coordinator.state.value)
+        is_alone = len(node.core.sequencers.loaded) == 1
+        for address, sequencer in node.core.sequencers.loaded.items():
+            what = "coordinator" if is_alone else f"coordinator of {address[:6]}"
+            self._note(world, node, what, sequencer.coordinator.state.value)
             if sequencer.coordinator.state is CoordinatorState.ACTIVE:
                 self.was_active[node.name] = None
             for held in tuple(sequencer.coordinator.transactions.values()):

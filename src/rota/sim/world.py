@@ -181,6 +181,8 @@ class World:
         self.on_prepared: Callable[[IntentId], None] = lambda _: None
         self.message_count = 0
         self.signature_count = 0
+        self.coordinator_changes = 0
+        self._active: dict[ContractAddress, NodeName] = {}
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -658,6 +660,8 @@ class World:
         body = envelope.body
         if isinstance(body, CoordinatorHeartbeat) and node.heartbeats_seen.get(envelope.contract) != body.number:
             node.heartbeats_seen[envelope.contract] = body.number
+            if body.state is CoordinatorState.ACTIVE:
+                self._note_active(node.name, envelope.contract)
             seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.now_ms)
             self.judge.tell(seen)
         if node.protocol_version != PROTOCOL_VERSION:
@@ -730,6 +734,10 @@ class World:
         if transition is not None:
             self.transitions[transition.leaf] = transition
             self.judge.tell(Assembled(node.name, contract, transition))
+
+    def _note_active(self, node: NodeName, contract: ContractAddress) -> None:
+        self.coordinator_changes += self._active.get(contract, node) != node
+        self._active[contract] = node
 
     def _note_endorsement(self, node: SimNode, effect: SendMessage) -> None:
         """Told when it is decided: whom the endorser follows may have changed when the message leaves."""

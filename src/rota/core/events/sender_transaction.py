@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.messages import DispatchItem, PreparedTransaction
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, Party, RequestId, Transition
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    Transition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,11 @@ class DependencyReverted(Event):
     """Raised by the node when an intent that this one depends on is reverted."""
 
     intent: IntentId
+
+
+def dependency_event(intent: IntentId, outcome: Outcome) -> DependencyConfirmed | DependencyReverted:
+    """What an outcome means for those that depend on the intent."""
+    return DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
 
 
 @dataclass(frozen=True, slots=True)

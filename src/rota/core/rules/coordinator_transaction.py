@@ -340,8 +340,9 @@ def forget(transaction: CoordinatorTransaction) -> None:
 
 
 def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
+    """A version of another coordinator, or of an earlier life, is not assembled here: nobody waits for it."""
     makers = transaction.coordinator.graph.dependencies(transaction.leaf)
-    return tuple(placed.intent for placed in makers if placed.intent in event.coming_back)
+    return tuple(placed.intent for placed in makers if placed.point is None and placed.intent in event.coming_back)
 
 
 def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> None:

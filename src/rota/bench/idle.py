@@ -1,0 +1,88 @@
+"""What contracts cost a node while nothing happens in them: memory, and work per tick, block and connection.
+
+A child process builds the node, so that its memory is its own; what it had before the contracts is taken off.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import tracemalloc
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+from rota.config import Config
+from rota.core.effects import Effect, Persist
+from rota.core.events import ConnectionLost, ConnectionMade, Persisted, Tick
+from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
+from rota.core.machine import Event
+from rota.core.node import Node, StoredNode
+from rota.sim.ledger import GENESIS
+from rota.types import BlockHash, Contract, ContractAddress, NodeName
+
+CONTRACTS_DEFAULT = 10_000
+MEMBERS = tuple(NodeName(f"node{number}") for number in range(1, 6))
+TIMES = 200
+BYTES_PER_MIB = 1_048_576
+NS_PER_US = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class IdleFigures:
+    """Of one node with so many contracts, all of them idle."""
+
+    contracts: int
+    mib: float
+    tick_us: float
+    block_us: float
+    connection_us: float
+
+
+def measure_idle(contracts: int = CONTRACTS_DEFAULT) -> IdleFigures:
+    """Measured in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_measure, (contracts,))
+
+
+def _measure(count: int) -> IdleFigures:
+    contracts = tuple(
+        Contract(ContractAddress(f"0x{number:040x}"), MEMBERS, MEMBERS, len(MEMBERS)) for number in range(count)
+    )
+    gc.collect()
+    tracemalloc.start()
+    node = Node(MEMBERS[0], contracts, Config(), 0, StoredNode(blocks=(GENESIS,)))
+    _settle(node, 0, node.start())
+    gc.collect()
+    size_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    head = GENESIS
+    block_ns = 0
+    for number in range(1, TIMES + 1):
+        block = ChainBlock(number, BlockHash(number.to_bytes(32, "big")), head.hash, head.time_s + 1)
+        block_ns += _time(node, number, HeadSeen(number, block.hash))
+        block_ns += _time(node, number, BlocksFetched((head, block)))
+        head = block
+    ticks_ns = sum(_time(node, TIMES + number, Tick()) for number in range(TIMES))
+    both = (ConnectionLost(MEMBERS[1]), ConnectionMade(MEMBERS[1]))
+    connection_ns = sum(_time(node, 2 * TIMES, event) for _ in range(TIMES) for event in both)
+    return IdleFigures(
+        count,
+        size_bytes / BYTES_PER_MIB,
+        ticks_ns / TIMES / NS_PER_US,
+        block_ns / TIMES / NS_PER_US,
+        connection_ns / TIMES / 2 / NS_PER_US,
+    )
+
+
+def _time(node: Node, now_ms: int, event: Event) -> int:
+    """With the writes that follow from it."""
+    started_ns = perf_counter_ns()
+    _settle(node, now_ms, node.step(now_ms, event))
+    return perf_counter_ns() - started_ns
+
+
+def _settle(node: Node, now_ms: int, effects: list[Effect]) -> None:
+    for effect in effects:
+        if isinstance(effect, Persist):
+            _settle(node, now_ms, node.step(now_ms, Persisted(effect.token)))

@@ -1,0 +1,57 @@
+"""`rota bench`: measures on this machine, and says what each figure means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import click
+
+from rota.cli.bench import core, failover, gas, ledger, wan
+from rota.cli.bench.printing import describe_machine, print_json
+
+
+class Benchmark(NamedTuple):
+    """One benchmark: its own command, and what `rota bench` alone runs and prints."""
+
+    command: click.Command
+    measure: Callable[[], dict[str, object]]
+    show: Callable[[], None]
+
+
+BENCHMARKS: Final = {
+    "core": Benchmark(core.command, core.measure, core.show),
+    "wan": Benchmark(wan.command, wan.measure, wan.show),
+    "failover": Benchmark(failover.command, failover.measure, failover.show),
+    "gas": Benchmark(gas.command, gas.measure, gas.show),
+    "ledger": Benchmark(ledger.command, ledger.measure, ledger.show),
+}
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """Measure on this machine; without a benchmark's name, run them all, which takes a few minutes.
+
+    docs/performance.md says what the figures mean and how the JSON is made up.
+    """
+    if context.invoked_subcommand is None:
+        run_all(as_json)
+    elif as_json:
+        raise click.UsageError("Put --json behind the benchmark's name.")
+
+
+def run_all(as_json: bool) -> None:
+    """Every benchmark, one after the other."""
+    if as_json:
+        measured = {name: benchmark.measure() for name, benchmark in BENCHMARKS.items()}
+        print_json({"machine": describe_machine(), **measured})
+        return
+    for benchmark in BENCHMARKS.values():
+        benchmark.show()
+        click.echo()
+
+
+for name, benchmark in BENCHMARKS.items():
+    command.add_command(benchmark.command, name)
