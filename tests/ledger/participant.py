@@ -20,7 +20,6 @@ from rota.core.effects import (
     CheckRound,
     Effect,
     FetchBlocks,
-    FindStates,
     LookUpIntents,
     Persist,
     ReplyToUser,
@@ -30,11 +29,9 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     SubmitTransaction,
-    VerifyEndorsement,
     VerifySignature,
 )
 from rota.core.events import (
-    EndorsementVerified,
     ForContract,
     IntentSubmitted,
     LedgerStatus,
@@ -42,14 +39,13 @@ from rota.core.events import (
     Persisted,
     RoundChecked,
     SignatureVerified,
-    StatesFound,
     Tick,
     TransitionSigned,
 )
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
 from rota.digests import domain_separator
-from rota.keys.secp256k1 import PrivateKey, recover_address
+from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import creation_code, deploy_endorsed, read_deployment
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ledger.consistency import Patience
@@ -268,9 +264,6 @@ class Participant:
                 self._inbox.append(MessageReceived(peer, envelope))
             case LookUpIntents():
                 self._inbox.append(self.disk.look_up(effect, (self.contract,), self.config.confirmations))
-            case FindStates(contract, peer, leaves):
-                found = self.disk.find_states(contract, leaves)
-                self._inbox.extend(StatesFound(contract, peer, digest, transitions) for digest, transitions in found)
             case _:
                 self._inbox.extend(ForContract(self.contract.address, event) for event in self._compute(effect))
 
@@ -284,8 +277,6 @@ class Participant:
                 return [TransitionSigned(request_id, intent, b"signed")]
             case VerifySignature(_, request_id, intent, _, _, signature):
                 return [SignatureVerified(request_id, intent, signature == b"signed")]
-            case VerifyEndorsement(_, peer, digest, signature):
-                return [EndorsementVerified(peer, digest, signature, is_of_endorser(digest, signature))]
             case CheckRound(_, peer, request_id, digest):
                 return [RoundChecked(peer, request_id, ENDORSER_KEY.sign_compact(digest))]
             case _:
@@ -300,14 +291,6 @@ class Participant:
                 unspent.pop(spent, None)
             unspent.update({made.id: made for made in transition.outputs})
         return unspent
-
-
-def is_of_endorser(digest: bytes, signature: bytes) -> bool:
-    """Whether the only endorser made this signature."""
-    try:
-        return recover_address(digest, signature) == ENDORSER_KEY.address
-    except ValueError:
-        return False
 
 
 @asynccontextmanager
