@@ -101,5 +101,5 @@ lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade t
 .PHONY: clean
 clean: ## Remove all that the other targets make, .venv among it
 	@rm -rf .venv build dist htmlcov src/*.egg-info .coverage .coverage.* \
-		contracts/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		contracts/node_modules tools/anvil/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,10 +52,10 @@ _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
     """The EIP-712 domain of a contract on a chain: what is signed for one is worth nothing at another."""
-    return _keccak(
-        _keccak(_DOMAIN_TYPE)
-        + _keccak(_DOMAIN_NAME)
-        + _keccak(_DOMAIN_VERSION)
+    return keccak(
+        keccak(_DOMAIN_TYPE)
+        + keccak(_DOMAIN_NAME)
+        + keccak(_DOMAIN_VERSION)
         + _unsigned(chain_id, WORD_BYTES)
         + address_bytes(contract).rjust(WORD_BYTES, b"\0")
     )
@@ -76,16 +76,16 @@ def core_of(
     counts = _two_counts(len(inputs), len(outputs)) + _two_counts(len(reads), len(info))
     flags = _unsigned(_FLAGS_WITH_CALLS if calls else _FLAGS, 1)
     references = b"".join(_reference(state) for state in reads + inputs)
-    body = _keccak(b"".join(_word(word) for word in outputs + info))
-    calls_hash = _keccak(_packed_calls(calls)) if calls else b""
-    return Core(_keccak(_word(separator) + intent + flags + counts + references + body + calls_hash))
+    body = keccak(b"".join(_word(word) for word in outputs + info))
+    calls_hash = keccak(packed_calls(calls)) if calls else b""
+    return Core(keccak(_word(separator) + intent + flags + counts + references + body + calls_hash))
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
     """The leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
     if preparation is None:
         return Leaf(_word(core))
-    return Leaf(_keccak(_word(core) + address_bytes(preparation.committer) + preparation.condition))
+    return Leaf(keccak(_word(core) + address_bytes(preparation.committer) + preparation.condition))
 
 
 def void_leaf(separator: bytes, intent: IntentId) -> Leaf:
@@ -110,20 +110,26 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
 def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:
     """What an endorser signs: the EIP-712 digest of the leaves, in payload order, and their validity."""
     assert 1 <= len(leaves) <= ROUND_LEAVES_MAX, f"a round has 1 to {ROUND_LEAVES_MAX} leaves, not {len(leaves)}"
-    struct = _keccak(
-        _keccak(_ROUND_TYPE)
-        + _keccak(b"".join(_word(leaf) for leaf in leaves))
+    struct = keccak(
+        keccak(_ROUND_TYPE)
+        + keccak(b"".join(_word(leaf) for leaf in leaves))
         + _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
     )
-    return Digest(_keccak(b"\x19\x01" + _word(separator) + struct))
+    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+
+
+def keccak(content: bytes) -> bytes:
+    """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
+    digest: bytes = sha3.keccak_256(content).digest()
+    return digest
 
 
 def state_commitment(content: bytes) -> bytes:
     """The 32 bytes by which an output stands for a private state's content."""
-    return _keccak(content)
+    return keccak(content)
 
 
-def _packed_calls(calls: tuple[Call, ...]) -> bytes:
+def packed_calls(calls: tuple[Call, ...]) -> bytes:
     """The calls exactly as the payload carries them, so that the contract hashes one slice of it."""
     assert len(calls) <= CALLS_MAX, f"a transition has at most {CALLS_MAX} calls, not {len(calls)}"
     return _unsigned(len(calls), 1) + b"".join(
@@ -150,8 +156,3 @@ def _word(word: bytes) -> bytes:
 def _unsigned(number: int, size_bytes: int) -> bytes:
     assert 0 <= number < 1 << 8 * size_bytes, f"{number} does not fit in {size_bytes} unsigned bytes"
     return number.to_bytes(size_bytes, "big")
-
-
-def _keccak(content: bytes) -> bytes:
-    digest: bytes = sha3.keccak_256(content).digest()
-    return digest

@@ -27,9 +27,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import sha3
-
-from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES, Core, leaf_of
+from rota.digests import (
+    CALLS_MAX,
+    INTENT_BYTES,
+    ROUND_LEAVES_MAX,
+    STATES_MAX,
+    WORD_BYTES,
+    Core,
+    keccak,
+    leaf_of,
+    packed_calls,
+)
 from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, StateId, Transition, address_bytes
 
 PAYLOAD_BYTES_MAX: Final = 120 * 1024
@@ -43,10 +51,10 @@ NO_CONDITION: Final = bytes(WORD_BYTES)
 # state has. That way a leaf binds it like any other input.
 NULLIFIER_OUTPUT: Final = 0xFF
 
-ROUND_TOPIC: Final[bytes] = sha3.keccak_256(b"Round(bytes32,uint256,bytes)").digest()
-SKIPPED_TOPIC: Final[bytes] = sha3.keccak_256(b"Skipped(bytes16,bytes32,uint8,bytes32,uint8)").digest()
+ROUND_TOPIC: Final[bytes] = keccak(b"Round(bytes32,uint256,bytes)")
+SKIPPED_TOPIC: Final[bytes] = keccak(b"Skipped(bytes16,bytes32,uint8,bytes32,uint8)")
 
-_COMMIT_SELECTOR: Final[bytes] = sha3.keccak_256(b"commit(bytes,bytes32,bytes)").digest()[:4]
+_COMMIT_SELECTOR: Final[bytes] = keccak(b"commit(bytes,bytes32,bytes)")[:4]
 
 _FULL: Final = 0x80
 _PAGE: Final = 0x01
@@ -189,7 +197,7 @@ def encode_auth(
 
 def settlement_condition(legs: tuple[tuple[ContractAddress, tuple[Core, ...]], ...]) -> bytes:
     """What transitions are prepared with that `Settlement` shall commit together: the hash of the full list."""
-    return _keccak(
+    return keccak(
         b"".join(address_bytes(ledger).rjust(WORD_BYTES, b"\0") + prepared_hash(cores) for ledger, cores in legs)
     )
 
@@ -198,7 +206,7 @@ def prepared_hash(cores: tuple[Core, ...]) -> bytes:
     """What `commit` returns when it has committed prepared transitions with these cores: a hash chain."""
     chain = bytes(WORD_BYTES)
     for core in cores:
-        chain = _keccak(chain + core)
+        chain = keccak(chain + core)
     return chain
 
 
@@ -223,8 +231,8 @@ def _full(transition: Transition, positions: Mapping[Leaf, int], page: bytes | N
             own_page if own_page != page else b"",
             address_bytes(preparation.committer) + preparation.condition if preparation is not None else b"",
             *(_reference(state, positions) for state in transition.reads + transition.inputs),
-            _keccak(body) if is_body_hashed else body,
-            _packed_calls(calls) if calls else b"",
+            keccak(body) if is_body_hashed else body,
+            packed_calls(calls) if calls else b"",
         )
     )
 
@@ -234,13 +242,6 @@ def _reference(state: StateId, positions: Mapping[Leaf, int]) -> bytes:
     if position is None:
         return bytes((_NOT_HERE, state.output)) + state.leaf
     return bytes((position, state.output))
-
-
-def _packed_calls(calls: tuple[Call, ...]) -> bytes:
-    return bytes((len(calls),)) + b"".join(
-        address_bytes(call.to) + call.gas.to_bytes(4, "big") + len(call.data).to_bytes(2, "big") + call.data
-        for call in calls
-    )
 
 
 def _two_counts(high: int, low: int) -> int:
@@ -599,12 +600,12 @@ def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None,
         body_hash = source.take(WORD_BYTES, f"{where}: body")
     else:
         words = tuple(source.take(WORD_BYTES, f"{where}: body") for _ in range(output_count + info_count))
-        body_hash = _keccak(b"".join(words))
+        body_hash = keccak(b"".join(words))
     calls = _read_calls(source, where) if flags & _CALLS else ()
     head = bytes((flags & _BOUND_FLAGS, inputs_outputs, reads_info))
     references = b"".join(state.leaf + bytes((state.output,)) for state in reads + inputs)
-    calls_hash = _keccak(_packed_calls(calls)) if calls else b""
-    core = Core(_keccak(separator + intent + head + references + body_hash + calls_hash))
+    calls_hash = keccak(packed_calls(calls)) if calls else b""
+    core = Core(keccak(separator + intent + head + references + body_hash + calls_hash))
     return FullLeaf(
         intent,
         leaf_of(core, preparation),
@@ -663,8 +664,3 @@ def _read_abi_number_and_bytes(source: _Bytes) -> tuple[int, bytes]:
         raise _MalformedError("payload: must be padded with zeros")
     source.end()
     return number, content
-
-
-def _keccak(content: bytes) -> bytes:
-    digest: bytes = sha3.keccak_256(content).digest()
-    return digest

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from coincurve import PrivateKey
 from eth_abi.abi import encode
 
-from rota.bench.gas import address_of, sign
+from rota.bench.gas import address_of
 from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
+from rota.keys.secp256k1 import PrivateKey
 from rota.payload import (
     NO_CONDITION,
     NULLIFIER_OUTPUT,
@@ -146,7 +146,7 @@ class EndorsedLedger:
     def auth(self, digest: Digest, signers: int | None = None) -> bytes:
         """Signatures of the first endorsers, as many as have to sign or as are asked for."""
         count = self.threshold if signers is None else signers
-        signatures = {address: sign(key, digest) for address, key in list(self.keys.items())[:count]}
+        signatures = {address: key.sign_compact(digest) for address, key in list(self.keys.items())[:count]}
         return encode_auth(self.endorsers, signatures, count)
 
     def call(

@@ -27,7 +27,7 @@ def commit_with_bound(ledger: MeasuredLedger, entries: tuple[Entry, ...], body: 
     payload = encode_payload(entries, VALID_UNTIL_S, body)
     leaves = tuple(entry.leaf if isinstance(entry, Transition) else entry for entry in entries)
     digest = round_digest(ledger.separator, leaves, VALID_UNTIL_S)
-    signatures = {address: bench.sign(key, digest) for address, key in ledger.keys.items()}
+    signatures = {address: key.sign_compact(digest) for address, key in ledger.keys.items()}
     count = len(signatures)
     auth = encode_auth(tuple(ledger.keys), signatures, count)
     bound = gas_bound(entries, VALID_UNTIL_S, AuthCost.of_signatures(count, count), body)

@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from rota.bench.gas import sign
 from rota.payload import Malformed, Payload, decode_payload, encode_auth, encode_commit, encode_payload
 from rota.types import Call, ContractAddress, Leaf
 from tests.contracts.evm import Chain, Reverted, keccak
@@ -127,7 +126,7 @@ def test_every_endorser_may_be_among_the_signers() -> None:
     for number, pair in enumerate(((0, 1), (0, 4), (3, 4), (1, 3))):
         transition = ledger.write(number)
         digest = ledger.digest((transition,))
-        signatures = {ledger.endorsers[n]: sign(key_of(n), digest) for n in pair}
+        signatures = {ledger.endorsers[n]: key_of(n).sign_compact(digest) for n in pair}
         auth = encode_auth(ledger.endorsers, signatures, 2)
         payload = encode_payload((transition,), VALID_UNTIL_S)
         assert ledger.commit_bytes(payload, (transition.leaf,), auth).mask == 1
@@ -183,7 +182,7 @@ def test_signers_in_another_order_are_refused(ledger: EndorsedLedger, signed: tu
 
 def test_stranger_is_no_endorser(ledger: EndorsedLedger, signed: tuple[bytes, bytes, bytes]) -> None:
     payload, digest, auth = signed
-    strange = auth[:68] + sign(key_of(77), Leaf(digest)) + auth[132:]
+    strange = auth[:68] + key_of(77).sign_compact(digest) + auth[132:]
     assert refused(ledger, payload, strange).name == "NotEndorsed"
     wrong_address = auth[:132] + bytes(20)
     assert refused(ledger, payload, wrong_address).name == "NotEndorsed"

@@ -1,8 +1,8 @@
 """The two chains that one suite runs on: the embedded one, and Anvil in a process of its own.
 
 Both listen at a port that the kernel chose and come back at the same one after they were killed, as an operator's
-node would. Anvil is `ROTA_ANVIL`, or what `tools/install-test-tools` installed, or the one on the PATH; where there
-is none, its tests are skipped, and CI forbids skips.
+node would. Anvil is the one that `rota bench ledger` finds; where there is none, its tests are skipped, and CI forbids
+skips.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import itertools
 import os
 import re
-import shutil
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,13 +22,13 @@ from typing import Any, ParamSpec
 import aiohttp
 import pytest
 
+from rota.bench.ledger import NO_ANVIL, find_anvil
 from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 
 CHAIN_ID = 31_337
 START_TIMEOUT_S = 30
 TEST_TIMEOUT_S = 90
-TOOLS = Path(__file__).parents[2] / "tools" / "anvil" / "node_modules" / "@foundry-rs"
 
 Parameters = ParamSpec("Parameters")
 
@@ -183,13 +182,6 @@ class Anvil(Chain):
             pass
 
 
-def find_anvil() -> str | None:
-    named = os.environ.get("ROTA_ANVIL")
-    if named:
-        return named
-    return next((str(path) for path in sorted(TOOLS.glob("anvil-*/bin/anvil"))), None) or shutil.which("anvil")
-
-
 @asynccontextmanager
 async def running(kind: str, home: Path, **settings: Any) -> AsyncIterator[Chain]:  # noqa: ANN401
     """A chain of a kind, stopped at the end."""
@@ -198,7 +190,7 @@ async def running(kind: str, home: Path, **settings: Any) -> AsyncIterator[Chain
     else:
         program = find_anvil()
         if program is None:
-            pytest.skip("Anvil is not installed: tools/install-test-tools installs it")
+            pytest.skip(f"There is no Anvil: {NO_ANVIL}.")
         chain = Anvil(home, program)
     await chain.start()
     try:

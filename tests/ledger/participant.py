@@ -263,7 +263,7 @@ class Participant:
             case SendMessage(peer, envelope):
                 self._inbox.append(MessageReceived(peer, envelope))
             case LookUpIntents():
-                self._inbox.append(self.disk.look_up(effect, self.config.confirmations))
+                self._inbox.append(self.disk.look_up(effect, (self.contract,), self.config.confirmations))
             case _:
                 self._inbox.extend(ForContract(self.contract.address, event) for event in self._compute(effect))
 

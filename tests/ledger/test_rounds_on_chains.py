@@ -243,10 +243,12 @@ async def test_round_that_fails_as_a_whole_is_told_with_the_contracts_own_reason
 async def test_node_of_another_chain_is_not_believed(kind: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain, proxied(chain.url) as (proxy, url):
         contract = await deploy(chain)
-        proxy.view = with_chain_id("0x1")
+        asked_again = asyncio.Event()
+        proxy.view = with_chain_id("0x1", asked_again)
         async with taking_part(Participant(url, contract), is_reached=False) as node:
-            await node.until(lambda: not node.core.has_ledger)
+            await asked_again.wait()
             assert node.driver.trouble.endswith("its chain id is 1, and ours is 31337")
+            assert not node.core.has_ledger
             assert node.saw(HeadSeen) == []
             proxy.view = None
             await node.until(lambda: bool(node.disk.blocks))
@@ -334,9 +336,18 @@ class LoadBalancer:
         return await ask(request)
 
 
-def with_chain_id(chain_id: str) -> View:
+def with_chain_id(chain_id: str, asked_again: asyncio.Event) -> View:
+    """A node that tells another chain's id; who asks a second time has read the first answer."""
+    asked_count = 0
+
     async def view(request: Request, ask: Ask) -> Answer:
+        nonlocal asked_count
         answer = await ask(request)
-        return {**answer, "result": chain_id} if request["method"] == "eth_chainId" else answer
+        if request["method"] != "eth_chainId":
+            return answer
+        asked_count += 1
+        if asked_count > 1:
+            asked_again.set()
+        return {**answer, "result": chain_id}
 
     return view

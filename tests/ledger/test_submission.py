@@ -105,14 +105,15 @@ def test_gas_limit_grows_with_what_is_in_the_round_and_is_no_constant() -> None:
 async def test_round_without_enough_signatures_is_not_signed() -> None:
     round_ = replace(order(transition("A-1")), signatures=((NodeName("stranger"), bytes(64)),))
     answer = await submission().sign(SignDispatch(round_, ALONE, 7, FEES))
-    assert answer == DispatchNotSigned(7, FEES, "signatures: 1 are needed, and 0 are there")
+    assert answer == DispatchNotSigned(7, FEES, "signatures: 1 are needed, and 0 are there", round_.digest)
 
 
 @in_loop
 async def test_round_of_an_unknown_contract_is_not_signed() -> None:
     other = ContractAddress("0x" + "22" * 20)
-    answer = await submission().sign(SignDispatch(replace(order(transition("A-1")), contract=other), ALONE, 7, FEES))
-    assert answer == DispatchNotSigned(7, FEES, f"contract: {other} is not known here")
+    round_ = replace(order(transition("A-1")), contract=other)
+    answer = await submission().sign(SignDispatch(round_, ALONE, 7, FEES))
+    assert answer == DispatchNotSigned(7, FEES, f"contract: {other} is not known here", round_.digest)
 
 
 @in_loop
@@ -125,8 +126,9 @@ async def test_round_that_no_transaction_holds_is_not_signed() -> None:
 
 @in_loop
 async def test_signer_that_fails_is_told_with_its_reason() -> None:
-    answer = await submission(NoKey()).sign(SignDispatch(order(transition("A-1")), ALONE, 7, FEES))
-    assert answer == DispatchNotSigned(7, FEES, "the signer of alone: its device does not answer")
+    round_ = order(transition("A-1"))
+    answer = await submission(NoKey()).sign(SignDispatch(round_, ALONE, 7, FEES))
+    assert answer == DispatchNotSigned(7, FEES, "the signer of alone: its device does not answer", round_.digest)
 
 
 @in_loop

@@ -29,7 +29,7 @@ def test_every_fault_is_drawn_when_all_are_asked_for() -> None:
 
 
 def test_network_that_is_reorganised_waits_for_enough_confirmations() -> None:
-    assert {draw_plan(seed, ALL).confirmations for seed in range(20)} == {REORGANISATION_DEPTH_MAX}
+    assert {draw_plan(seed, ALL).config.confirmations for seed in range(20)} == {REORGANISATION_DEPTH_MAX}
 
 
 def test_only_members_send_in_a_ring_and_every_holder_elsewhere() -> None:

@@ -26,15 +26,14 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import Final
 
-import sha3
-from coincurve import PrivateKey
 from eth_abi.abi import encode
 from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
 
-from rota.digests import core_of, domain_separator, leaf_of, round_digest
+from rota.digests import core_of, domain_separator, keccak, leaf_of, round_digest
+from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.artifacts import load_artifact
 from rota.payload import FullLeaf, Malformed, decode_payload, encode_auth, encode_commit, encode_payload
-from rota.types import ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from rota.types import ContractAddress, IntentId, State, StateId, Transition
 
 ROUND_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200)
 GROUP_SIZES: Final = (1, 3, 5, 10)
@@ -153,9 +152,9 @@ class Writer:
     def write(self, inputs: tuple[StateId, ...], output_count: int, info_count: int = 0) -> Transition:
         """The next transition; its words are hashes, so that they have as many zeros as any."""
         page, counter = divmod(self.written, PAGE_INTENTS)
-        intent = IntentId(_keccak(b"page %d" % page)[:15] + bytes((counter,)))
-        outputs = tuple(_keccak(b"output %d %d" % (self.written, n)) for n in range(output_count))
-        info = tuple(_keccak(b"info %d %d" % (self.written, n)) for n in range(info_count))
+        intent = IntentId(keccak(b"page %d" % page)[:15] + bytes((counter,)))
+        outputs = tuple(keccak(b"output %d %d" % (self.written, n)) for n in range(output_count))
+        info = tuple(keccak(b"info %d %d" % (self.written, n)) for n in range(info_count))
         leaf = leaf_of(core_of(self.separator, intent, inputs=inputs, outputs=outputs, info=info))
         states = tuple(State(StateId(leaf, n), commitment, ()) for n, commitment in enumerate(outputs))
         transition = Transition(intent, leaf, inputs, (), states, info)
@@ -206,7 +205,7 @@ class MeasuredLedger:
     @classmethod
     def with_endorsers(cls, count: int) -> MeasuredLedger:
         """A new contract whose endorsers all have to sign."""
-        keys = {address_of(key): key for key in (PrivateKey(_keccak(b"endorser %d" % n)) for n in range(count))}
+        keys = {address_of(key): key for key in (PrivateKey(keccak(b"endorser %d" % n)) for n in range(count))}
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
         arguments = encode(["address[]", "uint256"], [list(keys), count])
         address = evm.deploy(CALLER, load_artifact("Endorsed").bytecode + arguments)
@@ -223,7 +222,7 @@ class MeasuredLedger:
         """Commit a round, every transition of which must succeed; its gas."""
         payload = encode_payload(transitions, VALID_UNTIL_S, is_body_hashed)
         digest = round_digest(self.separator, tuple(each.leaf for each in transitions), VALID_UNTIL_S)
-        signatures = {address: sign(key, digest) for address, key in self.keys.items()}
+        signatures = {address: key.sign_compact(digest) for address, key in self.keys.items()}
         auth = encode_auth(tuple(self.keys), signatures, len(self.keys))
         gas, committed = self.call(payload, encode_commit(payload, auth))
         assert committed == (1 << len(transitions)) - 1, "a transition was skipped; the figures would mean nothing"
@@ -267,21 +266,9 @@ def floor_gas(call: bytes) -> int:
 
 def slot_of(key: bytes, mapping_slot: int) -> int:
     """Where a mapping keeps what it holds for a key."""
-    return int.from_bytes(_keccak(key.rjust(32, b"\0") + mapping_slot.to_bytes(32, "big")), "big")
+    return int.from_bytes(keccak(key.rjust(32, b"\0") + mapping_slot.to_bytes(32, "big")), "big")
 
 
 def address_of(key: PrivateKey) -> ContractAddress:
     """The account of a key."""
-    return ContractAddress("0x" + _keccak(key.public_key.format(compressed=False)[1:])[-20:].hex())
-
-
-def sign(key: PrivateKey, digest: Digest | Leaf) -> bytes:
-    """A signature in 64 bytes: the parity is the highest bit of s (EIP-2098)."""
-    signature = key.sign_recoverable(digest, hasher=None)
-    r, s, parity = signature[:32], signature[32:64], signature[64]
-    return r + bytes((s[0] | parity << 7,)) + s[1:]
-
-
-def _keccak(content: bytes) -> bytes:
-    digest: bytes = sha3.keccak_256(content).digest()
-    return digest
+    return ContractAddress("0x" + key.address.hex())

@@ -9,7 +9,7 @@ embedded_http   the same chain in a process of its own, over HTTP in the same ba
 anvil           Anvil, over HTTP in the same batches, with blocks at an interval and a raised gas limit, which
                 is how it is fastest; none when there is no Anvil
 
-Anvil is `ROTA_ANVIL`, or the one in `node_modules/.bin`.
+Anvil is `ROTA_ANVIL`, or in a checkout the one that `tools/install-test-tools` installed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from rota.digests import WORD_BYTES
 from rota.keys import secp256k1
 from rota.ledger.embedded import EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
@@ -50,10 +51,12 @@ POLL_S: Final = 0.02
 STOP_TIMEOUT_S: Final = 10.0
 READ_BYTES: Final = 65_536
 LINES_MAX: Final = 1_000
-WORD_BYTES: Final = 32
 
 SLOTS_PER_CALL: Final = 5
 COUNTED: Final = 626
+
+NO_ANVIL: Final = "set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
+_INSTALLED: Final = Path(__file__).parents[3] / "tools" / "anvil" / "node_modules"
 
 # base = calldataload(0); sstore(base + i, base + i) for each slot; then count down to 0.
 _WRITES: Final = "".join(f"8060{slot:02x}018055" for slot in range(SLOTS_PER_CALL))
@@ -91,19 +94,18 @@ def measure_ledger(calls: int = CALLS_DEFAULT, progress: Callable[[str], None] =
     over_http = asyncio.run(_measure_embedded_http(calls))
     anvil = find_anvil()
     if anvil is None:
-        progress("no Anvil: neither ROTA_ANVIL nor node_modules/.bin/anvil is there")
+        progress(f"no Anvil: {NO_ANVIL}")
         return LedgerFigures(embedded, over_http, None)
     progress(f"Anvil over HTTP: {calls:,} calls in batches of {BATCH}")
     return LedgerFigures(embedded, over_http, asyncio.run(_measure_anvil(anvil, calls)))
 
 
 def find_anvil() -> str | None:
-    """The Anvil to measure, if there is one."""
+    """The Anvil to measure, if there is one; tests run on the same."""
     named = os.environ.get("ROTA_ANVIL")
     if named:
         return named
-    installed = Path("node_modules/.bin/anvil")
-    return str(installed) if installed.exists() else None
+    return next((str(path) for path in sorted(_INSTALLED.glob("@foundry-rs/anvil-*/bin/anvil"))), None)
 
 
 def signed_calls(calls: int) -> list[bytes]:

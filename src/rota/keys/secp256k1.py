@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Final
 
 import coincurve
-import sha3
+
+from rota.digests import keccak
 
 SECRET_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
@@ -121,5 +122,4 @@ def _checked_recovery_id(signature: bytes) -> int:
 
 def _address_of(public: coincurve.PublicKey) -> bytes:
     """The last 20 bytes of the hash of the point, without the byte that tells how the point is written."""
-    digest: bytes = sha3.keccak_256(public.format(compressed=False)[1:]).digest()
-    return digest[-ADDRESS_BYTES:]
+    return keccak(public.format(compressed=False)[1:])[-ADDRESS_BYTES:]

@@ -18,9 +18,8 @@ from eth_abi.exceptions import DecodingError
 
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import Outcomes
-from rota.digests import domain_separator
+from rota.digests import domain_separator, keccak
 from rota.ledger.artifacts import load_artifact
-from rota.ledger.keccak import keccak
 from rota.ledger.reading import TOPICS_MAX, Log
 from rota.payload import (
     ROUND_TOPIC,

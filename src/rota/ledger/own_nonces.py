@@ -18,11 +18,11 @@ from functools import partial
 from typing import Final
 
 from rota.core.events.chain import MinedStatus, MinedTransaction
+from rota.digests import keccak
 from rota.ledger.bindings import revert_text
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
-from rota.ledger.keccak import keccak
 from rota.ledger.reading import FullBlock, Header, MinedCall, read_full_block, read_header, read_receipt
 from rota.ledger.transports import RpcFailure
 from rota.types import ContractAddress

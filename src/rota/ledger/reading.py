@@ -12,8 +12,8 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, Final, TypeVar
 
+from rota.digests import WORD_BYTES, keccak
 from rota.ledger.hexadecimal import read_data, read_quantity
-from rota.ledger.keccak import HASH_BYTES, keccak
 from rota.ledger.transaction import ADDRESS_BYTES
 from rota.types import BlockHash, ContractAddress
 
@@ -153,7 +153,7 @@ def read_log(told: object) -> Log:
 
 def read_hash(told: object) -> bytes:
     """32 bytes."""
-    return read_data(told, HASH_BYTES)
+    return read_data(told, WORD_BYTES)
 
 
 def read_address(told: object) -> ContractAddress:

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
+from rota.digests import WORD_BYTES, keccak
 from rota.ledger import rlp
-from rota.ledger.keccak import HASH_BYTES, keccak
 
 ADDRESS_BYTES: Final = 20
 SIGNATURE_BYTES: Final = 65
@@ -300,6 +300,6 @@ def _access_list(item: rlp.Decoded) -> tuple[AccessEntry, ...]:
 def _access_entry(item: rlp.Decoded) -> AccessEntry:
     match item:
         case (bytes() as address, tuple() as slots) if len(address) == ADDRESS_BYTES:
-            if all(isinstance(slot, bytes) and len(slot) == HASH_BYTES for slot in slots):
+            if all(isinstance(slot, bytes) and len(slot) == WORD_BYTES for slot in slots):
                 return AccessEntry(address, tuple(_string(slot, "slot") for slot in slots))
-    raise ValueError(f"an entry of accessList is an address and a list of slots of {HASH_BYTES} bytes")
+    raise ValueError(f"an entry of accessList is an address and a list of slots of {WORD_BYTES} bytes")

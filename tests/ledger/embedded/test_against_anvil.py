@@ -1,6 +1,6 @@
 """The same transactions on this chain and on Anvil: the same addresses, statuses, gas and logs.
 
-Anvil is `ROTA_ANVIL` or the one in node_modules; where there is none, these tests are skipped.
+Anvil is the one that `rota bench ledger` finds; where there is none, these tests are skipped.
 """
 
 import json
@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from rota.bench.ledger import find_anvil
+from rota.bench.ledger import NO_ANVIL, find_anvil
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.transaction import AccessEntry, AccessListTransaction, LegacyTransaction, Transaction, created_address
 from tests.ledger.embedded.client import ALICE, GWEI, Client, payment, signed
@@ -34,7 +34,7 @@ def anvil(tmp_path: Path) -> Iterator[str]:
     """The address of an Anvil of our own."""
     programme = find_anvil()
     if programme is None:
-        pytest.skip("There is no Anvil: set ROTA_ANVIL, or install it in node_modules.")
+        pytest.skip(f"There is no Anvil: {NO_ANVIL}.")
     arguments = ["--port", "0", "--hardfork", "prague", "--gas-limit", "60000000", "--no-mining"]
     environment = {**os.environ, "HOME": str(tmp_path)}
     with subprocess.Popen(

@@ -2,9 +2,9 @@
 
 import pytest
 
+from rota.digests import keccak
 from rota.ledger.embedded.evm import NO_ADDRESS, BlockContext, Evm, Message, NotRunnable, Outcome
 from rota.ledger.embedded.state import NO_ACCOUNT, Account, AccountChange, Changes, State
-from rota.ledger.keccak import keccak
 from rota.ledger.transaction import AccessEntry, created_address
 from tests.ledger.embedded.contracts import ENDLESS, INVALID, KEEPER, REVERTER, creation, error_string, keep, word
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from rota.digests import keccak
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS, DevelopmentAccount
 from rota.ledger.embedded.admission import check_form, check_sender
 from rota.ledger.embedded.blocks import NO_BLOOM, Block, Receipt, bloom_of, make_block
@@ -34,7 +35,6 @@ from rota.ledger.embedded.pool import Pool, Waiting
 from rota.ledger.embedded.settings import Settings
 from rota.ledger.embedded.state import Account, AccountChange, Changes, SlotChange, State
 from rota.ledger.embedded.timer import BlockTimer
-from rota.ledger.keccak import keccak
 from rota.ledger.transaction import (
     SignedTransaction,
     Transaction,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from rota.digests import WORD_BYTES
 from rota.ledger.embedded.errors import INVALID_PARAMETERS, RpcError
 from rota.ledger.embedded.history import LogFilter
 from rota.ledger.hexadecimal import read_data, read_quantity
@@ -13,7 +14,6 @@ from rota.ledger.transaction import ADDRESS_BYTES, AccessEntry
 
 T = TypeVar("T")
 
-HASH_BYTES: Final = 32
 TOPICS_MAX: Final = 4
 ALTERNATIVES_MAX: Final = 1_000
 TAGS: Final = ("latest", "pending", "safe", "finalized", "earliest")
@@ -63,7 +63,7 @@ def read_address(written: object) -> bytes:
 
 
 def read_hash(written: object) -> bytes:
-    return read_data(written, HASH_BYTES)
+    return read_data(written, WORD_BYTES)
 
 
 def read_boolean(written: object) -> bool:
@@ -84,7 +84,7 @@ def read_number(written: object) -> int:
 def read_slot_number(written: object) -> int:
     """A slot, as a quantity or as the 32 bytes that it is; leading zeros are usual here."""
     content = written if isinstance(written, str) else ""
-    if len(content) == 2 + 2 * HASH_BYTES:
+    if len(content) == 2 + 2 * WORD_BYTES:
         return int.from_bytes(read_hash(written), "big")
     return read_quantity(written)
 
@@ -110,7 +110,7 @@ def read_block_wanted(written: object) -> BlockWanted:
         return read_block_wanted(written.get("blockNumber"))
     if isinstance(written, str) and written in TAGS:
         return BlockWanted(tag=written)
-    if isinstance(written, str) and len(written) == 2 + 2 * HASH_BYTES:
+    if isinstance(written, str) and len(written) == 2 + 2 * WORD_BYTES:
         return BlockWanted(hash=read_hash(written))
     if isinstance(written, str) and not written.startswith("0x"):
         raise ValueError(f"expected a block number such as 0x1f, a block hash or one of {', '.join(TAGS)}")

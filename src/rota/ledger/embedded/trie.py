@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rota.digests import WORD_BYTES, keccak
 from rota.ledger import rlp
-from rota.ledger.keccak import HASH_BYTES, keccak
 
 EMPTY_ROOT: Final = keccak(rlp.encode(b""))
 
@@ -52,7 +52,7 @@ def _node(pairs: list[tuple[bytes, bytes]], depth: int) -> rlp.Item:
 def _reference(node: rlp.Item) -> rlp.Item:
     """A node of less than a hash's size stands in its parent; of others, the hash does."""
     encoded = rlp.encode(node)
-    return node if len(encoded) < HASH_BYTES else keccak(encoded)
+    return node if len(encoded) < WORD_BYTES else keccak(encoded)
 
 
 def _nibbles(key: bytes) -> bytes:
