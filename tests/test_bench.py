@@ -26,6 +26,7 @@ LOAD_NAMES = {
     "machine_events_per_intent",
     "rows_per_intent",
     "messages_per_intent",
+    "bytes_per_intent",
     "rounds",
     "round_size_mean",
     "blocks",
@@ -38,6 +39,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ("bench", *arguments), prog_name="rota")
 
 
+@pytest.mark.slow
 def test_json_has_stable_names_and_every_intent_is_confirmed() -> None:
     result = run("core", "--intents", "20", "--repeats", "1", "--json")
     assert result.exit_code == 0
@@ -45,7 +47,10 @@ def test_json_has_stable_names_and_every_intent_is_confirmed() -> None:
     assert set(found) == {"machine", "core"}
     assert set(found["machine"]) == {"python", "implementation", "system", "processors"}
     core = found["core"]
-    assert set(core) == {"nodes", "repeats", "loads", "growth", "selection"}
+    assert set(core) == {"nodes", "repeats", "loads", "growth", "selection", "idle"}
+    assert set(core["idle"]) == {"contracts", "mib", "tick_us", "block_us", "connection_us"}
+    assert core["idle"]["contracts"] == 10_000
+    assert core["idle"]["mib"] <= 100
     assert (core["nodes"], core["repeats"]) == (3, 1)
     assert set(core["selection"]) == {"members", "cold_us", "new_range_us", "kept_us"}
     assert tuple(core["loads"]) == LOADS
@@ -71,6 +76,7 @@ def test_one_node_alone_needs_no_messages() -> None:
     assert all(load.messages_per_intent == 0 and load.confirmed == 5 for load in figures.loads.values())
 
 
+@pytest.mark.slow
 def test_tables_say_what_each_figure_means() -> None:
     result = run("core", "--intents", "5", "--repeats", "1")
     assert result.exit_code == 0
@@ -112,3 +118,42 @@ def test_network_in_which_nothing_happens_does_not_run_for_ever(monkeypatch: pyt
     idle = Network(Contract(ContractAddress("0x" + "b0" * 20), names, names, 1), Config())
     with pytest.raises(StalledError, match="0 of 1 receipts"):
         idle.run_until_receipts(1)
+
+
+@pytest.mark.slow
+def test_far_apart_slots_and_rounds_gain_and_messages_stay_few() -> None:
+    result = run("wan", "--intents", "60", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert set(found) == {
+        "tx_per_s",
+        "one_at_a_time_tx_per_s",
+        "ratio",
+        "messages_per_tx",
+        "bytes_per_tx",
+        "signatures_per_tx",
+    }
+    assert found["ratio"] == pytest.approx(found["tx_per_s"] / found["one_at_a_time_tx_per_s"], rel=0.01)
+    assert found["ratio"] >= 20
+    assert found["messages_per_tx"] <= 1
+    assert found["signatures_per_tx"] <= 1
+
+
+@pytest.mark.slow
+def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
+    result = run("failover", "--runs", "2", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert set(found) == {"kill", "hang", "cut"}
+    for figures in found.values():
+        assert figures["runs"] == 2
+        assert 0 < figures["p50_ms"] <= figures["p95_ms"]
+    assert found["kill"]["p95_ms"] <= 1_500
+    assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
+
+
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "gas", "ledger"])
+def test_every_benchmark_has_help(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
