@@ -16,7 +16,8 @@ from tests.core.kit import A, B, contract
 from tests.wire.samples import MESSAGE_TYPES, full_value
 
 REPLIES: tuple[type[Reply], ...] = tuple(kind for kind in MESSAGE_TYPES if issubclass(kind, Reply))
-QUESTIONS = {
+OTHERS = tuple(kind for kind in MESSAGE_TYPES if not issubclass(kind, Reply))
+QUESTIONS: dict[str, set[type[Message]]] = {
     "request_id": {
         messages.AssembleRequest,
         messages.EndorsementRequest,
@@ -47,9 +48,7 @@ def test_envelope_of_a_reply_bears_the_id_of_what_it_answers(kind: type[Reply]) 
     assert sent(replace(body, **{kind.answered_id: asked})).envelope.correlation_id == asked
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in MESSAGE_TYPES if kind not in REPLIES], ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.__name__)
 def test_what_answers_nothing_names_nothing(kind: type[Message]) -> None:
     assert sent(full_value(kind)).envelope.correlation_id is None
 
