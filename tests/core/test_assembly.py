@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.core.assembly import flaw_of_size
 from rota.core.effects import AssembleIntents, SignTransition
 from rota.core.events import (
     AssemblyFailed,
@@ -36,8 +37,9 @@ from rota.messages import (
     IntentError,
     Snapshot,
 )
-from rota.types import DelegationNumber, HeartbeatNumber, NodeName, Party, RequestId, StateId
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, digest_of, intent, intent_id, transition
+from rota.payload import COMMIT_GAS_MAX, AuthCost, gas_bound
+from rota.types import Call, DelegationNumber, HeartbeatNumber, NodeName, Party, RequestId, StateId, Transition
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
 
 HEIGHT = 400
 FIRST = DelegationNumber(1, 1)
@@ -418,3 +420,51 @@ def test_asking_for_assembly_is_accepting() -> None:
     bench.submit("A-1")
     ask(bench, B, 10, "A-1")
     assert machine(bench, "A-1").state is State.ASSEMBLING
+
+
+# What no base-ledger transaction holds.
+
+
+def calling(name: str, gas: int, data: bytes = b"") -> Transition:
+    """A transition that calls a contract."""
+    return replace(transition(name, signature=b""), calls=(Call(ADDRESS, gas, data),))
+
+
+def test_transition_that_no_transaction_holds_is_reverted_with_its_reason() -> None:
+    bench = bench_with("A-1")
+    ask(bench, B, 10, "A-1")
+    huge = calling("A-1", gas=COMMIT_GAS_MAX)
+    bench.tell(AssemblyFinished(RequestId(1, 10), intent_id("A-1"), AssemblyOutcome.ASSEMBLED, huge))
+    [response] = bench.said(AssembleResponse, B)
+    [reverted] = response.results
+    assert (reverted.outcome, reverted.transition) == (AssemblyOutcome.REVERTED, None)
+    assert reverted.reason.startswith("too large: it takes 16")
+    assert reverted.reason.endswith("and a transaction holds 16000000 gas and 122880 bytes")
+    assert bench.take(SignTransition) == []
+
+
+def test_transition_is_too_large_by_its_bytes_as_well() -> None:
+    long = replace(calling("A-1", 0), calls=(Call(ADDRESS, 0, bytes(65_535)), Call(ADDRESS, 0, bytes(65_535))))
+    assert flaw_of_size(long, contract()).startswith("too large: it takes ")
+
+
+def test_transition_that_just_fits_is_signed() -> None:
+    bench = bench_with("A-1")
+    ask(bench, B, 10, "A-1")
+    bench.tell(AssemblyFinished(RequestId(1, 10), intent_id("A-1"), AssemblyOutcome.ASSEMBLED, calling("A-1", 10**7)))
+    assert len(bench.take(SignTransition)) == 1
+
+
+def test_transition_without_a_flaw_of_size_fits_however_long_it_is_valid() -> None:
+    auth = AuthCost.of_signatures(3, 3)
+    low, high = 0, COMMIT_GAS_MAX
+    while low < high:
+        gas = (low + high + 1) // 2
+        low, high = (low, gas - 1) if flaw_of_size(calling("A-1", gas), contract()) else (gas, high)
+    for valid_until_s in (0, GENESIS_S, 1_763_000_000, 2**64 - 1):
+        assert gas_bound((calling("A-1", low),), valid_until_s, auth) <= COMMIT_GAS_MAX
+
+
+def test_light_transition_has_no_flaw_of_size_whoever_endorses() -> None:
+    assert flaw_of_size(transition("A-1"), contract()) == ""
+    assert flaw_of_size(transition("A-1"), contract(A, endorsers=(), threshold=0)) == ""

@@ -211,6 +211,66 @@ def test_write_that_failed_frees_the_key() -> None:
     assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A2)]
 
 
+def doubtful(**options: object) -> NodeBench:
+    """The write of an intent is reported as a failure, and the intent is in the store."""
+    bench = NodeBench(slow=(IntentAccepted,), **options)  # type: ignore[arg-type]
+    bench.submit("A-1", key="once")
+    [write] = bench.writes
+    bench.written(write)
+    bench.slow = ()
+    bench.finish_write(succeeded=False)
+    return bench
+
+
+def test_intent_whose_write_is_reported_as_a_failure_but_happened_is_accepted() -> None:
+    bench = doubtful()
+    assert bench.all(LookUpIntents)[-1].intents == (A1,)
+    assert bench.all(ReplyToUser) == [ReplyToUser("A-1", A1)]
+    bench.settle(A1)
+    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)], "its key is taken"
+
+
+def test_user_is_told_nothing_while_it_is_in_doubt_whether_the_intent_was_written() -> None:
+    bench = NodeBench(slow=(IntentAccepted,))
+    bench.submit("A-1", key="once")
+    bench.silent = (LookUpIntents,)
+    bench.finish_write(succeeded=False)
+    assert bench.all(ReplyToUser) == []
+    question = bench.all(LookUpIntents)[-1]
+    bench.silent = ()
+    again = bench.submit("A-2", key="once")
+    assert again == [ReplyToUser("A-2", A1, "idempotencyKey: an intent with this key is being accepted; try again")]
+    bench.tell(IntentsLookedUp(question.token))
+    assert bench.all(ReplyToUser)[-1] == ReplyToUser("A-1", A1, "the intent could not be written; try again")
+    bench.tell(IntentsLookedUp(question.token))
+    assert len(bench.all(ReplyToUser)) == 2, "an answer that comes twice changes nothing"
+
+
+def test_intent_in_doubt_waits_for_its_dependency_like_any_other() -> None:
+    bench = NodeBench()
+    bench.submit("A-1", OTHER)
+    bench.slow = (IntentAccepted,)
+    bench.submit("A-2", depends_on=(A1,))
+    [write] = bench.writes
+    bench.written(write)
+    bench.settle(A1, of=OTHER)
+    bench.slow = ()
+    bench.finish_write(succeeded=False)
+    assert bench.all(ReplyToUser)[-1] == ReplyToUser("A-2", A2)
+    bench.settle(A2)
+    assert bench.receipts() == [(A1, Outcome.CONFIRMED), (A2, Outcome.CONFIRMED)]
+
+
+def test_write_without_an_intent_that_failed_is_not_looked_up() -> None:
+    bench = NodeBench(failing=(IntentFinalised,))
+    bench.submit("A-1")
+    asked = len(bench.all(LookUpIntents))
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
+    bench.wait(5_000)
+    assert len(bench.all(LookUpIntents)) == asked
+
+
 def test_write_that_failed_frees_no_other_key() -> None:
     bench = NodeBench(slow=(IntentAccepted,))
     bench.submit("A-1", key="one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.core.events import BlockIndexed, ConnectionLost, ConnectionMade, LedgerBack, LedgerLost
-from rota.core.observer import Observer
+from rota.core.observer import PEERS_KEPT_MAX, Observer
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, StartupAcknowledgement
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried
 from tests.core.kit import A, B, Bench, C, D, contract
@@ -419,3 +419,26 @@ def test_tried_lists_the_silent_members_with_the_latest_number_of_each() -> None
     assert observer(bench).tried() == (Tried(B, HeartbeatNumber(1, 4)),)
     bench.tell(ConnectionLost(A))
     assert observer(bench).tried() == (Tried(A, NEVER_HEARD), Tried(B, HeartbeatNumber(1, 4)))
+
+
+# Memory.
+
+
+def test_strangers_are_forgotten_before_they_are_too_many_and_members_never() -> None:
+    bench = Bench(of=contract(A, B, C))
+    bench.tell(ConnectionLost(B))
+    watching = observer(bench)
+    for number in range(PEERS_KEPT_MAX + 10):
+        watching.peer(NodeName(f"stranger {number}"))
+    assert len(watching.peers) == PEERS_KEPT_MAX
+    assert watching.is_silent(B)
+    assert NodeName("stranger 0") not in watching.peers
+    assert NodeName(f"stranger {PEERS_KEPT_MAX + 9}") in watching.peers
+
+
+def test_committee_of_any_size_is_known_whole() -> None:
+    members = tuple(NodeName(f"member {number}") for number in range(PEERS_KEPT_MAX + 1))
+    watching = observer(Bench(node=members[0], of=contract(*members, endorsers=())))
+    for member in members:
+        watching.peer(member)
+    assert len(watching.peers) == len(members)

@@ -7,6 +7,7 @@ import pytest
 from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt
 from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp
 from rota.core.explanation import explain_at_sender
+from rota.core.parties import VERIFIERS_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored, State
 from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
@@ -214,3 +215,22 @@ def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watche
         answer(bench, B, BOB, verifier)
     assert bench.sequencer.sender.transactions[intent_id("A-1")].state is state
     assert delegated(bench) == ([intent_id("A-1")] if verifier else [])
+
+
+def test_verifiers_that_were_learnt_first_are_forgotten_first_and_asked_for_again() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "0xb0b")
+    parties = bench.sequencer.sender.parties
+    for number in range(VERIFIERS_KEPT_MAX):
+        other = Party(f"party {number}@B")
+        parties.resolving[other] = RequestId(1, number)
+        parties.take_response(B, VerifierResponse(RequestId(1, number), other, "0x1"))
+    assert len(parties.verifiers) == VERIFIERS_KEPT_MAX
+    assert BOB not in parties.verifiers
+    bench.forget()
+    bench.submit("A-2", parties=(BOB,))
+    assert [request.party for request in bench.said(VerifierRequest, B)] == [BOB]
+    waiting = bench.sequencer.sender.transactions[intent_id("A-2")]
+    assert list(waiting.unresolved) == [BOB]
+    answer(bench, B, BOB, "0xb0b")
+    assert list(waiting.unresolved) == []

@@ -1498,3 +1498,33 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
     bench.wait(4_000)
     assert state(bench) is expected
     assert bool(bench.said(DelegationCommand)) is (ended_as is Outcome.CONFIRMED)
+
+
+# What it learns while it is past its waiting counts when it waits again.
+
+
+def submitted_before_its_dependency_ended(outcome_of_other: Outcome) -> Bench:
+    """A restarted sender's intent is with a submitter when what it depends on ends; then the ledger skips it."""
+    found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=Permission(FIRST, B, transition("A-1")))
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    bench.tell(Tick())
+    list_dispatched(bench, submission_count=1)
+    assert state(bench) is State.SUBMITTED
+    bench.sequencer.sender.dependency_ended(intent_id("A-2"), outcome_of_other)
+    bench.tell(Tick())
+    assert state(bench) is State.SUBMITTED, "what is under way is not called back"
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
+    return bench
+
+
+def test_intent_that_fails_on_the_ledger_ends_if_its_dependency_was_reverted_meanwhile() -> None:
+    bench = submitted_before_its_dependency_ended(Outcome.REVERTED)
+    assert machine(bench).ending_reason is not None
+    assert records(bench) == [EndingDecided(ID, machine(bench).ending_reason or "")]
+
+
+def test_intent_that_fails_on_the_ledger_goes_on_if_its_dependency_was_confirmed_meanwhile() -> None:
+    bench = submitted_before_its_dependency_ended(Outcome.CONFIRMED)
+    assert machine(bench).unmet == {}
+    assert machine(bench).ending_reason is None
+    assert state(bench) is State.PENDING

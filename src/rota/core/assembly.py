@@ -35,6 +35,9 @@ from rota.types import Contract, IntentId, NodeName, RequestId, SubmitMode, Tran
 if TYPE_CHECKING:
     from rota.core.sender import Sender
 
+# The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
+LATEST_S = 2**64 - 1
+
 
 @dataclass(slots=True)
 class Slot:
@@ -217,7 +220,7 @@ def flaw_of_size(transition: Transition, contract: Contract) -> str:
     if is_light(transition):
         return ""
     auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
-    parts = split_round((transition,), 0, auth)
+    parts = split_round((transition,), LATEST_S, auth)
     if isinstance(parts, TooLarge):
         limits = f"{COMMIT_GAS_MAX} gas and {PAYLOAD_BYTES_MAX} bytes"
         return f"too large: it takes {parts.gas} gas and {parts.size_bytes} bytes, and a transaction holds {limits}"
