@@ -12,9 +12,13 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
     Record,
     RoundDispatch,
     StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
 )
 from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.messages import (
@@ -24,6 +28,7 @@ from rota.messages import (
     DispatchConfirmationResponse,
     Envelope,
     Message,
+    PreparedTransaction,
     StateDistribution,
     StateDistributionAcknowledgement,
 )
@@ -40,6 +45,7 @@ from rota.sim.facts import (
     Promised,
     Recorded,
     Remembered,
+    RememberedIntent,
     Reorganised,
     Reported,
     Request,
@@ -57,6 +63,8 @@ from rota.types import (
     DelegationNumber,
     Intent,
     IntentId,
+    KeptStates,
+    Leaf,
     NodeName,
     Outcome,
     Party,
@@ -97,6 +105,11 @@ class Said(NamedTuple):
 
 MADE = transition()
 OTHER = transition(b"A-1", StateId(transition(b"A-0").leaf, 0))
+PREPARED = PreparedTransaction(
+    round_digest(domain_separator(CONTRACT.chain_id, ADDRESS), (MADE.leaf,), 900), (MADE.leaf,), 900, (), MADE
+)
+# What a forgetful life remembers, and a mindful one.
+LEAVES = (frozenset[Leaf](), frozenset({MADE.leaf}))
 
 
 def dispatch(nonce: int, *made: Transition, signers: tuple[NodeName, ...] = (A, B)) -> RoundDispatch:
@@ -230,6 +243,35 @@ def test_next_life_goes_on_where_the_last_one_stopped() -> None:
     assert found(order, Started(B, Remembered(0, 1, {}, owed))) == ["S9"]
     private = dispatch(0, transition(seen_by=(A, B, C)))
     assert found(recorded(B, private), Started(B, Remembered(1, 1, {}, frozenset()))) == ["S9"]
+
+
+def test_next_life_knows_what_was_given_prepared_to_its_user() -> None:
+    written = (recorded(A, IntentAccepted(INTENT)), recorded(A, TransitionIssued(PREPARED, 900)))
+    for issued, verdict in ((MADE.leaf, []), (None, ["S9"]), (OTHER.leaf, ["S9"])):
+        known = {ID: RememberedIntent(None, False, False, issued)}
+        assert found(*written, Started(A, Remembered(1, 0, known, frozenset()))) == verdict
+
+
+def test_next_life_sends_what_is_prepared_until_it_is_acknowledged_or_on_the_chain() -> None:
+    written = recorded(B, TransitionPrepared(A, PREPARED))
+    forgetful, mindful = (Started(B, Remembered(1, 0, {}, frozenset(), leaves)) for leaves in LEAVES)
+    assert found(written, mindful) == []
+    assert found(written, forgetful) == ["S9"]
+    assert found(written, recorded(B, PreparedAcknowledged(ID, MADE.leaf)), forgetful) == []
+    assert "S9" not in found(written, Committed(ADDRESS, 1, MADE), forgetful)
+
+
+def test_next_life_keeps_what_it_has_signed_prepared_until_that_is_on_the_chain() -> None:
+    written = recorded(B, PreparedEndorsed((KeptStates(ID, MADE.leaf, MADE.inputs, 900),)))
+    forgetful, mindful = (Started(B, Remembered(1, 0, {}, frozenset(), frozenset(), leaves)) for leaves in LEAVES)
+    assert found(written, mindful) == []
+    assert found(written, forgetful) == ["S9"]
+    assert "S9" not in found(written, Committed(ADDRESS, 1, MADE), forgetful)
+
+
+def test_prepared_transition_leaves_when_it_is_durable() -> None:
+    assert found(Said(B, A, PREPARED)) == ["S9"]
+    assert found(recorded(B, TransitionPrepared(A, PREPARED)), Said(B, A, PREPARED)) == []
 
 
 def test_queue_is_not_longer_than_its_bound() -> None:

@@ -113,8 +113,8 @@ def broken(canary: Canary) -> Iterator[None]:
         yield
 
 
-def _replace(owner: type | ModuleType, name: str, function: Callable[..., object]) -> Patch:
-    """A function of a class or module is another one."""
+def _replace(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
+    """A function or a property of a class or module is another one."""
 
     def patch(stack: ExitStack) -> None:
         original = getattr(owner, name)
@@ -251,6 +251,19 @@ def _without_permissions(stored: StoredNode) -> StoredNode:
     return replace(stored, contracts=forgetful)
 
 
+def _without_prepared(stored: StoredNode) -> StoredNode:
+    forgetful = {
+        address: replace(
+            contract,
+            intents=tuple(replace(known, issued=None) for known in contract.intents),
+            unacknowledged=(),
+            endorsed=(),
+        )
+        for address, contract in stored.contracts.items()
+    }
+    return replace(stored, contracts=forgetful)
+
+
 def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
     sender_transaction_rules.stop_hold(transaction)
     transaction.request_id = event.request_id
@@ -354,6 +367,7 @@ CANARIES: tuple[Canary, ...] = (
     ),
     Canary("sends a state to a stranger", "S8", _replace(State, "as_seen_by", _everybody_sees_it), _faults()),
     Canary("forgets a permission on restart", "S9", _reading(_without_permissions), _faults("crash")),
+    Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), _faults("crash")),
     Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), _faults("crash")),
     Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), _faults("crash", "loss", "cut")),
     Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), _faults("crash")),
@@ -436,6 +450,12 @@ CANARIES: tuple[Canary, ...] = (
             _replace(Observer, "_replaces_accepted", _follows_the_first),
         ),
         _faults("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
+    ),
+    Canary(
+        "pages out a busy sequencer",
+        "L1",
+        _replace(Sequencer, "is_busy", property(_never_busy)),
+        Settings(minutes=MINUTES, contracts=3, faults=()),
     ),
     Canary(
         "never rotates",

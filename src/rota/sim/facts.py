@@ -21,15 +21,22 @@ class RememberedIntent(NamedTuple):
     permitted: Leaf | None
     is_parked: bool
     is_ending: bool
+    issued: Leaf | None = None
 
 
 class Remembered(NamedTuple):
-    """What a new life of a node found on its disk."""
+    """What a new life of a node found on its disk.
+
+    `unacknowledged` are the prepared transitions that it still has to send to their senders, `signed_away` those for
+    which it keeps states as an endorser.
+    """
 
     incarnation: int
     next_nonce: int
     intents: Mapping[IntentId, RememberedIntent]
     undelivered: frozenset[tuple[Digest, NodeName]]
+    unacknowledged: frozenset[Leaf] = frozenset()
+    signed_away: frozenset[Leaf] = frozenset()
 
 
 class Started(NamedTuple):

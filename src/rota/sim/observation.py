@@ -19,12 +19,17 @@ def remembered_by(core: Node) -> Remembered:
             transaction.permission.transition.leaf if transaction.permission is not None else None,
             transaction.parked_reason is not None,
             transaction.is_ending_durable,
+            transaction.issued.transition.leaf if transaction.issued is not None else None,
         )
         for sequencer in core.sequencers.loaded.values()
         for intent, transaction in sequencer.sender.transactions.items()
     }
     undelivered = frozenset((digest, peer) for peer, open_ in core.distribution._open.items() for digest, _ in open_)
-    return Remembered(core.incarnation, core.submitter.next_nonce, intents, undelivered)
+    sequencers = core.sequencers.loaded.values()
+    unacknowledged = frozenset(leaf for sequencer in sequencers for leaf in sequencer.coordinator.issuing.open)
+    signed_away = frozenset(leaf for sequencer in sequencers for leaf in sequencer.kept.signed)
+    next_nonce = core.submitter.next_nonce
+    return Remembered(core.incarnation, next_nonce, intents, undelivered, unacknowledged, signed_away)
 
 
 def queues_of(core: Node, node_count: int) -> Iterator[Measured]:

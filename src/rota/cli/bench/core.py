@@ -19,12 +19,13 @@ from rota.bench.core import (
     loads_of,
     measure_core,
 )
-from rota.bench.idle import IdleFigures, measure_idle
+from rota.bench.idle import CONTRACTS_DEFAULT, IdleFigures, measure_idle
 from rota.cli.bench.printing import describe_machine, json_option, print_json, tell_progress
 
 INTENTS_MAX: Final = 5_000  # as many as one coordinator holds; more at once would measure how it refuses
 NODES_MAX: Final = 9
 REPEATS_MAX: Final = 100
+CONTRACTS_MAX: Final = 10_000  # as many as a node keeps in memory
 SHARE_SHOWN_MIN: Final = 0.01
 
 Row = tuple[str, Callable[[LoadFigures], str], str]
@@ -65,26 +66,41 @@ ROWS: Final[tuple[Row, ...]] = (
     show_default=True,
     help="How many timed runs of each load; the fastest counts.",
 )
-def command(as_json: bool, intents: int, nodes: int, repeats: int) -> None:
+@click.option(
+    "--contracts",
+    type=click.IntRange(1, CONTRACTS_MAX),
+    default=CONTRACTS_DEFAULT,
+    show_default=True,
+    help="How many idle contracts a node holds.",
+)
+def command(as_json: bool, intents: int, nodes: int, repeats: int, contracts: int) -> None:
     """What an intent costs in the pure core of all nodes: no network, no disk, no chain."""
     if as_json:
-        print_json({"machine": describe_machine(), "core": measure(intents, nodes, repeats)})
+        print_json({"machine": describe_machine(), "core": measure(intents, nodes, repeats, contracts)})
     else:
-        show(intents, nodes, repeats)
+        show(intents, nodes, repeats, contracts)
 
 
 def measure(
-    intents: int = INTENTS_DEFAULT, nodes: int = NODES_DEFAULT, repeats: int = REPEATS_DEFAULT
+    intents: int = INTENTS_DEFAULT,
+    nodes: int = NODES_DEFAULT,
+    repeats: int = REPEATS_DEFAULT,
+    contracts: int = CONTRACTS_DEFAULT,
 ) -> dict[str, object]:
     """The figures by name, idle contracts among them."""
     figures = _measured(intents, nodes, repeats)
-    return {**asdict(figures), "idle": asdict(_measured_idle())}
+    return {**asdict(figures), "idle": asdict(_measured_idle(contracts))}
 
 
-def show(intents: int = INTENTS_DEFAULT, nodes: int = NODES_DEFAULT, repeats: int = REPEATS_DEFAULT) -> None:
+def show(
+    intents: int = INTENTS_DEFAULT,
+    nodes: int = NODES_DEFAULT,
+    repeats: int = REPEATS_DEFAULT,
+    contracts: int = CONTRACTS_DEFAULT,
+) -> None:
     """Tables, and what each figure means."""
     show_core(Console(), _measured(intents, nodes, repeats), intents)
-    idle = _measured_idle()
+    idle = _measured_idle(contracts)
     tick, block, connection = (f"{us:,.1f} µs" for us in (idle.tick_us, idle.block_us, idle.connection_us))
     Console().print(
         f"[bold]{idle.contracts:,} idle contracts[/bold] in one node: {idle.mib:,.0f} MiB; a tick takes {tick}, "
@@ -92,9 +108,9 @@ def show(intents: int = INTENTS_DEFAULT, nodes: int = NODES_DEFAULT, repeats: in
     )
 
 
-def _measured_idle() -> IdleFigures:
-    tell_progress("idle contracts")
-    return measure_idle()
+def _measured_idle(contracts: int) -> IdleFigures:
+    tell_progress(f"{contracts:,} idle contracts")
+    return measure_idle(contracts)
 
 
 def _measured(intents: int, nodes: int, repeats: int) -> CoreFigures:

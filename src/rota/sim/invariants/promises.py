@@ -30,6 +30,7 @@ from rota.messages import (
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     ErrorCode,
+    PreparedTransaction,
     StateDistribution,
     StateDistributionAcknowledgement,
     SubmitterHeartbeat,
@@ -149,13 +150,18 @@ class Said:
     states: set[StateId] = field(default_factory=set)
     dispatches: dict[int, RoundDispatch] = field(default_factory=dict)
     delivered: set[tuple[Digest, NodeName]] = field(default_factory=set)
+    issued: dict[IntentId, Leaf] = field(default_factory=dict)
+    prepared: dict[Leaf, IntentId] = field(default_factory=dict)
+    acknowledged: set[Leaf] = field(default_factory=set)
+    signed_away: dict[Leaf, IntentId] = field(default_factory=dict)
 
 
 class RestartContradictsNothing(Invariant):
     """S9: a restart from disk contradicts no message sent before.
 
     Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
-    numbers, permissions, parked and ending intents, nonces, acknowledged states and states that it owes others.
+    numbers, permissions, parked and ending intents, nonces, acknowledged states and states that it owes others; of
+    prepared transitions those that it gave to its user, has to send to their senders, or has signed as an endorser.
     """
 
     name = "S9"
@@ -181,6 +187,7 @@ class RestartContradictsNothing(Invariant):
             SubmitterHeartbeat: self._told_dispatched,
             StateDistribution: self._distributed,
             StateDistributionAcknowledgement: self._acknowledged,
+            PreparedTransaction: self._told_prepared,
         }
 
     # What is durable.
@@ -213,9 +220,15 @@ class RestartContradictsNothing(Invariant):
                 said.delivered.add((digest, peer))
             case DispatchRepriced(dispatch):
                 said.dispatches[dispatch.nonce] = dispatch
-            case BlocksIndexed() | TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
-                pass
-            case TransitionIssued():
+            case TransitionIssued(prepared):
+                said.issued[prepared.transition.intent] = prepared.transition.leaf
+            case TransitionPrepared(_, prepared):
+                said.prepared[prepared.transition.leaf] = prepared.transition.intent
+            case PreparedAcknowledged(_, leaf):
+                said.acknowledged.add(leaf)
+            case PreparedEndorsed(kept):
+                said.signed_away.update({each.leaf: each.intent for each in kept})
+            case BlocksIndexed():
                 pass
             case _:
                 raise AssertionError(f"S9 does not know {type(fact.record).__name__}")
@@ -311,6 +324,13 @@ class RestartContradictsNothing(Invariant):
             if state not in said.states:
                 self.accuse(f"{fact.node} acknowledged a state of leaf {state.leaf.hex()[:8]} that is not on its disk")
 
+    def _told_prepared(self, fact: Sent) -> None:
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, PreparedTransaction)
+        if body.transition.leaf not in said.prepared:
+            self.accuse(f"{fact.node} issued {show(body.transition.intent)}, and that is not on its disk")
+
     # What the next life remembers.
 
     def _started(self, fact: Started) -> None:
@@ -324,6 +344,7 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
         said.given = dict(said.permitted)
         self._compare_intents(fact.node, said, remembered)
+        self._compare_prepared(fact.node, said, remembered)
 
     def _compare_intents(self, node: NodeName, said: Said, remembered: Remembered) -> None:
         ended = [intent for intent in said.accepted if intent in said.finalised or intent in self.committed]
@@ -339,6 +360,18 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{node} forgot whether {show(intent)} is parked")
             if known.is_ending != (intent in said.ending):
                 self.accuse(f"{node} forgot whether {show(intent)} is ending")
+            if known.issued != said.issued.get(intent):
+                self.accuse(f"{node} forgot that it had given its user {show(intent)} prepared")
+
+    def _compare_prepared(self, node: NodeName, said: Said, remembered: Remembered) -> None:
+        """What is on the chain binds nobody any more, whatever its version."""
+        for leaf, intent in said.prepared.items():
+            is_settled = leaf in said.acknowledged or intent in self.committed
+            if not is_settled and leaf not in remembered.unacknowledged:
+                self.accuse(f"{node} forgot that it has to send {show(intent)} prepared to its sender")
+        for leaf, intent in said.signed_away.items():
+            if intent not in self.committed and leaf not in remembered.signed_away:
+                self.accuse(f"{node} forgot that it has signed {show(intent)} prepared")
 
 
 def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:
