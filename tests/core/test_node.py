@@ -298,6 +298,20 @@ def test_intent_goes_all_its_way_to_a_receipt() -> None:
     assert bench.all(ReportReceipt) == [ReportReceipt(Receipt(A1, Outcome.CONFIRMED, leaf=Leaf(transition(A1).leaf)))]
 
 
+def test_receipt_waits_for_no_write_of_the_same_step() -> None:
+    """It rests on what is durable already, and is told once: a write that fails must not take it away."""
+    ending = StoredContract((Restored(intent("A-2"), is_cancelled=True),))
+    confirmed = StoredContract((Restored(intent("A-1", OTHER)),))
+    stored = StoredNode(contracts={ADDRESS: ending, OTHER: confirmed}, chain_time_s=GENESIS_S)
+    bench = NodeBench(stored=stored)
+    committed = ((OTHER, outcome(A1, OTHER)),)
+    time_s = GENESIS_S + CONFIG.validity_s + 1
+    bench.tell(ChainBlockIndexed(1, time_s, committed))
+    effects = bench.node.step(0, ChainOutcomesFinal(time_s, committed))
+    kinds = [type(effect) for effect in effects if isinstance(effect, Persist | ReportReceipt)]
+    assert kinds == [ReportReceipt, Persist]
+
+
 def test_each_write_has_a_token_of_its_own_across_contracts() -> None:
     bench = NodeBench()
     bench.submit("A-1")

@@ -464,7 +464,15 @@ class Node:
 
     def _take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
-        return effects
+        return _with_receipts_before_writes(effects)
+
+
+def _with_receipts_before_writes(effects: list[Effect]) -> list[Effect]:
+    """A receipt rests on what is durable already and is told once: no write that fails may take it away."""
+    first = next((place for place, effect in enumerate(effects) if isinstance(effect, Persist)), len(effects))
+    receipts = [effect for effect in effects[first:] if isinstance(effect, ReportReceipt)]
+    others = [effect for effect in effects[first:] if not isinstance(effect, ReportReceipt)]
+    return [*effects[:first], *receipts, *others]
 
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:

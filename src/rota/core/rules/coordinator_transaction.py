@@ -294,7 +294,7 @@ def forget(transaction: CoordinatorTransaction) -> None:
 
 
 def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
-    """A foreign version, of another coordinator or an earlier life of ours, is not assembled here: none waits for it."""
+    """A foreign version, of another coordinator or an earlier life, is not assembled here: nobody waits for it."""
     makers = transaction.coordinator.graph.dependencies(transaction.leaf)
     return tuple(placed.intent for placed in makers if placed.point is None and placed.intent in event.coming_back)
 
