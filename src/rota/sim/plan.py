@@ -106,6 +106,7 @@ class Plan:
     latency_ms: int
     block_ms: int
     disk_ms: int
+    service_ms: int
     confirmations: int
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
@@ -130,7 +131,18 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
     return Plan(
-        seed, trouble_ms, names, contracts, config, latency_ms, block_ms, disk_ms, confirmations, submissions, faults
+        seed,
+        trouble_ms,
+        names,
+        contracts,
+        config,
+        latency_ms,
+        block_ms,
+        disk_ms,
+        random.choice((0, 0, 3, 40)),
+        confirmations,
+        submissions,
+        faults,
     )
 
 
@@ -225,7 +237,7 @@ def _draw_submissions(
             latest.get(node) if random.random() < DEPENDENT else None,
             party,
             random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
-            random.randint(100, 20_000) if payload in ("park", "fail") and random.random() < 0.8 else None,
+            random.randint(100, 20_000) if random.random() < (0.8 if payload in ("park", "fail") else 0.02) else None,
             random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
         )
         latest[node] = number

@@ -140,6 +140,7 @@ class World:
         weather: Weather | None = None,
         confirmations: int = 0,
         contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
+        service_ms: int = 0,
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -148,6 +149,7 @@ class World:
         self.latency_ms = latency_ms
         self.block_ms = block_ms
         self.disk_ms = disk_ms
+        self.service_ms = service_ms
         self.weather = weather or Weather()
         self.now_ms = 0
         self.confirmations = confirmations
@@ -672,7 +674,7 @@ class World:
             self._mine_soon()
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
-        """What domain, signer and key store do, at once."""
+        """What domain, signer and key store do, at once or after a while."""
         unspent: dict[StateId, State] = {}
         if isinstance(effect, AssembleIntents):
             unspent = node.disk.unspent.get(effect.contract, {})
@@ -681,6 +683,13 @@ class World:
         for event in self.services.answer(node.name, effect, unspent, node.life):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
+            if self.service_ms:
+                self.at(self.now_ms + self.service_ms, partial(self._answer, node, node.life, event))
+            else:
+                self._tell(node, event)
+
+    def _answer(self, node: SimNode, life: int, event: Event) -> None:
+        if node.life == life:
             self._tell(node, event)
 
     # What the judge is told.
