@@ -2,7 +2,8 @@
 
 A `Persist` governs what stands behind it in a step's list, up to the next one: those effects leave only when
 its records are durable, and so do those of later steps of the same contract (protocol §8). When the write
-fails they are dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule.
+fails they are dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule. A receipt,
+which is told once, stands before all writes: what it rests on is durable.
 """
 
 from __future__ import annotations

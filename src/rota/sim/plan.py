@@ -111,6 +111,7 @@ class Plan:
     latency_ms: int
     block_ms: int
     disk_ms: int
+    service_ms: int
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
 
@@ -134,7 +135,10 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
     config = replace(config, confirmations=confirmations)
-    return Plan(seed, trouble_ms, names, contracts, config, latency_ms, block_ms, disk_ms, submissions, faults)
+    service_ms = random.choice((0, 0, 3, 40))
+    return Plan(
+        seed, trouble_ms, names, contracts, config, latency_ms, block_ms, disk_ms, service_ms, submissions, faults
+    )
 
 
 def _draw_names(random: Random, settings: Settings) -> tuple[NodeName, ...]:
@@ -230,7 +234,7 @@ def _draw_submissions(
             latest.get(node) if random.random() < DEPENDENT else None,
             party,
             random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
-            random.randint(100, 20_000) if payload in ("park", "fail") and random.random() < 0.8 else None,
+            random.randint(100, 20_000) if random.random() < (0.8 if payload in ("park", "fail") else 0.02) else None,
             random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
             SubmitMode.EXTERNAL if payload == "prepare" or random.random() < EXTERNAL else SubmitMode.AUTO,
             random.choice((1, 1_000, 5_000, 20_000)) if random.random() < COMMITTED else None,

@@ -71,6 +71,7 @@ class Swarm:
             plan.disk_ms,
             self.weather,
             _contracts_by_node(plan),
+            plan.service_ms,
         )
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
@@ -145,9 +146,10 @@ class Swarm:
         self.world.submit(submission.node, submission.contract, event)
 
     def _go_on(self, submission: Submission, intent: IntentId) -> None:
-        """What kept it is gone: the domain no longer fails, or the user resumes what was parked."""
-        self.world.payloads[intent] = b"mint"
-        if submission.payload == "park":
+        """What kept it is gone: the domain no longer fails, or the user resumes what was parked, or was not."""
+        if submission.payload in ("park", "fail"):
+            self.world.payloads[intent] = b"mint"
+        if submission.payload != "fail":
             self._ask(submission, ResumeRequested(f"resume {self.world.show(intent)}", intent))
 
     def _later(self, delay_ms: int, action: faults.Mend) -> None:

@@ -146,6 +146,7 @@ class World:
         disk_ms: int = 1,
         weather: Weather | None = None,
         contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
+        service_ms: int = 0,
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -154,6 +155,7 @@ class World:
         self.latency_ms = latency_ms
         self.block_ms = block_ms
         self.disk_ms = disk_ms
+        self.service_ms = service_ms
         self.weather = weather or Weather()
         self.now_ms = 0
         self.payloads: dict[IntentId, bytes] = {}
@@ -746,7 +748,7 @@ class World:
         self._mine_soon()
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
-        """What domain, signer and key store do, at once, unless the domain hangs."""
+        """What domain, signer and key store do, at once or after a while, unless the domain hangs."""
         if node.is_domain_hung and isinstance(effect, AssembleIntents):
             node.unanswered.append(effect)
             return
@@ -760,6 +762,13 @@ class World:
                 self._note_assembled(node, event.contract, event.event.transition)
             elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):
                 self.signature_count += bool(event.event.signature)
+            if self.service_ms:
+                self.at(self.now_ms + self.service_ms, partial(self._answer, node, node.life, event))
+            else:
+                self._tell(node, event)
+
+    def _answer(self, node: SimNode, life: int, event: Event) -> None:
+        if node.life == life:
             self._tell(node, event)
 
     # What the judge is told.
