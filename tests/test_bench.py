@@ -45,6 +45,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ("bench", *arguments), prog_name="rota")
 
 
+@pytest.mark.slow
 def test_json_has_stable_names_and_every_intent_is_confirmed() -> None:
     result = run("core", "--intents", "20", "--repeats", "1", "--contracts", "10", "--json")
     assert result.exit_code == 0
@@ -79,6 +80,7 @@ def test_one_node_alone_needs_no_messages() -> None:
     assert all(load.messages_per_intent == 0 and load.confirmed == 5 for load in figures.loads.values())
 
 
+@pytest.mark.slow
 def test_tables_say_what_each_figure_means() -> None:
     result = run("core", "--intents", "5", "--repeats", "1", "--contracts", "10")
     assert result.exit_code == 0
