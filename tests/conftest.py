@@ -2,12 +2,19 @@
 
 With ROTA_FORBID_SKIPS=1, as in CI, a skipped test is a failed one: a suite that quietly leaves out what it
 could not run looks as green as one that ran it.
+
+No test is timed, so that Hypothesis does not judge how fast examples are made either: on a busy machine that
+would fail what is right.
 """
 
 import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("rota", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.load_profile("rota")
 
 
 def skips_are_forbidden() -> bool:

@@ -74,7 +74,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
 def install_compiler(folder: Path) -> None:
     """Install what the lock file says, unless it is there already."""
     if shutil.which("npm") is None:
-        raise CompilerError("npm is not installed here; install Node.js 18 or later")
+        raise CompilerError("npm is not installed here; install Node.js 20 or later")
     installed, lock = folder / "node_modules" / ".package-lock.json", folder / "package-lock.json"
     if installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime:
         return

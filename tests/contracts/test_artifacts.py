@@ -10,19 +10,21 @@ import pytest
 from rota.ledger.artifacts import load_artifact
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC, encode_commit
 from tests.contracts.evm import call_data, keccak, signature_of
-from tools.contracts import FOR_TESTS, ROOT, SHIPPED, SOURCES, main
+from tools.contracts import COMPILE_TIMEOUT_S, FOR_TESTS, ROOT, SHIPPED, SOURCES, main
 
 CODE_BYTES_MAX = 24_576  # EIP-170
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here")
+@pytest.mark.timeout(COMPILE_TIMEOUT_S)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")
 def test_artifacts_are_what_a_fresh_compile_yields() -> None:
     assert main(["--check"]) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here")
+@pytest.mark.timeout(COMPILE_TIMEOUT_S)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")
 def test_stale_missing_and_left_over_artifacts_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / SOURCES).mkdir()
     for name in ("package.json", "package-lock.json"):

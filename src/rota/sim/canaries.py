@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 
 from rota.config import Config
-from rota.core.context import Context
+from rota.core.context import Context, Write
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.distribution import Delivery, Distribution
-from rota.core.effects import Effect, Persist, RoundDispatch
+from rota.core.effects import Effect, Persist, Record, RoundDispatch
 from rota.core.endorser import Endorser
 from rota.core.events import LedgerOutcome, RoundChecked
 from rota.core.events.chain import ChainBlock
@@ -26,7 +26,7 @@ from rota.core.events.coordinator import TransactionsDelegated
 from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered
 from rota.core.events.sender_transaction import AssembleRequestReceived
-from rota.core.machine import Event, Machine, Row, Table
+from rota.core.machine import Event, Handler, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
 from rota.core.rounds import Permission, Round, Rounds
@@ -160,6 +160,15 @@ def _both(*patches: Patch) -> Patch:
 
 
 # The defects.
+
+
+def _go_on_before_it_is_written(
+    context: Context, record: Record, machine: Handler, done: Event | None, failed: Event
+) -> None:
+    context.records.append(record)
+    context.writing.setdefault(context.token + 1, []).append(Write(machine, None, failed))
+    if done is not None:
+        context.post(machine, done)
 
 
 def _take_effects_before_writing(context: Context) -> list[Effect]:
@@ -356,7 +365,15 @@ _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
 
 CANARIES: tuple[Canary, ...] = (
-    Canary("sends before persisting", "S3", _replace(Context, "take_effects", _take_effects_before_writing), _faults()),
+    Canary(
+        "sends before persisting",
+        "S3",
+        _both(
+            _replace(Context, "persist", _go_on_before_it_is_written),
+            _replace(Context, "take_effects", _take_effects_before_writing),
+        ),
+        _faults(),
+    ),
     Canary("reuses a nonce", "S7", _replace(Submitter, "take_written", _written_without_using_the_nonce), _faults()),
     Canary("leaves a gap of nonces", "S7", _replace(Submitter, "take_written", _not_written_but_used), _faults("disk")),
     Canary(
