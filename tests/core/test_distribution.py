@@ -57,6 +57,11 @@ def test_bytes_go_only_to_nodes_on_that_states_list() -> None:
     assert [state.content is None for state in to_d.transitions[0].outputs] == [False, False]
 
 
+def test_dispatcher_that_may_not_see_a_state_promises_it_to_nobody() -> None:
+    unseen = replace(MADE.outputs[0], distribution=(C, D), content=None)
+    assert deliveries_of(order(replace(MADE, outputs=(unseen,))), A) == ()
+
+
 # Delivering.
 
 

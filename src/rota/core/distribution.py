@@ -133,10 +133,14 @@ class Distribution:
 
 
 def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
-    """What a round's dispatcher owes to whom: not itself, and not a transition to its own sender, who made it."""
+    """What a round's dispatcher owes to whom: not itself, and not a transition to its own sender, who made it.
+
+    What it may not see itself it cannot pass on.
+    """
     owed: dict[NodeName, list[Transition]] = {}
     for transition, sender in zip(order.transitions, order.senders, strict=True):
-        listed = dict.fromkeys(peer for state in transition.outputs for peer in state.distribution)
+        held = [state for state in transition.outputs if state.content is not None]
+        listed = dict.fromkeys(peer for state in held for peer in state.distribution)
         for peer in listed:
             if peer not in (node, sender):
                 owed.setdefault(peer, []).append(transition.as_seen_by(peer))

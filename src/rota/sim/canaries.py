@@ -20,7 +20,7 @@ from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import Effect, Persist, Record, RoundDispatch
 from rota.core.endorser import Endorser
-from rota.core.events import LedgerOutcome, RoundChecked
+from rota.core.events import EndorsementVerified, LedgerOutcome, RoundChecked
 from rota.core.events.chain import ChainBlock
 from rota.core.events.coordinator import TransactionsDelegated
 from rota.core.events.coordinator_transaction import DispatchConfirmed
@@ -215,6 +215,10 @@ def _round_of_any_request(rounds: Rounds, _peer: NodeName, request_id: RequestId
     return rounds.round_by_request.get(request_id)
 
 
+def _believe_any_signature(rounds: Rounds, event: EndorsementVerified) -> None:
+    _take_verified(rounds, replace(event, is_valid=True))
+
+
 def _everybody_sees_it(seen: State, _node: NodeName) -> State:
     return seen
 
@@ -361,6 +365,7 @@ def _faults(*kinds: str, mode: Mode | None = None, rotation: Rotation | None = N
 
 _take_written = Submitter.take_written
 _take_block = Node._take_block
+_take_verified = Rounds.take_verified
 _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
 
@@ -410,7 +415,11 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "counts endorsers that were not asked",
         "S5",
-        _replace(Rounds, "_round_asked", _round_of_any_request),
+        _both(
+            _replace(Rounds, "_round_asked", _round_of_any_request),
+            # A signature that is not the endorser's own would be found out by itself.
+            _replace(Rounds, "take_verified", _believe_any_signature),
+        ),
         _faults("forge"),
     ),
     Canary(
