@@ -18,7 +18,7 @@ from rota.keys.secret import Secret
 ENTROPY_BYTES: Final = 32  # 24 words
 ENTROPY_BYTES_ALLOWED: Final = (16, 20, 24, 28, 32)
 WORD_COUNTS: Final = (12, 15, 18, 21, 24)
-PHRASE_CHARACTERS_MAX: Final = 1024
+PHRASE_BYTES_MAX: Final = 1024
 
 _ENGLISH: Final = Mnemonic("english")
 
@@ -36,8 +36,8 @@ def phrase_of(entropy: Secret) -> Secret:
 
 def read_phrase(text: Secret) -> Secret:
     """The words as they were typed, put in order: lower case, single spaces. A `ValueError` says what is wrong."""
-    if len(text) > PHRASE_CHARACTERS_MAX:
-        raise ValueError(f"mnemonic: at most {PHRASE_CHARACTERS_MAX} characters, not {len(text)}")
+    if len(text) > PHRASE_BYTES_MAX:
+        raise ValueError(f"mnemonic: at most {PHRASE_BYTES_MAX} bytes, not {len(text)}")
     phrase = Secret(_tidied(text))
     count = len(phrase.reveal().split())
     if count not in WORD_COUNTS:

@@ -87,5 +87,5 @@ def steps_of(name: str) -> Path:
 
 
 def _require_name(field: str, name: str) -> None:
-    if not 1 <= len(name.encode(errors="replace")) <= NAME_BYTES_MAX:
+    if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
         raise ValueError(f"{field}: 1 to {NAME_BYTES_MAX} bytes of text")

@@ -17,11 +17,15 @@ class Secret:
     __slots__ = ("_content",)
 
     def __init__(self, content: bytes | str) -> None:
-        self._content: Final = content.encode() if isinstance(content, str) else bytes(content)
+        self._content: Final = _encoded(content) if isinstance(content, str) else bytes(content)
 
     def reveal(self) -> bytes:
         """The bytes. Give them to what needs them, and to no variable that outlives the statement."""
         return self._content
+
+    def is_text(self) -> bool:
+        """Whether it is UTF-8; asked before it is decoded, as the error of a decoder holds what it was given."""
+        return "\ufffd" not in self._content.replace("\ufffd".encode(), b"").decode(errors="replace")
 
     def __len__(self) -> int:
         return len(self._content)
@@ -39,3 +43,11 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is neither copied nor pickled")
+
+
+def _encoded(text: str) -> bytes:
+    """As the environment and the command line encode what is no UTF-8. It must not fail: the error would hold the text."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")

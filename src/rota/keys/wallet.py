@@ -39,6 +39,8 @@ class Wallet:
         """`ValueError` when the words are none of ours."""
         if passphrase is not None and not 1 <= len(passphrase) <= PASSPHRASE_BYTES_MAX:
             raise ValueError(f"passphrase: 1 to {PASSPHRASE_BYTES_MAX} bytes, or none")
+        if passphrase is not None and not passphrase.is_text():
+            raise ValueError("passphrase: it must be UTF-8")
         self.phrase: Final = read_phrase(phrase)
         self.passphrase: Final = passphrase
         self.root: Final[ExtendedPrivateKey] = master_key(seed_of(self.phrase, passphrase))
