@@ -1,7 +1,7 @@
 """The tree of keys, against all vectors of BIP-32, and paths."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.keys.derivation import (
@@ -57,6 +57,7 @@ def test_what_bip_32_calls_invalid_is_refused(text: str) -> None:
         read_extended_public_key(text)
 
 
+@example("1" * 113)
 @given(st.text(max_size=130))
 def test_garbage_is_refused_with_the_field_s_name(text: str) -> None:
     with pytest.raises(ValueError, match=r"^extended key: "):

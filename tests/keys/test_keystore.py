@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rota.keys.keystore import (
     DamagedKeystore,
+    Keystore,
     ScryptCost,
     WrongPassword,
     decrypt,
@@ -27,10 +28,10 @@ READABLE = [vector for vector in PUBLISHED if vector["name"] != "the definition,
 WRITTEN: dict[str, Any] = json.loads(encrypt(Secret(b"\7" * 32), PASSWORD, CHEAP, {"address": "ab" * 20}))
 
 
-def changed(*way: str, to: object) -> dict[str, Any]:
+def changed(*way: str, to: object) -> Keystore:
     """The keystore above with one field changed, or taken away."""
-    keystore = copy.deepcopy(WRITTEN)
-    section = keystore
+    keystore = Keystore(copy.deepcopy(WRITTEN))
+    section: dict[str, Any] = keystore
     for name in way[:-1]:
         section = section[name]
     if to is None:
@@ -42,28 +43,28 @@ def changed(*way: str, to: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("vector", READABLE, ids=lambda vector: vector["name"])
 def test_published_keystores_are_read(vector: dict[str, Any]) -> None:
-    keystore = parse(json.dumps(vector["file"]).encode())
+    keystore = parse(Secret(json.dumps(vector["file"])))
     assert decrypt(keystore, Secret(vector["password"])).reveal().hex() == vector["secret"]
 
 
 @pytest.mark.parametrize("vector", READABLE, ids=lambda vector: vector["name"])
 def test_published_keystores_do_not_open_with_another_password(vector: dict[str, Any]) -> None:
     with pytest.raises(WrongPassword, match="the password is wrong, or the file has been changed"):
-        decrypt(parse(json.dumps(vector["file"]).encode()), Secret(vector["password"] + " "))
+        decrypt(parse(Secret(json.dumps(vector["file"]))), Secret(vector["password"] + " "))
 
 
 def test_the_one_published_keystore_that_scrypt_s_own_definition_forbids_is_refused_with_the_reason() -> None:
     (vector,) = (vector for vector in PUBLISHED if vector not in READABLE)
     with pytest.raises(DamagedKeystore, match=r"n is below 2\^\(16 r\), as RFC 7914 has it"):
-        decrypt(parse(json.dumps(vector["file"]).encode()), Secret(vector["password"]))
+        decrypt(parse(Secret(json.dumps(vector["file"]))), Secret(vector["password"]))
 
 
 @given(st.binary(min_size=1, max_size=300), st.text(min_size=1, max_size=50))
 def test_what_is_written_is_read_with_its_password_alone(secret: bytes, password: str) -> None:
     content = encrypt(Secret(secret), Secret(password), CHEAP, {})
-    assert decrypt(parse(content), Secret(password)).reveal() == secret
+    assert decrypt(parse(Secret(content)), Secret(password)).reveal() == secret
     with pytest.raises(WrongPassword):
-        decrypt(parse(content), Secret(password + "x"))
+        decrypt(parse(Secret(content)), Secret(password + "x"))
 
 
 def test_nothing_of_the_secret_is_in_what_is_written_and_no_two_are_alike() -> None:
@@ -80,7 +81,7 @@ def test_the_default_cost_is_that_of_the_format_s_tools() -> None:
 @pytest.mark.slow
 def test_the_default_cost_works() -> None:
     content = encrypt(Secret(b"\7" * 32), PASSWORD, ScryptCost(), {})
-    assert decrypt(parse(content), PASSWORD).reveal() == b"\7" * 32
+    assert decrypt(parse(Secret(content)), PASSWORD).reveal() == b"\7" * 32
 
 
 @given(st.sampled_from(["ciphertext", "mac"]), st.integers(0, 31), st.integers(1, 255))
@@ -94,13 +95,13 @@ def test_a_changed_byte_is_noticed(field: str, place: int, change: int) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"null", b"\xff", b"[" * 60_000, b'{"version": 3', b"nan"])
 def test_what_is_no_json_object_is_refused(content: bytes) -> None:
     with pytest.raises(DamagedKeystore, match="a keystore is a JSON object"):
-        parse(content)
+        parse(Secret(content))
 
 
 @pytest.mark.parametrize("version", [1, 4, "3", True, [3], {}])
 def test_another_version_is_refused(version: object) -> None:
     with pytest.raises(DamagedKeystore, match="version: must be 3"):
-        parse(json.dumps({"version": version}).encode())
+        parse(Secret(json.dumps({"version": version})))
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_whatever_a_field_holds_the_answer_is_one_of_ours(way: tuple[str, ...], 
 
 
 def test_the_address_in_the_clear_must_be_the_key_s() -> None:
-    require_address({"address": "0x" + "AB" * 20}, b"\xab" * 20)
-    require_address({}, b"\xab" * 20)
+    require_address(Keystore(address="0x" + "AB" * 20), b"\xab" * 20)
+    require_address(Keystore(), b"\xab" * 20)
     with pytest.raises(DamagedKeystore, match="address: must be that of the key within"):
-        require_address({"address": "ab" * 20}, b"\xac" * 20)
+        require_address(Keystore(address="ab" * 20), b"\xac" * 20)
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1025])

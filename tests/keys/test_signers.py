@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_wallet_is_read_as_it_was_written(tmp_path: Path) -> None:
-    for number, wallet in enumerate((WALLET, Wallet(Secret(WORDS), Secret("ｐａｓｓ\nphrase")))):
+    for number, wallet in enumerate((WALLET, Wallet(Secret(WORDS), Secret("Straße\nname")))):
         path = tmp_path / str(number)
         write_wallet(path, wallet, PASSWORD, CHEAP)
         opened = open_wallet(path, PASSWORD)
@@ -123,7 +123,7 @@ def test_a_wallet_keeps_the_keys_that_were_used_last(monkeypatch: pytest.MonkeyP
     signer = WalletSigner(WALLET)
     names = [party_key(Party(f"p{number}@node1"), CONTRACT) for number in range(3)]
     addresses = [signer.address_of(name) for name in (names[0], names[1], names[0], names[2], names[1])]
-    assert repr(signer) == "WalletSigner(2 keys in use)"
+    assert list(signer._kept) == [names[2], names[1]]
     assert addresses[1] == addresses[4]
     assert addresses[0] == addresses[2]
 
@@ -143,7 +143,6 @@ def test_a_file_signer_has_the_keys_of_its_folder(folder: Path) -> None:
     assert signer.address_of(SUBMITTER) == ADDRESS
     assert address_of_signature(signer, SUBMITTER, DIGEST) == ADDRESS
     assert signer.address_of(party_key(ALICE, CONTRACT)) != ADDRESS
-    assert repr(signer) == "FileSigner(2 keys)"
 
 
 def test_an_imported_key_stands_before_the_derived_one(folder: Path) -> None:

@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from rota.keys.secret import Secret
+
 FILE_BYTES_MAX: Final = 64 * 1024
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
@@ -60,7 +62,7 @@ def require_private_folder(folder: Path) -> None:
     _require_private(folder, status, FOLDER_MODE)
 
 
-def read_private(path: Path) -> bytes:
+def read_private(path: Path) -> Secret:
     """What a file holds that only its owner may read."""
     try:
         # Without `O_NONBLOCK` a pipe that somebody put there would hold us up.
@@ -76,14 +78,14 @@ def read_private(path: Path) -> bytes:
         _require_private(path, status, FILE_MODE)
         if status.st_size > FILE_BYTES_MAX:
             raise Unreadable(f"{path}: at most {FILE_BYTES_MAX} bytes")
-        return os.read(descriptor, FILE_BYTES_MAX)
+        return Secret(os.read(descriptor, FILE_BYTES_MAX))
     except OSError as error:
         raise Unreadable(f"{path}: {error.strerror}") from None
     finally:
         os.close(descriptor)
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: Secret) -> None:
     """Write a file that was not there; `AlreadyThere` when it was."""
     written = _write_beside(path, content)
     try:
@@ -108,7 +110,7 @@ def move(source: Path, target: Path) -> None:
     _make_folder_durable(target.parent)
 
 
-def _write_beside(path: Path, content: bytes) -> Path:
+def _write_beside(path: Path, content: Secret) -> Path:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -116,7 +118,7 @@ def _write_beside(path: Path, content: bytes) -> Path:
         raise Unreadable(f"{path}: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            file.write(content.reveal())
             file.flush()
             os.fsync(descriptor)
     except OSError as error:

@@ -52,6 +52,13 @@ class WrongPassword(ValueError):
     """The password is wrong, or the ciphertext has changed: by design nothing tells which."""
 
 
+class Keystore(dict[str, Any]):
+    """The fields of a file that claims to be a keystore."""
+
+    def __repr__(self) -> str:
+        return "Keystore(not shown)"
+
+
 @dataclass(frozen=True, slots=True)
 class ScryptCost:
     """How hard guessing passwords is. As given: a quarter of a gigabyte and most of a second for each guess."""
@@ -95,7 +102,7 @@ def encrypt(secret: Secret, password: Secret, cost: ScryptCost, fields: Mapping[
     return json.dumps(keystore, indent=2).encode() + b"\n"
 
 
-def decrypt(keystore: Mapping[str, Any], password: Secret) -> Secret:
+def decrypt(keystore: Keystore, password: Secret) -> Secret:
     """The secret of a keystore that `parse` has read."""
     crypto = _Section("crypto", keystore.get("crypto"))
     ciphertext = crypto.hexadecimal("ciphertext", 1, SECRET_BYTES_MAX)
@@ -109,28 +116,24 @@ def decrypt(keystore: Mapping[str, Any], password: Secret) -> Secret:
     return _in_counter_mode(derived, iv, Secret(ciphertext))
 
 
-def parse(content: bytes) -> dict[str, Any]:
-    """The fields of a keystore; some tools begin a name with a capital letter."""
-    try:
-        read = json.loads(content)
-    except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict):
+def parse(content: Secret) -> Keystore:
+    """The fields of a keystore. The content is boxed because what is no keystore may be a key in the clear."""
+    keystore = _object_in(content)
+    if keystore is None:
         raise DamagedKeystore("a keystore is a JSON object")
-    fields = {name.lower(): value for name, value in read.items()}
-    if fields.get("version") != VERSION or isinstance(fields["version"], bool):
+    if keystore.get("version") != VERSION or isinstance(keystore["version"], bool):
         raise DamagedKeystore(f"version: must be {VERSION}")
-    return fields
+    return keystore
 
 
-def require_kind(keystore: Mapping[str, Any], kind: str) -> None:
+def require_kind(keystore: Keystore, kind: str) -> None:
     """A wallet is not taken for a key, nor a key for a wallet."""
     ours = keystore.get("rota")
     if not isinstance(ours, dict) or ours.get("kind") != kind:
         raise DamagedKeystore(f"rota.kind: must be {kind}")
 
 
-def require_address(keystore: Mapping[str, Any], address: bytes) -> None:
+def require_address(keystore: Keystore, address: bytes) -> None:
     """The address stands there in the clear, so that somebody may have changed it alone."""
     told = keystore.get("address")
     if told is not None and (not isinstance(told, str) or told.lower().removeprefix("0x") != address.hex()):
@@ -141,6 +144,15 @@ def require_password(password: Secret) -> None:
     """An empty password would be none, and everybody's."""
     if not 1 <= len(password) <= PASSWORD_BYTES_MAX:
         raise ValueError(f"password: 1 to {PASSWORD_BYTES_MAX} bytes")
+
+
+def _object_in(content: Secret) -> Keystore | None:
+    """Some tools begin a name with a capital letter. No error is raised here: a JSON decoder's holds what it read."""
+    try:
+        read = json.loads(content.reveal())
+    except (ValueError, RecursionError):
+        return None
+    return Keystore((name.lower(), value) for name, value in read.items()) if isinstance(read, dict) else None
 
 
 class _Section:

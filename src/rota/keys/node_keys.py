@@ -92,7 +92,7 @@ def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
 
 def read_password(path: Path) -> Secret:
     """The password in a file that only its owner reads: its first line."""
-    password = Secret(read_private(path).partition(b"\n")[0].removesuffix(b"\r"))
+    password = Secret(read_private(path).reveal().partition(b"\n")[0].removesuffix(b"\r"))
     try:
         require_password(password)
     except ValueError as error:
@@ -116,5 +116,6 @@ def _ensure_wallet(path: Path, password: Secret, given: Wallet | None, cost: Scr
         write_wallet(path, made, password, cost)
         return made, True
     if given is not None and given != kept:
-        raise AlreadyThere(f"{path}: it holds another wallet, {kept!r}, and is not overwritten")
+        address = kept.submitter_address.hex()
+        raise AlreadyThere(f"{path}: it holds another wallet, whose submitter is 0x{address}, and is not overwritten")
     return kept, False

@@ -25,7 +25,11 @@ class Secret:
 
     def is_text(self) -> bool:
         """Whether it is UTF-8; asked before it is decoded, as the error of a decoder holds what it was given."""
-        return "\ufffd" not in self._content.replace("\ufffd".encode(), b"").decode(errors="replace")
+        try:
+            self._content.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
 
     def __len__(self) -> int:
         return len(self._content)
@@ -46,7 +50,7 @@ class Secret:
 
 
 def _encoded(text: str) -> bytes:
-    """As the environment and the command line encode what is no UTF-8. It must not fail: the error would hold the text."""
+    """As the environment encodes what is no UTF-8. It must not fail, because the error would hold the text."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:

@@ -13,11 +13,12 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rota.keys.files import KeyFileError, make_folder, read_private, require_private_folder, write_new
 from rota.keys.keystore import (
     DamagedKeystore,
+    Keystore,
     ScryptCost,
     WrongPassword,
     decrypt,
@@ -51,7 +52,7 @@ class MemorySigner:
         return self._key_of(signer).sign(digest)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self._keys)} keys)"
+        return f"{type(self).__name__}(keys not shown)"
 
     def _key_of(self, signer: str) -> PrivateKey:
         key = self._keys.get(signer)
@@ -92,7 +93,7 @@ class WalletSigner:
         return self._key_of(signer).sign(digest)
 
     def __repr__(self) -> str:
-        return f"WalletSigner({len(self._kept)} keys in use)"
+        return "WalletSigner(keys not shown)"
 
     def _key_of(self, signer: str) -> PrivateKey:
         """Keys that were asked for last are kept; the rest are derived again."""
@@ -140,7 +141,7 @@ def write_key(folder: Path, name: str, secret: Secret, password: Secret, cost: S
     path = folder / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
     fields = {"address": key.address.hex(), "rota": {"kind": KIND, "name": name}}
     make_folder(folder)
-    write_new(path, encrypt(secret, password, cost, fields))
+    write_new(path, Secret(encrypt(secret, password, cost, fields)))
     return path
 
 
@@ -161,7 +162,7 @@ def address_text(key: PrivateKey) -> ContractAddress:
     return ContractAddress("0x" + key.address.hex())
 
 
-def _name_of(keystore: dict[str, Any]) -> str:
+def _name_of(keystore: Keystore) -> str:
     require_kind(keystore, KIND)
     name = keystore["rota"].get("name")
     if not isinstance(name, str) or not name:

@@ -22,7 +22,6 @@ from typing import Final
 
 from rota.keys.certificates import Certificate, Identity, make_identity, read_identity, require_node_name
 from rota.keys.files import AlreadyThere, KeyFileError, NotThere, make_folder, move, read_private, write_new
-from rota.keys.secret import Secret
 from rota.types import NodeName
 
 CURRENT: Final = "current.pem"
@@ -92,7 +91,7 @@ class TransportFolder:
         except NotThere:
             identity = make_identity(self.node, now_s)
         try:
-            write_new(self.folder / name, identity.pem.reveal())
+            write_new(self.folder / name, identity.pem)
         except AlreadyThere:
             # Somebody else was faster: what lies there counts.
             return self._read(name), False
@@ -100,9 +99,8 @@ class TransportFolder:
 
     def _read(self, name: str) -> Identity:
         path = self.folder / name
-        content = Secret(read_private(path))
         try:
-            identity = read_identity(content)
+            identity = read_identity(read_private(path))
         except ValueError as error:
             raise KeyFileError(f"{path}: {error}") from None
         if identity.certificate.node != self.node:

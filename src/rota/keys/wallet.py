@@ -56,7 +56,7 @@ class Wallet:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Wallet(of 0x{self.submitter_address.hex()})"
+        return "Wallet(not shown)"
 
 
 def write_wallet(path: Path, wallet: Wallet, password: Secret, cost: ScryptCost) -> None:
@@ -65,7 +65,7 @@ def write_wallet(path: Path, wallet: Wallet, password: Secret, cost: ScryptCost)
     if wallet.passphrase is not None:
         content = Secret(wallet.phrase.reveal() + b"\n" + wallet.passphrase.reveal())
     fields = {"address": wallet.submitter_address.hex(), "rota": {"kind": KIND}}
-    write_new(path, encrypt(content, password, cost, fields))
+    write_new(path, Secret(encrypt(content, password, cost, fields)))
 
 
 def open_wallet(path: Path, password: Secret) -> Wallet:
