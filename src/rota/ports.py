@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
 from rota.core.machine import Event
-from rota.types import ContractAddress, NodeName
+from rota.types import ContractAddress, IntentId, NodeName
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
@@ -20,6 +20,10 @@ Tell: TypeAlias = Callable[[Event], None]
 
 class Unavailable(Exception):
     """The world did not do what it was asked to do; the same may go well later."""
+
+
+class UnknownKey(Unavailable):
+    """There is no key of this name here; an operator may add it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,19 @@ class Contracts(Protocol):
         ...
 
 
+class Deployments(Protocol):
+    """Which intents deployed the contracts of this node: an endorser's key is derived from that (`keys.names`)."""
+
+    def deployment_of(self, contract: ContractAddress) -> IntentId | None:
+        """The id under which the factory deployed it; nothing when it is not known."""
+        ...
+
+
 class Signer(Protocol):
-    """Holds the key of the address that submits. The name is the one of `SignDispatch`."""
+    """Holds keys by their names (`keys.names`): submitters, of which `SignDispatch` names one, parties, endorsers."""
 
     def address_of(self, signer: str) -> ContractAddress:
-        """The address that pays for what it signs."""
+        """The address that stands for what it signs. `UnknownKey` when there is no such key."""
         ...
 
     async def sign(self, signer: str, digest: bytes) -> bytes:

@@ -1,0 +1,91 @@
+"""Which key is for what: the names of keys, and the path at which a wallet has each of them.
+
+    submitter                         pays for what the node submits      m/44'/60'/0'/0/0
+    submitter/CONTRACT                the same, for one contract          m/44'/60'/1'/[CONTRACT]
+    party/PARTY/CONTRACT              signs a party's transitions         m/44'/60'/2'/[PARTY]/[CONTRACT]
+    endorser/NODE/DEPLOYMENT          signs the rounds of a contract      m/44'/60'/3'/[NODE]/[DEPLOYMENT]
+
+[X] is eight hardened steps: the first 248 bits of the SHA-256 of X in UTF-8, 31 bits a step, the highest first. A
+single step would hold 31 bits, and whoever may choose names or addresses finds two that agree in 31, or in 62, with
+little work; with 248 nobody does, and so no two contracts show the same address of a member (protocol §2). As all
+steps are hardened, one key that becomes known tells nothing of another, and the node at the end of [PARTY] can be
+given to another node with all keys of that party and no others. The first path is the one that every wallet shows
+first, so that an operator sees and funds the submitter with any tool.
+
+An endorser's key cannot be derived from the contract's address, because that address is computed from the endorsers'
+addresses (`Factory`). It is derived from the id of the intent that deploys the contract, in 32 hex digits, which is
+used once per factory and is in the deployment's event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final, NewType
+
+from rota.keys.derivation import HARDENED, Path
+from rota.types import ContractAddress, IntentId, NodeName, Party, address_bytes
+
+KeyName = NewType("KeyName", str)
+
+NAME_BYTES_MAX: Final = 255
+STEPS_PER_NAME: Final = 8
+BITS_PER_STEP: Final = 31
+DEPLOYMENT_BYTES: Final = 16
+
+SUBMITTER: Final = KeyName("submitter")
+
+_ETHEREUM: Final[Path] = (44 + HARDENED, 60 + HARDENED)
+_SUBMITTER_PATH: Final[Path] = (*_ETHEREUM, HARDENED, 0, 0)
+_SUBMITTERS: Final[Path] = (*_ETHEREUM, 1 + HARDENED)
+_PARTIES: Final[Path] = (*_ETHEREUM, 2 + HARDENED)
+_ENDORSERS: Final[Path] = (*_ETHEREUM, 3 + HARDENED)
+
+_ADDRESS: Final = "0x[0-9a-f]{40}"
+_SUBMITTER_NAME: Final = re.compile(f"submitter/({_ADDRESS})")
+_PARTY_NAME: Final = re.compile(f"party/(.+)/({_ADDRESS})", re.DOTALL)
+_ENDORSER_NAME: Final = re.compile("endorser/([^/]+)/([0-9a-f]{32})")
+
+
+def submitter_key(contract: ContractAddress) -> KeyName:
+    """Pays for the rounds of one contract, where an operator wants an address for each."""
+    address_bytes(contract)
+    return KeyName(f"submitter/{contract}")
+
+
+def party_key(party: Party, contract: ContractAddress) -> KeyName:
+    """Signs what a party does in a contract."""
+    _require_name("party", party)
+    address_bytes(contract)
+    return KeyName(f"party/{party}/{contract}")
+
+
+def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
+    """Signs rounds of the contract that this intent deploys; the name is known before the contract is there."""
+    _require_name("node", node)
+    assert "/" not in node, "a node's name has no slash"
+    assert len(deployment) == DEPLOYMENT_BYTES, f"an intent id is {DEPLOYMENT_BYTES} bytes, not {len(deployment)}"
+    return KeyName(f"endorser/{node}/{deployment.hex()}")
+
+
+def path_of(name: str) -> Path:
+    """Where a wallet has the key of this name. A `ValueError` when it is not one of the four forms."""
+    if name == SUBMITTER:
+        return _SUBMITTER_PATH
+    for form, root in ((_SUBMITTER_NAME, _SUBMITTERS), (_PARTY_NAME, _PARTIES), (_ENDORSER_NAME, _ENDORSERS)):
+        match = form.fullmatch(name)
+        if match:
+            return sum((steps_of(part) for part in match.groups()), root)
+    raise ValueError(f"key name: submitter, submitter/…, party/…/… or endorser/…/…, not {name!r}")
+
+
+def steps_of(name: str) -> Path:
+    """Eight hardened steps that no other name has."""
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big") >> 256 - STEPS_PER_NAME * BITS_PER_STEP
+    shifts = range((STEPS_PER_NAME - 1) * BITS_PER_STEP, -1, -BITS_PER_STEP)
+    return tuple((number >> shift) % HARDENED + HARDENED for shift in shifts)
+
+
+def _require_name(field: str, name: str) -> None:
+    if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
+        raise ValueError(f"{field}: 1 to {NAME_BYTES_MAX} bytes of text")

@@ -1,0 +1,118 @@
+"""Who signs what, and how it is checked: the answers to the core's orders about signatures.
+
+    what                       signed bytes                               form         checked by
+    a leaf, by a party         EIP-191 of the leaf's 32 bytes             64 or 65     endorsers, the party's own node
+    a round, by an endorser    the round's EIP-712 digest as it is        64           coordinators, the contract
+    a base-ledger transaction  its hash as it is (`ledger.transaction`)   65           the chain
+
+A leaf is signed as a message to a wallet (decision 29): any wallet can sign as a party, and such a signature can be
+neither a transaction's nor a round's. A wallet gives 65 bytes, we write 64; both are read, as nothing counts signatures
+of leaves. An endorsement must be of 64, because the contract takes no other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sha3
+
+from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
+from rota.core.events import AssemblyFailed, EndorsementVerified, SignatureVerified, TransitionSigned, VerifierLookedUp
+from rota.keys.names import endorser_key, party_key
+from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, recover_address, to_compact
+from rota.ports import Contracts, Deployments, Signer, Unavailable, UnknownKey
+from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, node_of
+
+LEAF_BYTES: Final = 32
+
+_MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
+
+
+def leaf_hash(leaf: Leaf) -> bytes:
+    """What a party signs of a leaf: the hash that a wallet makes of a message of 32 bytes (EIP-191)."""
+    assert len(leaf) == LEAF_BYTES, f"a leaf is {LEAF_BYTES} bytes, not {len(leaf)}"
+    digest: bytes = sha3.keccak_256(_MESSAGE_HEAD + leaf).digest()
+    return digest
+
+
+def has_signed_leaf(verifier: str, leaf: Leaf, signature: bytes) -> bool:
+    """Whether the holder of this address signed that leaf."""
+    return _recovers_to(verifier, leaf_hash(leaf), signature)
+
+
+def has_endorsed(verifier: str, digest: Digest, signature: bytes) -> bool:
+    """Whether this address signed that round, in the one form that the contract takes."""
+    return len(signature) == COMPACT_SIGNATURE_BYTES and _recovers_to(verifier, digest, signature)
+
+
+class Signatures:
+    """Signs and verifies for one node. What the world could not do raises `Unavailable`, and is not answered."""
+
+    def __init__(self, node: NodeName, signer: Signer, contracts: Contracts, deployments: Deployments) -> None:
+        self._node: Final = node
+        self._signer: Final = signer
+        self._contracts: Final = contracts
+        self._deployments: Final = deployments
+
+    async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
+        """A party of ours signs a leaf."""
+        try:
+            name = self._name_of(order.party, order.contract)
+            signature = to_compact(await self._signer.sign(name, leaf_hash(order.leaf)))
+        except Unavailable as error:
+            return AssemblyFailed(order.request_id, order.intent, f"the signer of {order.party}: {error}")
+        return TransitionSigned(order.request_id, order.intent, signature)
+
+    def verify_signature(self, order: VerifySignature) -> SignatureVerified:
+        """Is this the signature of our own party?"""
+        verifier = self.verifier_of(order.party, order.contract)
+        is_ours = bool(verifier) and has_signed_leaf(verifier, order.leaf, order.signature)
+        return SignatureVerified(order.request_id, order.intent, is_ours)
+
+    def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
+        """The address by which others know a party of ours in this contract, or nothing."""
+        verifier = self.verifier_of(order.party, order.contract)
+        return VerifierLookedUp(order.peer, order.request_id, order.party, verifier)
+
+    def verifier_of(self, party: Party, contract: ContractAddress) -> str:
+        """The address of a party of ours in a contract; empty when we have no key for it."""
+        try:
+            return self._signer.address_of(self._name_of(party, contract))
+        except UnknownKey:
+            return ""
+
+    async def sign_round(self, contract: ContractAddress, digest: Digest) -> bytes:
+        """Our endorsement of a round that the domain has found right."""
+        deployment = self._deployments.deployment_of(contract)
+        if deployment is None:
+            raise Unavailable(f"it is not known which intent deployed {contract}")
+        name = endorser_key(self._node, deployment)
+        ours, expected = self._signer.address_of(name), self._endorser_address(contract, self._node)
+        if ours != expected:
+            raise Unavailable(f"{contract} has {expected or 'no address'} for us, and our key there is {ours}")
+        return to_compact(await self._signer.sign(name, digest))
+
+    def verify_endorsement(self, order: VerifyEndorsement) -> EndorsementVerified:
+        """Would the contract count this signature for that endorser?"""
+        verifier = self._endorser_address(order.contract, order.peer)
+        is_valid = bool(verifier) and has_endorsed(verifier, order.digest, order.signature)
+        return EndorsementVerified(order.peer, order.digest, order.signature, is_valid)
+
+    def _endorser_address(self, contract: ContractAddress, node: NodeName) -> str:
+        policy = self._contracts.policy_of(contract)
+        return "" if policy is None else dict(policy.endorsers).get(node, "")
+
+    def _name_of(self, party: Party, contract: ContractAddress) -> str:
+        if node_of(party) != self._node:
+            raise UnknownKey(f"the party is not one of {self._node}")
+        try:
+            return party_key(party, contract)
+        except ValueError as error:
+            raise UnknownKey(str(error)) from None
+
+
+def _recovers_to(verifier: str, digest: bytes, signature: bytes) -> bool:
+    try:
+        return "0x" + recover_address(digest, signature).hex() == verifier
+    except ValueError:
+        return False

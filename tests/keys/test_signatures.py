@@ -1,0 +1,167 @@
+"""The answers to the core's orders about signatures."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
+from rota.core.events import AssemblyFailed, EndorsementVerified, SignatureVerified, TransitionSigned, VerifierLookedUp
+from rota.digests import domain_separator, round_digest
+from rota.keys.names import endorser_key, party_key
+from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
+from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
+from rota.keys.signers import MemorySigner, WalletSigner
+from rota.ports import Policy, Unavailable
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
+from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
+
+LEAF = Leaf(bytes(range(32)))
+# By another implementation (eth-account), of this leaf as a message, with the key of alice in the contract.
+BY_A_WALLET = bytes.fromhex(
+    "2858c3e9e284271b69b6ef8f211d3a40c695d9168231544d12ee941e61a52f1a"
+    "441c17892b380253db2e54876719658c071dd143ad47ec604f60518775feb14e1c"
+)
+DIGEST = round_digest(domain_separator(1337, CONTRACT), (LEAF,), 1_800_000_000)
+REQUEST = RequestId(1, 1)
+INTENT = IntentId(bytes(16))
+OTHER = ContractAddress("0x" + "0d" * 20)
+SIGNER = WalletSigner(WALLET)
+OUR_ADDRESS = SIGNER.address_of(endorser_key(NODE, DEPLOYMENT))
+PEER = NodeName("node2")
+PEER_KEY = PrivateKey(b"\x46" * 32)
+POLICY = Policy(((NODE, OUR_ADDRESS), (PEER, ContractAddress("0x" + PEER_KEY.address.hex()))), 2)
+
+
+@dataclass
+class Chain:
+    """What is known of contracts."""
+
+    policies: dict[ContractAddress, Policy] = field(default_factory=lambda: {CONTRACT: POLICY})
+    deployments: dict[ContractAddress, IntentId] = field(default_factory=lambda: {CONTRACT: DEPLOYMENT})
+
+    def addresses(self) -> tuple[ContractAddress, ...]:
+        return tuple(self.policies)
+
+    def policy_of(self, contract: ContractAddress) -> Policy | None:
+        return self.policies.get(contract)
+
+    def deployment_of(self, contract: ContractAddress) -> IntentId | None:
+        return self.deployments.get(contract)
+
+
+SIGNATURES = Signatures(NODE, SIGNER, Chain(), Chain())
+WITHOUT_KEYS = Signatures(NODE, MemorySigner({}), Chain(), Chain())
+
+
+def signed(signatures: Signatures = SIGNATURES, party: Party = ALICE) -> TransitionSigned | AssemblyFailed:
+    return asyncio.run(signatures.sign_transition(SignTransition(CONTRACT, REQUEST, INTENT, party, LEAF)))
+
+
+def verified(signature: bytes, party: Party = ALICE, contract: ContractAddress = CONTRACT) -> SignatureVerified:
+    return SIGNATURES.verify_signature(VerifySignature(contract, REQUEST, INTENT, party, LEAF, signature))
+
+
+def endorsed(signature: bytes, contract: ContractAddress = CONTRACT, peer: NodeName = PEER) -> EndorsementVerified:
+    return SIGNATURES.verify_endorsement(VerifyEndorsement(contract, peer, DIGEST, signature))
+
+
+def test_a_leaf_is_signed_as_any_wallet_would_in_the_short_form() -> None:
+    answer = signed()
+    assert isinstance(answer, TransitionSigned)
+    assert (answer.request_id, answer.intent) == (REQUEST, INTENT)
+    assert len(answer.signature) == 64
+    assert from_compact(answer.signature)[:64] == BY_A_WALLET[:64]
+    assert from_compact(answer.signature)[64] + 27 == BY_A_WALLET[64]
+
+
+def test_both_forms_of_a_signature_are_our_party_s() -> None:
+    answer = signed()
+    assert isinstance(answer, TransitionSigned)
+    for signature in (answer.signature, from_compact(answer.signature), BY_A_WALLET):
+        assert verified(signature) == SignatureVerified(REQUEST, INTENT, is_ours=True)
+
+
+def test_a_signature_serves_no_other_party_contract_or_leaf() -> None:
+    assert not verified(BY_A_WALLET, party=Party("bob@node1")).is_ours
+    assert not verified(BY_A_WALLET, contract=OTHER).is_ours
+    assert not has_signed_leaf(SIGNATURES.verifier_of(ALICE, CONTRACT), Leaf(bytes(32)), BY_A_WALLET)
+
+
+def test_a_party_of_another_node_is_not_signed_for_and_not_known() -> None:
+    stranger = Party("alice@node2")
+    assert signed(party=stranger) == AssemblyFailed(
+        REQUEST, INTENT, "the signer of alice@node2: the party is not one of node1"
+    )
+    assert not verified(BY_A_WALLET, party=stranger).is_ours
+    assert SIGNATURES.look_up_verifier(LookUpVerifier(CONTRACT, PEER, REQUEST, stranger)).verifier == ""
+
+
+@pytest.mark.parametrize("party", [Party("x" * 250 + "@node1")])
+def test_a_party_whose_name_is_too_long_has_no_verifier(party: Party) -> None:
+    assert SIGNATURES.verifier_of(party, CONTRACT) == ""
+
+
+def test_a_signer_without_the_key_fails_the_assembly_and_knows_no_verifier() -> None:
+    answer = signed(WITHOUT_KEYS)
+    assert isinstance(answer, AssemblyFailed)
+    assert answer.reason == f"the signer of {ALICE}: there is no key of the name party/{ALICE}/{CONTRACT}"
+    assert WITHOUT_KEYS.verifier_of(ALICE, CONTRACT) == ""
+
+
+def test_a_verifier_is_the_party_s_address_in_that_contract_alone() -> None:
+    here, there = (
+        SIGNATURES.look_up_verifier(LookUpVerifier(contract, PEER, REQUEST, ALICE)) for contract in (CONTRACT, OTHER)
+    )
+    assert here == VerifierLookedUp(PEER, REQUEST, ALICE, SIGNER.address_of(party_key(ALICE, CONTRACT)))
+    assert here.verifier != there.verifier
+
+
+def test_an_endorsement_is_over_the_digest_as_it_is_and_counts() -> None:
+    signature = asyncio.run(SIGNATURES.sign_round(CONTRACT, DIGEST))
+    assert len(signature) == 64
+    assert endorsed(signature, peer=NODE) == EndorsementVerified(NODE, DIGEST, signature, is_valid=True)
+    assert not endorsed(signature, peer=PEER).is_valid
+
+
+def test_an_endorsement_counts_in_the_form_that_the_contract_takes_alone() -> None:
+    assert endorsed(PEER_KEY.sign_compact(DIGEST)).is_valid
+    assert not endorsed(PEER_KEY.sign(DIGEST)).is_valid
+
+
+def test_an_endorsement_of_a_stranger_or_an_unknown_contract_does_not_count() -> None:
+    assert not endorsed(PEER_KEY.sign_compact(DIGEST), contract=OTHER).is_valid
+    assert not endorsed(PEER_KEY.sign_compact(DIGEST), peer=NodeName("node3")).is_valid
+
+
+def test_a_signed_leaf_is_no_endorsement_and_an_endorsement_no_signed_leaf() -> None:
+    as_leaf = Leaf(DIGEST)
+    assert not has_endorsed("0x" + PEER_KEY.address.hex(), DIGEST, PEER_KEY.sign_compact(leaf_hash(as_leaf)))
+    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), as_leaf, PEER_KEY.sign_compact(DIGEST))
+
+
+def test_what_the_contract_would_not_count_is_not_signed() -> None:
+    elsewhere = Chain(policies={CONTRACT: Policy(((NODE, OTHER),), 1)})
+    with pytest.raises(Unavailable, match=f"{CONTRACT} has {OTHER} for us, and our key there is {OUR_ADDRESS}"):
+        asyncio.run(Signatures(NODE, SIGNER, elsewhere, Chain()).sign_round(CONTRACT, DIGEST))
+    with pytest.raises(Unavailable, match="has no address for us"):
+        asyncio.run(Signatures(NODE, SIGNER, Chain(policies={}), Chain()).sign_round(CONTRACT, DIGEST))
+    with pytest.raises(Unavailable, match="it is not known which intent deployed"):
+        asyncio.run(Signatures(NODE, SIGNER, Chain(), Chain(deployments={})).sign_round(CONTRACT, DIGEST))
+
+
+@given(st.binary(max_size=70))
+def test_garbage_is_nobody_s_signature(signature: bytes) -> None:
+    assert not verified(signature).is_ours
+    assert not endorsed(signature).is_valid
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_the_other_half_s_signature_does_not_count(digest: bytes) -> None:
+    signature = PEER_KEY.sign(digest)
+    s = ORDER - int.from_bytes(signature[32:64], "big")
+    other = signature[:32] + s.to_bytes(32, "big") + bytes([1 - signature[64]])
+    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), Leaf(digest), other)
+    assert has_endorsed("0x" + PEER_KEY.address.hex(), Digest(digest), PEER_KEY.sign_compact(digest))
