@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.keys.certificates import (
@@ -72,6 +72,7 @@ def test_a_name_that_the_registry_would_not_take_gets_no_certificate(node: str) 
         make_identity(NodeName(node), NOW_S)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_garbage_is_no_certificate(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"^certificate: "):

@@ -1,7 +1,7 @@
 """The tree of keys, against all vectors of BIP-32, and paths."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rota.keys.derivation import (
@@ -57,6 +57,7 @@ def test_what_bip_32_calls_invalid_is_refused(text: str) -> None:
         read_extended_public_key(text)
 
 
+@settings(deadline=None)
 @example("1" * 113)
 @given(st.text(max_size=130))
 def test_garbage_is_refused_with_the_field_s_name(text: str) -> None:
@@ -64,6 +65,7 @@ def test_garbage_is_refused_with_the_field_s_name(text: str) -> None:
         read_extended_private_key(Secret(text))
 
 
+@settings(deadline=None)
 @given(SEEDS, PATHS)
 def test_what_is_derived_is_read_back_the_same(seed: bytes, path: tuple[int, ...]) -> None:
     node = master_key(Secret(seed)).at(path)
@@ -72,6 +74,7 @@ def test_what_is_derived_is_read_back_the_same(seed: bytes, path: tuple[int, ...
     assert node.depth == len(path)
 
 
+@settings(deadline=None)
 @given(SEEDS, PATHS)
 def test_the_short_way_to_a_key_gives_the_key_of_the_node(seed: bytes, path: tuple[int, ...]) -> None:
     root = master_key(Secret(seed))
@@ -80,6 +83,7 @@ def test_the_short_way_to_a_key_gives_the_key_of_the_node(seed: bytes, path: tup
     assert root.key_at(path).address == longer.address
 
 
+@settings(deadline=None)
 @given(SEEDS, st.integers(0, HARDENED - 1))
 def test_public_and_private_derivation_agree(seed: bytes, index: int) -> None:
     root = master_key(Secret(seed))
@@ -106,6 +110,7 @@ def test_a_seed_of_another_size_is_refused(size_bytes: int) -> None:
         master_key(Secret(bytes(size_bytes)))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, INDEX_MAX), max_size=DEPTH_MAX).map(tuple))
 def test_paths_are_written_and_read_back(path: tuple[int, ...]) -> None:
     assert read_path(write_path(path)) == path

@@ -1,7 +1,7 @@
 """Words, against the vectors that BIP-39 names (Trezor's), and words that somebody mistyped."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.keys.mnemonics import ENTROPY_BYTES_ALLOWED, new_phrase, phrase_of, read_phrase, seed_of
@@ -23,6 +23,7 @@ def test_words_and_seeds_are_the_published_ones(vector: dict[str, str]) -> None:
     assert seed_of(phrase, Secret(BIP_39["passphrase"])).reveal().hex() == vector["seed"]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(ENTROPY_BYTES_ALLOWED).flatmap(lambda size: st.binary(min_size=size, max_size=size)))
 def test_whatever_words_we_write_we_read(entropy: bytes) -> None:
     phrase = phrase_of(Secret(entropy))

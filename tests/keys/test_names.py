@@ -1,7 +1,7 @@
 """Which key is at which path: fixed, because a changed rule would lose every key."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.keys.derivation import HARDENED, write_path
@@ -30,12 +30,14 @@ def test_paths_and_addresses_are_those_that_another_implementation_finds(key: di
     assert WalletSigner(WALLET).address_of(key["name"]) == key["address"]
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_name_is_eight_hardened_steps(name: str) -> None:
     assert len(steps_of(name)) == 8
     assert all(HARDENED <= step < 2 * HARDENED for step in steps_of(name))
 
 
+@settings(deadline=None)
 @given(st.tuples(PARTIES, ADDRESSES), st.tuples(PARTIES, ADDRESSES))
 def test_two_parties_or_contracts_never_share_a_path(
     one: tuple[Party, ContractAddress], other: tuple[Party, ContractAddress]
@@ -43,6 +45,7 @@ def test_two_parties_or_contracts_never_share_a_path(
     assert (path_of(party_key(*one)) == path_of(party_key(*other))) == (one == other)
 
 
+@settings(deadline=None)
 @given(ADDRESSES, DEPLOYMENTS, PARTIES)
 def test_no_two_purposes_share_a_path(address: ContractAddress, deployment: IntentId, party: Party) -> None:
     names = [SUBMITTER, submitter_key(address), party_key(party, address), endorser_key(NODE, deployment)]

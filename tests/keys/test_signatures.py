@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
@@ -152,12 +152,14 @@ def test_what_the_contract_would_not_count_is_not_signed() -> None:
         asyncio.run(Signatures(NODE, SIGNER, Chain(), Chain(deployments={})).sign_round(CONTRACT, DIGEST))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_garbage_is_nobody_s_signature(signature: bytes) -> None:
     assert not verified(signature).is_ours
     assert not endorsed(signature).is_valid
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32))
 def test_the_other_half_s_signature_does_not_count(digest: bytes) -> None:
     signature = PEER_KEY.sign(digest)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.keys import signers
@@ -94,6 +94,7 @@ def test_a_wallet_whose_address_was_changed_is_refused(tmp_path: Path) -> None:
         open_wallet(path, PASSWORD)
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32))
 def test_whatever_a_signer_signs_recovers_to_the_address_that_it_tells(digest: bytes) -> None:
     memory = MemorySigner({SUBMITTER: PrivateKey(KEY.reveal())})
@@ -103,6 +104,7 @@ def test_whatever_a_signer_signs_recovers_to_the_address_that_it_tells(digest: b
         assert address_of_signature(wallet, name, digest) == wallet.address_of(name)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(min_size=20, max_size=20)), unique=True, max_size=8)
 )
