@@ -499,6 +499,6 @@ CANARIES: tuple[Canary, ...] = (
         "treats a partly accepted delegation as a failure",
         "L1",
         _with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
-        _faults(),
+        _faults("crash", mode=Mode.STATIC),
     ),
 )
