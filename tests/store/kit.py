@@ -184,10 +184,14 @@ def digest(number: int) -> Digest:
 
 
 def an_intent(
-    number: int, contract: ContractAddress = FIRST, key: str = "", depends_on: tuple[int, ...] = ()
+    number: int,
+    contract: ContractAddress = FIRST,
+    key: str = "",
+    depends_on: tuple[int, ...] = (),
+    payload: bytes = b"payload",
 ) -> Intent:
     others = tuple(intent_id(other) for other in depends_on)
-    return Intent(intent_id(number), contract, Party("alice@node1"), b"payload", others, idempotency_key=key)
+    return Intent(intent_id(number), contract, Party("alice@node1"), payload, others, idempotency_key=key)
 
 
 def a_transition(intent: int, version: int = 0) -> Transition:

@@ -80,8 +80,14 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._home)
 
-    def url(self, schema: str = "public") -> str:
-        return f"postgresql:///postgres?host={self._home}&user=rota&search_path={schema}"
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self._home / ".s.PGSQL.5432"
+
+    def url(self, schema: str = "public", folder: Path | None = None) -> str:
+        """How to reach it, at its own socket or at one in another folder that leads to it."""
+        return f"postgresql:///postgres?host={folder or self._home}&user=rota&search_path={schema}"
 
     def new_schema_name(self) -> str:
         return f"test_{next(self._schemas)}"
