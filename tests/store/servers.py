@@ -46,9 +46,9 @@ class PostgresServer:
         if self._user is not None:
             account = pwd.getpwnam(self._user)
             os.chown(self._home, account.pw_uid, account.pw_gid)
-        options = ["--pgdata", self._data, "--username", "rota", "--auth", "trust", "--no-sync", "--no-locale"]
+        options = ["--pgdata", str(self._data), "--username", "rota", "--auth", "trust", "--no-sync", "--no-locale"]
         subprocess.run(
-            [programmes / "initdb", *options, "--encoding", "UTF8"],
+            [str(programmes / "initdb"), *options, "--encoding", "UTF8"],
             check=True, user=self._user, cwd=self._home, stdout=subprocess.DEVNULL, timeout=START_TIMEOUT_S,
         )  # fmt: skip
 
@@ -58,8 +58,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Returns when it takes connections."""
-        settings = {"listen_addresses": "", "unix_socket_directories": self._home, "shared_buffers": "16MB"}
-        command = [self._programmes / "postgres", "-D", self._data]
+        settings = {"listen_addresses": "", "unix_socket_directories": str(self._home), "shared_buffers": "16MB"}
+        command = [str(self._programmes / "postgres"), "-D", str(self._data)]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self._home / "log").open("ab") as log:
             self._process = subprocess.Popen(command, user=self._user, cwd=self._home, stdout=log, stderr=log)

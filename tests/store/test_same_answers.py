@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -394,6 +395,10 @@ class Sameness(RuleBasedStateMachine):
                 replace(self.expected(), blocks=tuple(self.window)), final_time_s
             )
 
+    def unfinished_found(self) -> list[IntentId]:
+        stored = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
+        return [restored.intent.id for each in stored.contracts.values() for restored in each.intents]
+
     @rule(contract=st.sampled_from([FIRST, SECOND, UNKNOWN]))
     def load(self, contract: ContractAddress) -> None:
         event = self.do(lambda: self.opened.ask(LoadContract(contract)))
@@ -416,11 +421,11 @@ class Sameness(RuleBasedStateMachine):
 
     def receipts_say_the_same(self, looked_up: IntentsLookedUp) -> None:
         for intent, outcome in looked_up.outcomes[:3]:
-            receipt = self.do(lambda intent=intent: self.opened.store.receipt_of(intent))
+            receipt = self.do(partial(self.opened.store.receipt_of, intent))
             assert receipt is not None
             assert (receipt.intent, receipt.outcome) == (intent, outcome)
         for intent in looked_up.unfinished[:3]:
-            assert self.do(lambda intent=intent: self.opened.store.receipt_of(intent)) is None
+            assert self.do(partial(self.opened.store.receipt_of, intent)) is None
 
     @rule(contract=ADDRESSES, choices=st.lists(SMALL, min_size=1, max_size=4, unique=True))
     def find_states(self, contract: ContractAddress, choices: list[int]) -> None:
@@ -479,20 +484,22 @@ def run(machine: type[Sameness], example_count: int) -> None:
     )
 
 
+class OnSqlite(Sameness):
+    async def new_database(self) -> Database:
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        return self.database_again()
+
+    def database_again(self) -> Database:
+        return new_sqlite(Path(self.folder.name))
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.folder.cleanup()
+
+
+@pytest.mark.slow
 def test_sqlite_answers_as_the_simulated_disk_does() -> None:
-    class OnSqlite(Sameness):
-        async def new_database(self) -> Database:
-            self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-            return self.database_again()
-
-        def database_again(self) -> Database:
-            return new_sqlite(Path(self.folder.name))
-
-        def teardown(self) -> None:
-            super().teardown()
-            self.folder.cleanup()
-
-    run(OnSqlite, 60)
+    run(OnSqlite, 100)
 
 
 @pytest.mark.slow
@@ -506,3 +513,72 @@ def test_postgres_answers_as_the_simulated_disk_does(server: PostgresServer) -> 
             return self.database
 
     run(OnPostgres, 20)
+
+
+# What chance alone seldom finds.
+
+
+@pytest.fixture
+def machine() -> Iterator[Sameness]:
+    """Has accepted three intents and dispatched a round with nonce 0; its chain has one block."""
+    begun = OnSqlite()
+    begun.begin()
+    yield begun
+    begun.a_new_life_finds_the_same()
+    begun.look_up("")
+    begun.teardown()
+
+
+def a_block(height: int, *outcomes: tuple[ContractAddress, LedgerOutcome], nonces: tuple[int, ...] = ()) -> ChainBlock:
+    mined = tuple(MinedTransaction(nonce, MinedStatus.SUCCEEDED) for nonce in nonces)
+    return ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b""), GENESIS.time_s + height, outcomes, mined)
+
+
+def committed_of(number: int) -> tuple[ContractAddress, LedgerOutcome]:
+    made = a_transition(number)
+    return FIRST, LedgerOutcome(made.intent, made.leaf, digest(4), LedgerStatus.COMMITTED)
+
+
+def test_an_intent_whose_block_is_gone_is_unfinished_again(machine: Sameness) -> None:
+    machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
+    assert intent_id(1) not in machine.unfinished_found()
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert intent_id(1) in machine.unfinished_found()
+
+
+def test_the_chains_word_counts_before_what_was_decided(machine: Sameness) -> None:
+    machine.write(Fate.WORKS, FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "cancelled")))
+    machine.accept(FIRST, "", [0], Fate.WORKS)
+    machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
+
+
+def test_a_nonce_goes_to_the_next_when_its_dispatch_was_told_as_not_written(machine: Sameness) -> None:
+    machine.dispatch([5], 0, Fate.LIES)
+    machine.index(0, (a_block(1, nonces=(0, 1)), a_block(2)), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    machine.dispatch([6, 7], 1, Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    owed = {delivery.digest for delivery in machine.expected().undelivered}
+    assert len(owed) == 2, "of the first round and of the one that has the second nonce now"
+
+
+def test_a_dispatch_that_takes_a_settled_nonce_is_open_again(machine: Sameness) -> None:
+    machine.dispatch([5], 0, Fate.LIES)
+    contract, name, (made,) = machine.rounds[-1]
+    outcome = LedgerOutcome(made.intent, made.leaf, name, LedgerStatus.SKIPPED)
+    machine.index(0, (a_block(1, (contract, outcome), nonces=(1,)), a_block(2)), Fate.WORKS)
+    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0]
+    machine.dispatch([6], 1, Fate.WORKS)
+    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0, 1]
+
+
+def test_another_copy_of_an_acknowledged_prepared_transition_is_acknowledged(machine: Sameness) -> None:
+    made = a_transition(1)
+    for end in (10, 20):
+        prepared = replace(a_prepared(made, end), valid_until_s=GENESIS.time_s + end)
+        machine.write(Fate.WORKS, FIRST, TransitionPrepared(PEER, prepared))
+        if end == 10:
+            machine.write(Fate.WORKS, FIRST, PreparedAcknowledged(made.intent, made.leaf))
+    machine.index(0, (a_block(1), a_block(2)), Fate.WORKS)
+    assert machine.expected().contracts[FIRST].unacknowledged == ()
+    assert len(machine.expected().contracts[FIRST].kept) == 2

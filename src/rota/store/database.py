@@ -7,7 +7,6 @@ database that blocks a thread and one that is awaited. All its queries see one m
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 # A column's value: both drivers give and take these.
@@ -18,10 +17,14 @@ Answer = TypeVar("Answer")
 
 
 class Statement(NamedTuple):
-    """One statement with its parameters, for which question marks stand."""
+    """One statement with its parameters, for which question marks stand.
+
+    One with a key reads and changes nothing but the rows of that key, and may change places with those of others.
+    """
 
     sql: str
     parameters: tuple[Value, ...] = ()
+    key: bytes | None = None
 
 
 # The rows have as many columns as the query names, of the types that the schema gives them: only the reader
@@ -72,7 +75,24 @@ def noting(written: int) -> Statement:
     return Statement("UPDATE node SET written = ?", (written,))
 
 
-def in_runs(statements: Iterable[Statement]) -> Iterable[tuple[str, list[tuple[Value, ...]]]]:
-    """Statements of the same text that follow one another, as one: databases do many in one go."""
-    for sql, run in groupby(statements, key=lambda statement: statement.sql):
-        yield sql, [statement.parameters for statement in run]
+def in_runs(statements: Iterable[Statement]) -> list[tuple[str, list[tuple[Value, ...]]]]:
+    """Statements of the same text together, as one each: databases do many in one go.
+
+    A statement joins the latest run of its text, unless something that it must not overtake stands behind that.
+    """
+    runs: list[tuple[str, list[tuple[Value, ...]]]] = []
+    latest_of_text: dict[str, int] = {}
+    latest_of_key: dict[bytes, int] = {}
+    latest_without_key = -1
+    for sql, parameters, key in statements:
+        place = latest_of_text.get(sql, -1)
+        before = len(runs) - 1 if key is None else max(latest_without_key, latest_of_key.get(key, -1))
+        if place == -1 or place < before:
+            place = latest_of_text[sql] = len(runs)
+            runs.append((sql, []))
+        runs[place][1].append(parameters)
+        if key is None:
+            latest_without_key = place
+        else:
+            latest_of_key[key] = place
+    return runs

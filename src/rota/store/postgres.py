@@ -122,11 +122,11 @@ class PostgresDatabase:
     async def _migrate(self, connection: Any) -> None:  # noqa: ANN401
         await connection.execute(VERSION_TABLE.sql)
         version = await connection.fetchval(VERSION.sql)
-        for sql, parameters in missing(version or 0):
-            await connection.execute(_numbered(sql), *parameters)
+        for statement in missing(version or 0):
+            await connection.execute(_numbered(statement.sql), *statement.parameters)
         name = await connection.fetchval(NAME.sql)
-        for sql, parameters in claim(name, self._node):
-            await connection.execute(_numbered(sql), *parameters)
+        for statement in claim(name, self._node):
+            await connection.execute(_numbered(statement.sql), *statement.parameters)
 
     # The session.
 

@@ -60,10 +60,10 @@ class Writing:
                 yield self._of_intent(contract, record, position)
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
-                yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent))
+                yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
             case TransitionIssued(prepared, void_after_s):
-                parameters = (encode(prepared), void_after_s, prepared.transition.intent)
-                yield Statement("UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?", parameters)
+                intent = prepared.transition.intent
+                yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -73,7 +73,7 @@ class Writing:
             case StatesReceived():
                 yield from self._transitions(contract, record, position)
             case StatesAcknowledged(digest, peer, part):
-                yield Statement(_ACKNOWLEDGE, (digest, peer, part))
+                yield Statement(_ACKNOWLEDGE, (digest, peer, part), digest)
             case TransitionPrepared():
                 yield from self._prepared(contract, record, position)
             case PreparedAcknowledged(_, leaf):
@@ -96,15 +96,15 @@ class Writing:
     ) -> Statement:
         match record:
             case IntentAccepted(intent):
-                return Statement(_ACCEPT, (intent.id, contract, position, _key_of(intent), encode(intent)))
+                return Statement(_ACCEPT, (intent.id, contract, position, _key_of(intent), encode(intent)), intent.id)
             case IntentFinalised(receipt):
-                return Statement("UPDATE intents SET receipt = ? WHERE id = ?", (encode(receipt), receipt.intent))
+                return Statement(_FINALISE, (encode(receipt), receipt.intent), receipt.intent)
             case IntentParked(intent_id, reason):
-                return Statement(_PARK, (encode_text(reason), intent_id))
+                return Statement(_PARK, (encode_text(reason), intent_id), intent_id)
             case IntentResumed(intent_id):
-                return Statement(_PARK, (None, intent_id))
+                return Statement(_PARK, (None, intent_id), intent_id)
             case EndingDecided(intent_id, reason):
-                return Statement("UPDATE intents SET ending_reason = ? WHERE id = ?", (encode_text(reason), intent_id))
+                return Statement(_END, (encode_text(reason), intent_id), intent_id)
 
     # Dispatches and states.
 
@@ -198,13 +198,16 @@ def _key_of(intent: Intent) -> bytes | None:
 
 
 def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
-    return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)))
+    return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
 
 
 _ACCEPT: Final = """
 INSERT INTO intents (id, contract, position, idempotency_key, intent) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING"""
 
+_ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
+_FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
+_END: Final = "UPDATE intents SET ending_reason = ? WHERE id = ?"
 _PARK: Final = "UPDATE intents SET parked_reason = ? WHERE id = ?"
 
 _NEXT_NONCE: Final = "UPDATE node SET next_nonce = CASE WHEN next_nonce < ? THEN ? ELSE next_nonce END"

@@ -102,10 +102,10 @@ class SqliteDatabase:
         connection.execute(VERSION_TABLE.sql)
         (version,) = connection.execute(VERSION.sql).fetchone()
         for statement in missing(version or 0):
-            connection.execute(*statement)
+            connection.execute(statement.sql, statement.parameters)
         (name,) = connection.execute(NAME.sql).fetchone()
         for statement in claim(name, self._node):
-            connection.execute(*statement)
+            connection.execute(statement.sql, statement.parameters)
 
     def _take_lock(self) -> None:
         path = self._path.with_name(self._path.name + ".lock")
@@ -206,7 +206,7 @@ def _answer(connection: sqlite3.Connection, reading: Reading[Answer]) -> Answer:
     try:
         query = next(reading)
         while True:
-            query = reading.send(connection.execute(*query).fetchall())
+            query = reading.send(connection.execute(query.sql, query.parameters).fetchall())
     except StopIteration as end:
         answer: Answer = end.value
         return answer
