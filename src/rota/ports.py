@@ -84,8 +84,9 @@ class Ledger(Protocol):
 class Store(Protocol):
     """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
 
-    Every `Persist` is answered by `Persisted` or `PersistFailed`, in the order in which they were given, and every
-    `LookUpIntents` by `IntentsLookedUp`, which knows of all that was told as durable when it was asked.
+    Every `Persist` is answered by `Persisted` or `PersistFailed`; what is written is written in the order in which
+    it was ordered. Every `LookUpIntents` is answered by `IntentsLookedUp`, which knows of all that was told as
+    durable when it was asked.
     """
 
     async def start(self) -> None:

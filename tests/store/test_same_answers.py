@@ -562,6 +562,14 @@ def test_a_nonce_goes_to_the_next_when_its_dispatch_was_told_as_not_written(mach
     assert len(owed) == 2, "of the first round and of the one that has the second nonce now"
 
 
+def test_a_round_that_lost_its_nonce_and_is_dispatched_again_is_owed_again(machine: Sameness) -> None:
+    lost, other = (a_dispatch(number, 1, (a_transition(number),)) for number in (50, 51))
+    machine.write(Fate.LIES, OWN, lost)
+    machine.write(Fate.WORKS, OWN, other)
+    machine.write(Fate.WORKS, OWN, replace(lost, nonce=2))
+    assert lost.round.digest in {delivery.digest for delivery in machine.expected().undelivered}
+
+
 def test_a_dispatch_that_takes_a_settled_nonce_is_open_again(machine: Sameness) -> None:
     machine.dispatch([5], 0, Fate.LIES)
     contract, name, (made,) = machine.rounds[-1]
@@ -582,3 +590,23 @@ def test_another_copy_of_an_acknowledged_prepared_transition_is_acknowledged(mac
     machine.index(0, (a_block(1), a_block(2)), Fate.WORKS)
     assert machine.expected().contracts[FIRST].unacknowledged == ()
     assert len(machine.expected().contracts[FIRST].kept) == 2
+
+
+def test_what_is_kept_ends_with_the_block_that_makes_its_outcome_final(machine: Sameness) -> None:
+    prepared = replace(a_prepared(a_transition(1), 1), valid_until_s=GENESIS.time_s + 100)
+    machine.write(Fate.WORKS, FIRST, TransitionPrepared(PEER, prepared), PreparedEndorsed((kept_for(prepared),)))
+    machine.index(0, (a_block(1, committed_of(1)),), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    assert len(machine.expected().contracts[FIRST].kept) == 1
+    machine.index(1, (a_block(2),), Fate.WORKS)
+    assert machine.expected().contracts[FIRST].kept == ()
+
+
+def test_an_intent_whose_voiding_is_gone_is_not_voided(machine: Sameness) -> None:
+    separator = domain_separator(CONTRACTS[0].chain_id, FIRST)
+    voided = LedgerOutcome(intent_id(1), void_leaf(separator, intent_id(1)), digest(4), LedgerStatus.COMMITTED)
+    machine.index(0, (a_block(1, (FIRST, voided)), a_block(2)), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    assert machine.expected().contracts[FIRST].intents[0].was_voided
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert not machine.expected().contracts[FIRST].intents[0].was_voided

@@ -1,7 +1,8 @@
-"""Values and their bytes in the database: MessagePack, by field name.
+"""Values and their bytes in the database: MessagePack, a class by the names of its fields.
 
 Names make a stored value readable by a later version: a field that was added since has its default, one that
-is gone is passed over. A field that is renamed or changes its meaning needs a migration.
+is gone is passed over. A field that is renamed or changes its meaning needs a migration, and so does any change
+of a named tuple, which is stored by the order of its items.
 """
 
 from __future__ import annotations
