@@ -55,10 +55,7 @@ STORED = {
 
 @pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
 def test_the_stored_form_is_that_of_the_first_version(kind: type) -> None:
-    if is_dataclass(kind):
-        names = [field.name for field in fields(kind)]
-    else:
-        names = list(kind._fields)  # type: ignore[attr-defined]
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields")  # noqa: B009
     assert " ".join(names) == STORED[kind]
 
 

@@ -242,6 +242,7 @@ class CuttingProxy:
     async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while heard := await reader.read(READ_BYTES):
             writer.write(heard)
+        writer.close()
 
 
 @asynccontextmanager

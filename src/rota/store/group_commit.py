@@ -133,6 +133,7 @@ class DatabaseStore:
 
     def perform(self, effect: StoreEffect) -> None:
         """Begin to do this; what became of it is told as an event."""
+        self._assert_at_work()
         match effect:
             case Persist():
                 self._order_write(effect)
@@ -142,6 +143,13 @@ class DatabaseStore:
             case LoadContract() | FindStates():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
+
+    def _assert_at_work(self) -> None:
+        """A task that ended has met an error of our own: whoever orders next hears of it, and waits for nothing."""
+        assert self._tasks, "a store is started before it is used"
+        for task in self._tasks:
+            if task.done():
+                task.result()
 
     def _order_write(self, order: Persist) -> None:
         if len(self._writes) >= WRITES_WAITING_MAX:

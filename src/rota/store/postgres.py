@@ -72,10 +72,10 @@ class PostgresDatabase:
                 async with connection.transaction():
                     await self._migrate(connection)
             except AWAY as problem:
-                await self._drop()
+                self._drop()
                 raise _away(problem) from problem
             except Refused:
-                await self._drop()
+                self._drop()
                 raise
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
@@ -87,16 +87,20 @@ class PostgresDatabase:
                 await transaction.start()
                 for sql, run in in_runs((*statements, noting(written))):
                     await connection.executemany(_numbered(sql), run)
+            except (OverflowError, ValueError) as problem:
+                # A value that a column cannot hold; some of these count as errors of the interface too.
+                await self._roll_back(transaction)
+                raise NotWritten(f"PostgreSQL: {problem}") from problem
             except AWAY as problem:
-                await self._drop()
+                self._drop()
                 raise _away(problem) from problem
-            except (asyncpg.PostgresError, OverflowError, ValueError) as problem:
+            except asyncpg.PostgresError as problem:
                 await self._roll_back(transaction)
                 raise NotWritten(f"PostgreSQL: {problem}") from problem
             try:
                 await transaction.commit()
             except AWAY as problem:
-                await self._drop()
+                self._drop()
                 if not await self._has_happened(written):
                     raise NotWritten(f"PostgreSQL: {_text(problem)}") from problem
             except asyncpg.PostgresError as problem:
@@ -110,14 +114,17 @@ class PostgresDatabase:
             try:
                 async with connection.transaction(isolation="repeatable_read", readonly=True):
                     return await _answer(connection, reading)
-            except AWAY as problem:
-                await self._drop()
+            except (*AWAY, asyncpg.InsufficientResourcesError, asyncpg.PostgresSystemError) as problem:
+                self._drop()
                 raise _away(problem) from problem
 
     async def close(self) -> None:
         """End the session, and with it the lock."""
         async with self._one_at_a_time:
-            await self._drop()
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with suppress(*AWAY, asyncpg.PostgresError):
+                    await connection.close(timeout=CONNECT_TIMEOUT_S)
 
     async def _migrate(self, connection: Any) -> None:  # noqa: ANN401
         await connection.execute(VERSION_TABLE.sql)
@@ -148,10 +155,10 @@ class PostgresDatabase:
             await self._take_lock(connection, is_first=is_first)
             self._backend = connection.get_server_pid()
         except AWAY as problem:
-            await self._drop()
+            self._drop()
             raise _away(problem) from problem
         except BaseException:
-            await self._drop()
+            self._drop()
             raise
         return connection
 
@@ -175,7 +182,7 @@ class PostgresDatabase:
                 return bool(await connection.fetchval(WRITTEN.sql) == written)
             except (*AWAY, Unavailable) as broken:
                 problem = broken
-                await self._drop()
+                self._drop()
                 await asyncio.sleep(LOOK_RETRY_S * 2**attempt)
         raise OutcomeUnknown(f"PostgreSQL: {_text(problem)}") from problem
 
@@ -183,14 +190,13 @@ class PostgresDatabase:
         try:
             await transaction.rollback()
         except (*AWAY, asyncpg.PostgresError):
-            await self._drop()
+            self._drop()
 
-    async def _drop(self) -> None:
-        """A connection in doubt is not used again; the server ends what it had begun."""
+    def _drop(self) -> None:
+        """A connection in doubt is not used again; to part with it in good form could take as long as it hangs."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*AWAY, asyncpg.PostgresError):
-                await connection.close(timeout=CONNECT_TIMEOUT_S)
+            connection.terminate()
 
 
 async def _answer(connection: Any, reading: Reading[Answer]) -> Answer:  # noqa: ANN401
