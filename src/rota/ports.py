@@ -6,15 +6,25 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.core.effects import (
+    FetchBlocks,
+    FindStates,
+    LoadContract,
+    LookUpIntents,
+    Persist,
+    SignDispatch,
+    SubmitTransaction,
+)
 from rota.core.machine import Event
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.core.node import StoredNode
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
+StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
 Tell: TypeAlias = Callable[[Event], None]
 
 
@@ -80,4 +90,50 @@ class Ledger(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the chain from us, for an operator; empty when nothing does."""
+        ...
+
+
+class Store(Protocol):
+    """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
+
+    Every `Persist` is answered by `Persisted` or `PersistFailed`; what is written is written in the order in which
+    it was ordered. Every `LookUpIntents` is answered by `IntentsLookedUp`, which knows of all that was told as
+    durable when it was asked.
+    """
+
+    async def start(self) -> None:
+        """Open it, and bring its schema up to date. `Unavailable` when it is away."""
+        ...
+
+    async def close(self) -> None:
+        """Write what was ordered, and give it back."""
+        ...
+
+    async def add_contract(self, contract: Contract) -> None:
+        """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
+        ...
+
+    async def contracts(self) -> tuple[Contract, ...]:
+        """All contracts of this node."""
+        ...
+
+    async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
+        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        ...
+
+    async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
+        """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
+        ...
+
+    async def receipt_of(self, intent: IntentId) -> Receipt | None:
+        """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
+        ...
+
+    def perform(self, effect: StoreEffect) -> None:
+        """Begin to do this. A record that it does not know is an assertion."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the store from us, for an operator; empty when nothing does."""
         ...

@@ -1,0 +1,44 @@
+"""Values and their bytes in the database: MessagePack, a class by the names of its fields.
+
+Names make a stored value readable by a later version: a field that was added since has its default, one that
+is gone is passed over. A field that is renamed or changes its meaning needs a migration, and so does any change
+of a named tuple, which is stored by the order of its items.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rota.core.effects import RoundDispatch, TransitionPrepared
+from rota.core.events import LedgerOutcome
+from rota.core.events.chain import ChainBlock
+from rota.core.states.sender_transaction import Permission
+from rota.messages import PreparedTransaction
+from rota.types import Contract, Intent, KeptStates, Receipt, Transition
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+encode: Final = _ENCODER.encode
+
+decode_contract: Final = msgspec.msgpack.Decoder(Contract).decode
+decode_intent: Final = msgspec.msgpack.Decoder(Intent).decode
+decode_permission: Final = msgspec.msgpack.Decoder(Permission).decode
+decode_prepared: Final = msgspec.msgpack.Decoder(PreparedTransaction).decode
+decode_receipt: Final = msgspec.msgpack.Decoder(Receipt).decode
+decode_dispatch: Final = msgspec.msgpack.Decoder(RoundDispatch).decode
+decode_transition: Final = msgspec.msgpack.Decoder(Transition).decode
+decode_transition_prepared: Final = msgspec.msgpack.Decoder(TransitionPrepared).decode
+decode_kept: Final = msgspec.msgpack.Decoder(KeptStates).decode
+decode_block: Final = msgspec.msgpack.Decoder(ChainBlock).decode
+decode_outcome: Final = msgspec.msgpack.Decoder(LedgerOutcome).decode
+
+
+def encode_text(text: str) -> bytes:
+    """A text in the bytes of UTF-8; half a surrogate pair, which has none, becomes a question mark."""
+    return text.encode("utf-8", "replace")
+
+
+def decode_text(content: bytes | None) -> str | None:
+    """The text again, if there is one."""
+    return None if content is None else content.decode("utf-8")

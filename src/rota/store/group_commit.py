@@ -1,0 +1,259 @@
+"""The `Store` of ports.py: syncpoints in, events out; the same for both databases.
+
+Theory of operation. A syncpoint is turned into SQL when it is ordered, and waits. One task takes all that
+waits, which is all that one turn of the event loop has ordered, or all that came while the last transaction was
+being committed, and writes it as one transaction: a commit costs the same for one as for hundreds. When the
+database does not take the transaction, each syncpoint is tried again in one of its own, so that the fault of
+one contract's is not another's. What cannot be written is told as `PersistFailed`, and its contract repeats it
+by its own rule.
+
+A commit that is not answered may have happened. The database notes the number of each transaction in it, and
+looks for that number; only when it cannot look is a syncpoint told as failed that may be there all the same. The
+core knows that this can be (decision 27), and asks.
+
+Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked.
+A question about intents is kept until it can be answered. The others are asked again by whoever asked them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from rota.config import Config
+from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.events import Persisted, PersistFailed, StatesFound
+from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.machine import Event
+from rota.core.node import StoredNode
+from rota.digests import domain_separator
+from rota.ports import StoreEffect, Tell, Unavailable
+from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.encoding import encode
+from rota.store.reading import Asking
+from rota.store.records import Writing
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+
+WRITES_WAITING_MAX: Final = 65_536
+GROUP_WRITES_MAX: Final = 1_024
+QUESTIONS_WAITING_MAX: Final = 65_536
+RETRY_S: Final = 0.25
+
+Question = LookUpIntents | LoadContract | FindStates
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    token: int
+    statements: tuple[Statement, ...]
+
+
+class DatabaseStore:
+    """What one node remembers, in one database."""
+
+    def __init__(self, database: Database, node: NodeName, config: Config, tell: Tell) -> None:
+        self._database = database
+        self._tell = tell
+        self._separators: dict[ContractAddress, bytes] = {}
+        self._writing = Writing(node, self._separators, config.index_window_max)
+        self._asking = Asking(node, self._separators, config.confirmations)
+        self._written = 0
+        self._writes: deque[_Write] = deque()
+        self._questions: deque[Question] = deque()
+        self._has_writes = asyncio.Event()
+        self._has_questions = asyncio.Event()
+        self._adding = asyncio.Lock()
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._is_closing = False
+        self._trouble = ""
+
+    # Life.
+
+    async def start(self) -> None:
+        """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
+        await self._database.open()
+        self._written = await self._database.read(_written())
+        for contract in await self.contracts():
+            self._note(contract)
+        self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
+
+    async def close(self) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+        self._is_closing = True
+        self._has_writes.set()
+        if self._tasks:
+            writer, reader = self._tasks
+            reader.cancel()
+            with suppress(asyncio.CancelledError):
+                await reader
+            await writer
+        await self._database.close()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
+        return self._trouble
+
+    # Contracts, and what a node starts with.
+
+    async def add_contract(self, contract: Contract) -> None:
+        """From now on this node has this contract; the same one may be added again."""
+        async with self._adding:
+            known = Statement(
+                "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
+                (contract.address, encode(contract)),
+            )
+            try:
+                await self._database.write((known,), self._next_number())
+            except (NotWritten, OutcomeUnknown) as problem:
+                raise Unavailable(str(problem)) from problem
+            self._note(contract)
+
+    async def contracts(self) -> tuple[Contract, ...]:
+        """All contracts of this node."""
+        return await self._database.read(self._asking.contracts())
+
+    async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
+        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        return await self._database.read(self._asking.contracts_with_work())
+
+    async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
+        """What a new life of the node finds, and of its contracts these."""
+        return await self._database.read(self._asking.node_of(contracts))
+
+    async def receipt_of(self, intent: IntentId) -> Receipt | None:
+        """The final outcome of an intent of this node, if it has one."""
+        return await self._database.read(self._asking.receipt_of(intent))
+
+    # Orders.
+
+    def perform(self, effect: StoreEffect) -> None:
+        """Begin to do this; what became of it is told as an event."""
+        self._assert_at_work()
+        match effect:
+            case Persist():
+                self._order_write(effect)
+            case LookUpIntents():
+                assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
+                self._order_answer(effect)
+            case LoadContract() | FindStates():
+                if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
+                    self._order_answer(effect)
+
+    def _assert_at_work(self) -> None:
+        """A task that ended has met an error of our own: whoever orders next hears of it, and waits for nothing."""
+        assert self._tasks, "a store is started before it is used"
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    def _order_write(self, order: Persist) -> None:
+        if len(self._writes) >= WRITES_WAITING_MAX:
+            self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
+            return
+        try:
+            statements = tuple(
+                statement
+                for record in order.records
+                for statement in self._writing.statements(order.contract, record, self._next_number())
+            )
+        except (ValueError, OverflowError, TypeError) as problem:
+            # A value that has no bytes: its contract's fault, and nobody else's.
+            self._tell_soon(PersistFailed(order.token, f"cannot be stored: {problem}"))
+            return
+        self._writes.append(_Write(order.token, statements))
+        self._has_writes.set()
+
+    def _order_answer(self, question: Question) -> None:
+        self._questions.append(question)
+        self._has_questions.set()
+
+    # Writing.
+
+    async def _write_on(self) -> None:
+        while True:
+            await self._has_writes.wait()
+            self._has_writes.clear()
+            while self._writes:
+                count = min(len(self._writes), GROUP_WRITES_MAX)
+                await self._write_group([self._writes.popleft() for _ in range(count)])
+            if self._is_closing:
+                return
+
+    async def _write_group(self, group: list[_Write]) -> None:
+        """All in one transaction; when that is not taken, each in one of its own."""
+        problem = await self._write_together(group)
+        if isinstance(problem, NotWritten) and len(group) > 1:
+            for write in group:
+                self._tell_written([write], await self._write_together([write]))
+        else:
+            self._tell_written(group, problem)
+
+    async def _write_together(self, group: list[_Write]) -> Exception | None:
+        statements = [statement for write in group for statement in write.statements]
+        try:
+            await self._database.write(statements, self._next_number())
+        except (NotWritten, OutcomeUnknown, Unavailable) as problem:
+            return problem
+        return None
+
+    def _tell_written(self, group: list[_Write], problem: Exception | None) -> None:
+        self._trouble = str(problem) if problem is not None else ""
+        for write in group:
+            self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+
+    def _next_number(self) -> int:
+        """Greater than any that is in the database, whether or not that transaction went well."""
+        self._written += 1
+        return self._written
+
+    # Answering.
+
+    async def _answer_on(self) -> None:
+        while True:
+            await self._has_questions.wait()
+            self._has_questions.clear()
+            while self._questions:
+                question = self._questions.popleft()
+                try:
+                    events = await self._answer(question)
+                except Unavailable as problem:
+                    self._trouble = str(problem)
+                    if isinstance(question, LookUpIntents):
+                        self._questions.appendleft(question)
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                for event in events:
+                    self._tell(event)
+
+    async def _answer(self, question: Question) -> Sequence[Event]:
+        match question:
+            case LookUpIntents():
+                return (await self._read(self._asking.look_up(question)),)
+            case LoadContract(address):
+                found = await self._read(self._asking.contract_of(address))
+                return (ContractMissing(address) if found is None else ContractLoaded(*found),)
+            case FindStates(contract, peer, leaves):
+                rounds = await self._read(self._asking.states_of(contract, leaves))
+                return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
+
+    async def _read(self, reading: Reading[Answer]) -> Answer:
+        return await self._database.read(reading)
+
+    def _tell_soon(self, event: Event) -> None:
+        """Never within an order: whoever gives it is in the middle of something."""
+        asyncio.get_running_loop().call_soon(self._tell, event)
+
+    def _note(self, contract: Contract) -> None:
+        self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
+
+def _written() -> Reading[int]:
+    rows = yield WRITTEN
+    (written,) = rows[0]
+    assert isinstance(written, int), "the schema says so"
+    return written

@@ -1,0 +1,287 @@
+"""What each record of a syncpoint changes, as SQL.
+
+Theory of operation. A record becomes statements without anything being read first, so that a group of
+syncpoints is one batch. Every statement may be carried out twice: a syncpoint whose commit was reported as a
+failure and had happened is written again by its own rule (protocol §8), and must change nothing then.
+
+An intent, a dispatch and a nonce have an outcome at a height. A reorganisation takes away what lies above the
+height at which the chains part, and nothing else has to be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rota.core.distribution import deliveries_of, order_of
+from rota.core.effects import (
+    BlocksIndexed,
+    DispatchRepriced,
+    DispatchRound,
+    EndingDecided,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    NodeStarted,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    Record,
+    RoundDispatch,
+    StatesAcknowledged,
+    StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
+)
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.states.sender_transaction import Permission
+from rota.digests import void_leaf
+from rota.store.database import Statement
+from rota.store.encoding import encode, encode_text
+from rota.types import ContractAddress, Digest, Intent, KeptStates, NodeName, Transition
+
+
+class Writing:
+    """Turns records into statements for one node. `separators` are those of the contracts that it has."""
+
+    def __init__(self, node: NodeName, separators: Mapping[ContractAddress, bytes], index_window_max: int) -> None:
+        self.node = node
+        self.separators = separators
+        self.index_window_max = index_window_max
+
+    def statements(self, contract: ContractAddress, record: Record, position: int) -> Iterator[Statement]:
+        """One record of a syncpoint of this contract; its position is greater than that of any before."""
+        match record:
+            case NodeStarted(incarnation):
+                yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
+            case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
+                yield self._of_intent(contract, record, position)
+            case PermissionGranted(intent, number, delegate, transition):
+                permission = encode(Permission(number, delegate, transition))
+                yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+            case TransitionIssued(prepared, void_after_s):
+                intent = prepared.transition.intent
+                yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
+            case RoundDispatch():
+                yield from self._dispatch(record)
+                yield from self._transitions(record.round.contract, record.round, position)
+                yield Statement(_NEXT_NONCE, (record.nonce + 1, record.nonce + 1))
+            case DispatchRepriced(dispatch):
+                yield from self._dispatch(dispatch)
+            case StatesReceived():
+                yield from self._transitions(contract, record, position)
+            case StatesAcknowledged(digest, peer, part):
+                yield Statement(_ACKNOWLEDGE, (digest, peer, part), digest)
+            case TransitionPrepared():
+                yield from self._prepared(contract, record, position)
+            case PreparedAcknowledged(_, leaf):
+                yield Statement(
+                    "UPDATE prepared SET is_acknowledged = 1 WHERE contract = ? AND leaf = ?", (contract, leaf)
+                )
+            case PreparedEndorsed(kept):
+                for each in kept:
+                    yield self._endorsed(contract, each, position)
+            case BlocksIndexed():
+                yield from self._blocks(record)
+            case _:
+                raise AssertionError(f"the store does not know {type(record).__name__}")
+
+    def _of_intent(
+        self,
+        contract: ContractAddress,
+        record: IntentAccepted | IntentFinalised | IntentParked | IntentResumed | EndingDecided,
+        position: int,
+    ) -> Statement:
+        match record:
+            case IntentAccepted(intent):
+                return Statement(_ACCEPT, (intent.id, contract, position, _key_of(intent), encode(intent)), intent.id)
+            case IntentFinalised(receipt):
+                return Statement(_FINALISE, (encode(receipt), receipt.intent), receipt.intent)
+            case IntentParked(intent_id, reason):
+                return Statement(_PARK, (encode_text(reason), intent_id), intent_id)
+            case IntentResumed(intent_id):
+                return Statement(_PARK, (None, intent_id), intent_id)
+            case EndingDecided(intent_id, reason):
+                return Statement(_END, (encode_text(reason), intent_id), intent_id)
+
+    # Dispatches and states.
+
+    def _dispatch(self, dispatch: RoundDispatch) -> Iterator[Statement]:
+        """A nonce is used by the dispatch that was written last: a write that was reported as failed gave it up."""
+        order, nonce = dispatch.round, dispatch.nonce
+        yield Statement(_DISPATCH, (nonce, order.contract, order.digest, encode(dispatch)))
+        yield Statement("DELETE FROM dispatched_intents WHERE nonce = ?", (nonce,))
+        for intent in dict.fromkeys(transition.intent for transition in order.transitions):
+            yield Statement("INSERT INTO dispatched_intents (nonce, intent) VALUES (?, ?)", (nonce, intent))
+        yield Statement("DELETE FROM deliveries WHERE nonce = ? AND is_acknowledged = 0", (nonce,))
+        yield from self._deliveries(order, nonce)
+        yield Statement(_SETTLE_DISPATCHES + " AND nonce = ?", (nonce,))
+
+    def _transitions(
+        self, contract: ContractAddress, source: DispatchRound | StatesReceived, position: int
+    ) -> Iterator[Statement]:
+        for transition in source.transitions:
+            yield _transition(contract, source.digest, transition, position)
+
+    def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
+        for delivery in deliveries_of(order, self.node):
+            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce))
+
+    # Prepared transitions.
+
+    def _prepared(self, contract: ContractAddress, record: TransitionPrepared, position: int) -> Iterator[Statement]:
+        prepared = record.prepared
+        transition = prepared.transition
+        yield Statement(
+            _PREPARE,
+            (
+                contract,
+                transition.leaf,
+                prepared.digest,
+                position,
+                transition.intent,
+                prepared.valid_until_s,
+                encode(record),
+            ),
+        )
+        yield from self._deliveries(order_of(contract, record), None)
+
+    def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
+        return Statement(_ENDORSE, (contract, kept.leaf, kept.valid_until_s, position, kept.intent, encode(kept)))
+
+    # The chain.
+
+    def _blocks(self, record: BlocksIndexed) -> Iterator[Statement]:
+        """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
+        for sql in _UNDO:
+            yield Statement(sql, (record.parted_at,))
+        for block in record.blocks:
+            yield Statement(
+                "INSERT INTO blocks (height, time_s, block) VALUES (?, ?, ?)",
+                (block.height, block.time_s, encode(block)),
+            )
+            yield Statement(_LATEST_TIME, (block.time_s, block.time_s))
+            yield from self._contents(block)
+        yield Statement(_SETTLE_DISPATCHES)
+        yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
+
+    def _contents(self, block: ChainBlock) -> Iterator[Statement]:
+        for place, (contract, outcome) in enumerate(block.outcomes):
+            yield Statement(
+                _OUTCOME,
+                (
+                    block.height,
+                    place,
+                    contract,
+                    outcome.intent,
+                    outcome.leaf,
+                    outcome.digest,
+                    outcome.status.value,
+                    encode(outcome),
+                ),
+            )
+            if outcome.status is LedgerStatus.COMMITTED:
+                sql = _VOIDED if self._is_void(contract, outcome) else _SETTLED
+                yield Statement(sql, (block.height, outcome.intent, contract))
+        for mined in block.mined:
+            yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
+
+    def _is_void(self, contract: ContractAddress, outcome: LedgerOutcome) -> bool:
+        assert contract in self.separators, f"a contract is added before its blocks are indexed: {contract}"
+        return outcome.leaf == void_leaf(self.separators[contract], outcome.intent)
+
+
+def _key_of(intent: Intent) -> bytes | None:
+    return encode_text(intent.idempotency_key) if intent.idempotency_key else None
+
+
+def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
+    return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+
+
+_ACCEPT: Final = """
+INSERT INTO intents (id, contract, position, idempotency_key, intent) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING"""
+
+_ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
+_FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
+_END: Final = "UPDATE intents SET ending_reason = ? WHERE id = ?"
+_PARK: Final = "UPDATE intents SET parked_reason = ? WHERE id = ?"
+
+_NEXT_NONCE: Final = "UPDATE node SET next_nonce = CASE WHEN next_nonce < ? THEN ? ELSE next_nonce END"
+
+_DISPATCH: Final = """
+INSERT INTO dispatches (nonce, contract, digest, dispatch) VALUES (?, ?, ?, ?)
+ON CONFLICT (nonce) DO UPDATE SET
+    contract = excluded.contract, digest = excluded.digest, dispatch = excluded.dispatch, settled_at = NULL"""
+
+_TRANSITION: Final = """
+INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+
+_DELIVER: Final = """
+INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged) VALUES (?, ?, ?, ?, 0)
+ON CONFLICT (digest, peer, part) DO NOTHING"""
+
+_ACKNOWLEDGE: Final = """
+INSERT INTO deliveries (digest, peer, part, is_acknowledged) VALUES (?, ?, ?, 1)
+ON CONFLICT (digest, peer, part) DO UPDATE SET is_acknowledged = 1"""
+
+_PREPARE: Final = """
+INSERT INTO prepared (contract, leaf, digest, position, intent, valid_until_s, record, is_acknowledged)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0)
+ON CONFLICT (leaf, digest, contract) DO NOTHING"""
+
+_ENDORSE: Final = """
+INSERT INTO endorsed (contract, leaf, valid_until_s, position, intent, kept) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (contract, valid_until_s, leaf) DO NOTHING"""
+
+_UNDO: Final = (
+    "DELETE FROM blocks WHERE height > ?",
+    "DELETE FROM outcomes WHERE height > ?",
+    "DELETE FROM mined WHERE height > ?",
+    "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
+    "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
+    "UPDATE dispatches SET settled_at = NULL WHERE settled_at > ?",
+)
+
+_LATEST_TIME: Final = """
+UPDATE node SET latest_chain_time_s = CASE WHEN latest_chain_time_s < ? THEN ? ELSE latest_chain_time_s END"""
+
+_OUTCOME: Final = """
+INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+
+_SETTLED: Final = "UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ?"
+_VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
+
+_MINED: Final = """
+INSERT INTO mined (nonce, height, status) VALUES (?, ?, ?)
+ON CONFLICT (nonce) DO UPDATE SET height = excluded.height, status = excluded.status"""
+
+# A transaction that failed as a whole has no outcomes; one that went well has one for each transition, perhaps
+# from another transaction with the same round, which anybody may send. Few dispatches are unsettled at a time.
+_SETTLE_DISPATCHES: Final = """
+UPDATE dispatches SET settled_at = (
+    SELECT CASE
+        WHEN mined.status <> 'succeeded' THEN mined.height
+        WHEN EXISTS (
+            SELECT 1 FROM dispatched_intents AS own WHERE own.nonce = mined.nonce AND NOT EXISTS (
+                SELECT 1 FROM outcomes WHERE outcomes.intent = own.intent AND outcomes.digest = dispatches.digest))
+        THEN NULL
+        ELSE (
+            SELECT MAX(settled.height) FROM (
+                SELECT mined.height AS height
+                UNION ALL
+                SELECT MIN(outcomes.height) AS height
+                FROM dispatched_intents AS own JOIN outcomes ON outcomes.intent = own.intent
+                WHERE own.nonce = mined.nonce AND outcomes.digest = dispatches.digest
+                GROUP BY own.intent) AS settled)
+        END
+    FROM mined WHERE mined.nonce = dispatches.nonce)
+WHERE settled_at IS NULL AND EXISTS (SELECT 1 FROM mined WHERE mined.nonce = dispatches.nonce)"""
+
+_FORGET_BLOCKS: Final = """
+DELETE FROM blocks WHERE height < (
+    SELECT MIN(latest.height) FROM (SELECT height FROM blocks ORDER BY height DESC LIMIT ?) AS latest)"""

@@ -1,0 +1,215 @@
+"""SQLite: one file beside the node, in the standard library; the default.
+
+Theory of operation. One thread writes and one reads, each with a connection of its own: in WAL mode neither waits
+for the other. `synchronous=FULL` makes a commit wait for the disk. A lock on a file beside the database keeps
+a second process out, and goes with the process however that ends.
+
+A COMMIT that fails is looked into with a new connection, because what the disk has of the log decides, and not
+what the old connection believes of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from rota.ports import Unavailable
+from rota.store.database import (
+    WRITTEN,
+    Answer,
+    NotWritten,
+    OutcomeUnknown,
+    Reading,
+    Refused,
+    Statement,
+    in_runs,
+    noting,
+)
+from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
+from rota.types import NodeName
+
+SETTINGS: Final = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA journal_size_limit = 67108864",
+)
+BUSY_TIMEOUT_S: Final = 5.0
+
+
+class SqliteDatabase:
+    """One SQLite file."""
+
+    def __init__(self, path: Path, node: NodeName) -> None:
+        self._path = path
+        self._node = node
+        self._lock: int | None = None
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="rota-store-writer")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="rota-store-reader")
+        self._writing: sqlite3.Connection | None = None
+        self._reading: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Open the file, or make it; only one process may have it."""
+        await self._run(self._writer, self._open)
+
+    async def write(self, statements: Sequence[Statement], written: int) -> None:
+        """One transaction, on the disk on return."""
+        await self._run(self._writer, lambda: self._write(statements, written))
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer, all from one moment of the database."""
+        return await self._run(self._reader, lambda: self._read(reading))
+
+    async def close(self) -> None:
+        """Give the file back."""
+        await self._run(self._reader, self._close_reading)
+        await self._run(self._writer, self._close_writing)
+        self._reader.shutdown()
+        self._writer.shutdown()
+
+    async def _run(self, thread: ThreadPoolExecutor, work: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(thread, work)
+
+    # In the writer's thread.
+
+    def _open(self) -> None:
+        self._take_lock()
+        try:
+            connection = self._connect_to_write()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._migrate(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as problem:
+            self._close_writing()
+            raise Unavailable(f"{self._path}: {problem}") from problem
+        except BaseException:
+            self._close_writing()
+            raise
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        connection.execute(VERSION_TABLE.sql)
+        (version,) = connection.execute(VERSION.sql).fetchone()
+        for statement in missing(version or 0):
+            connection.execute(statement.sql, statement.parameters)
+        (name,) = connection.execute(NAME.sql).fetchone()
+        for statement in claim(name, self._node):
+            connection.execute(statement.sql, statement.parameters)
+
+    def _take_lock(self) -> None:
+        path = self._path.with_name(self._path.name + ".lock")
+        try:
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            self._drop_lock()
+            raise Refused(f"{self._path}: another process has this database open") from problem
+        except OSError as problem:
+            raise Unavailable(f"{path}: {problem.strerror}") from problem
+
+    def _drop_lock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _connect_to_write(self) -> sqlite3.Connection:
+        self._writing = self._connect()
+        for setting in SETTINGS:
+            self._writing.execute(setting)
+        return self._writing
+
+    def _connect(self) -> sqlite3.Connection:
+        """Transactions are ours to begin and end. The file is for nobody else to read: it has private states in it."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.close(descriptor)
+        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+    def _write(self, statements: Sequence[Statement], written: int) -> None:
+        try:
+            connection = self._writing or self._connect_to_write()
+        except (sqlite3.Error, OSError) as problem:
+            raise Unavailable(f"{self._path}: {problem}") from problem
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for sql, run in in_runs((*statements, noting(written))):
+                connection.executemany(sql, run)
+        except (sqlite3.Error, OverflowError, ValueError) as problem:
+            self._roll_back(connection)
+            raise NotWritten(f"{self._path}: {problem}") from problem
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as problem:
+            self._roll_back(connection)
+            if not self._has_happened(written):
+                raise NotWritten(f"{self._path}: {problem}") from problem
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """SQLite rolls back by itself when the disk is full; a connection that cannot is not used again."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop_connection()
+
+    def _has_happened(self, written: int) -> bool:
+        """Look with a new connection whether the commit with this number is in the database."""
+        self._drop_connection()
+        try:
+            (latest,) = self._connect_to_write().execute(WRITTEN.sql).fetchone()
+        except (sqlite3.Error, OSError) as problem:
+            self._drop_connection()
+            raise OutcomeUnknown(f"{self._path}: {problem}") from problem
+        return bool(latest == written)
+
+    def _drop_connection(self) -> None:
+        connection, self._writing = self._writing, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _close_writing(self) -> None:
+        self._drop_connection()
+        self._drop_lock()
+
+    # In the reader's thread.
+
+    def _read(self, reading: Reading[Answer]) -> Answer:
+        try:
+            if self._reading is None:
+                self._reading = self._connect()
+                self._reading.execute("PRAGMA query_only = 1")
+            return _answer(self._reading, reading)
+        except (sqlite3.Error, OSError) as problem:
+            self._close_reading()
+            raise Unavailable(f"{self._path}: {problem}") from problem
+
+    def _close_reading(self) -> None:
+        connection, self._reading = self._reading, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def _answer(connection: sqlite3.Connection, reading: Reading[Answer]) -> Answer:
+    connection.execute("BEGIN")
+    try:
+        query = next(reading)
+        while True:
+            query = reading.send(connection.execute(query.sql, query.parameters).fetchall())
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    finally:
+        reading.close()
+        connection.execute("COMMIT")

@@ -1,0 +1,252 @@
+"""Stores under test: opened, ordered to, closed; and the small values that they are given."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ParamSpec
+
+import asyncpg  # type: ignore[import-untyped]
+
+from rota.config import Config
+from rota.core.effects import (
+    BlocksIndexed,
+    DispatchRepriced,
+    DispatchRound,
+    EndingDecided,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    NodeStarted,
+    PermissionGranted,
+    Persist,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    Record,
+    RoundDispatch,
+    StatesAcknowledged,
+    StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
+)
+from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
+from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.issuing import kept_for
+from rota.core.machine import Event
+from rota.core.node import OWN
+from rota.messages import EndorserSignature, PreparedTransaction
+from rota.ports import StoreEffect
+from rota.sim.disk import Fate
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.types import (
+    BlockHash,
+    Contract,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    Fees,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
+from tests.store.servers import PostgresServer
+
+NODE = NodeName("node1")
+PEER = NodeName("node2")
+CONFIG = Config(confirmations=1, index_window_max=4)
+FIRST = ContractAddress("0x" + "c1" * 20)
+SECOND = ContractAddress("0x" + "c2" * 20)
+CONTRACTS = tuple(Contract(address, (NODE, PEER), (), 0) for address in (FIRST, SECOND))
+ANSWER_TIMEOUT_S = 60
+
+Parameters = ParamSpec("Parameters")
+
+
+def in_loop(test: Callable[Parameters, Awaitable[None]]) -> Callable[Parameters, None]:
+    """Run a test in an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+class FaultyDatabase:
+    """A database whose transactions fail, or happen and are reported as unknown."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.fate = Fate.WORKS
+        self.transaction_count = 0
+
+    async def open(self) -> None:
+        await self.database.open()
+
+    async def write(self, statements: Sequence[Statement], written: int) -> None:
+        if self.fate is Fate.FAILS:
+            raise NotWritten("the disk is failing")
+        await self.database.write(statements, written)
+        self.transaction_count += 1
+        if self.fate is Fate.LIES:
+            raise OutcomeUnknown("the answer was lost")
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        return await self.database.read(reading)
+
+    async def close(self) -> None:
+        await self.database.close()
+
+
+class Opened:
+    """A store that is open, with what it has told."""
+
+    def __init__(self, database: Database, config: Config = CONFIG) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait)
+        self.tokens = 0
+
+    async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
+        await self.store.start()
+        for contract in contracts:
+            await self.store.add_contract(contract)
+        return self
+
+    def order(self, contract: ContractAddress, *records: Record) -> int:
+        self.tokens += 1
+        self.store.perform(Persist(contract, self.tokens, records))
+        return self.tokens
+
+    async def outcomes(self, count: int) -> dict[int, bool]:
+        """What became of so many writes, by token."""
+        told: dict[int, bool] = {}
+        for _ in range(count):
+            event = await self.next_event()
+            assert isinstance(event, Persisted | PersistFailed)
+            told[event.token] = isinstance(event, Persisted)
+        return told
+
+    async def write(self, contract: ContractAddress, *records: Record) -> bool:
+        token = self.order(contract, *records)
+        return (await self.outcomes(1))[token]
+
+    async def ask(self, effect: StoreEffect) -> Event:
+        self.store.perform(effect)
+        return await self.next_event()
+
+    async def next_event(self) -> Event:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            return await self.events.get()
+
+
+async def new_postgres(server: PostgresServer) -> PostgresDatabase:
+    """A database in a schema of its own."""
+    schema = server.new_schema_name()
+    connection = await asyncpg.connect(server.url())
+    await connection.execute(f"CREATE SCHEMA {schema}")
+    await connection.close()
+    return PostgresDatabase(server.url(schema), NODE)
+
+
+def new_sqlite(folder: Path) -> SqliteDatabase:
+    return SqliteDatabase(folder / "node.db", NODE)
+
+
+# Values.
+
+
+def intent_id(number: int) -> IntentId:
+    return IntentId(number.to_bytes(16, "big"))
+
+
+def leaf(number: int) -> Leaf:
+    return Leaf(b"leaf" + number.to_bytes(28, "big"))
+
+
+def digest(number: int) -> Digest:
+    return Digest(b"digest" + number.to_bytes(26, "big"))
+
+
+def an_intent(
+    number: int,
+    contract: ContractAddress = FIRST,
+    key: str = "",
+    depends_on: tuple[int, ...] = (),
+    payload: bytes = b"payload",
+) -> Intent:
+    others = tuple(intent_id(other) for other in depends_on)
+    return Intent(intent_id(number), contract, Party("alice@node1"), payload, others, idempotency_key=key)
+
+
+def a_transition(intent: int, version: int = 0) -> Transition:
+    """A version of an intent, with a state that this node and a peer may see."""
+    name = leaf(intent * 100 + version)
+    state = State(StateId(name, 0), b"\1" * 32, (NODE, PEER), b"content %d" % intent)
+    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=(state,), valid_until_s=1_000)
+
+
+def a_dispatch(
+    round_number: int, nonce: int, transitions: tuple[Transition, ...], contract: ContractAddress = FIRST
+) -> RoundDispatch:
+    order = DispatchRound(
+        contract,
+        digest(round_number),
+        tuple(each.leaf for each in transitions),
+        transitions,
+        (NodeName("node3"),) * len(transitions),
+        ((PEER, b"signature"),),
+        1_000,
+    )
+    return RoundDispatch(order, "node1", nonce, Fees(20, 1), b"signed", b"hash")
+
+
+def dearer(dispatch: RoundDispatch) -> RoundDispatch:
+    return replace(dispatch, fees=Fees(dispatch.fees.most_wei * 2, 2), transaction=b"signed again")
+
+
+def a_prepared(transition: Transition, number: int) -> PreparedTransaction:
+    signatures = (EndorserSignature(PEER, b"signature"),)
+    return PreparedTransaction(digest(30_000 + number), (transition.leaf,), 1_000, signatures, transition)
+
+
+def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
+    """A record of every kind, in an order in which a node could write them, with the contract that it is of."""
+    made = a_transition(1)
+    prepared = a_prepared(made, 1)
+    dispatch = a_dispatch(1, 0, (made,))
+    outcome = LedgerOutcome(made.intent, made.leaf, dispatch.round.digest, LedgerStatus.SKIPPED, "too late", True)
+    mined = MinedTransaction(0, MinedStatus.SUCCEEDED)
+    return (
+        (OWN, NodeStarted(1)),
+        (FIRST, IntentAccepted(an_intent(1, key="key"))),
+        (FIRST, IntentParked(made.intent, "parked")),
+        (FIRST, IntentResumed(made.intent)),
+        (FIRST, EndingDecided(made.intent, "cancelled")),
+        (FIRST, PermissionGranted(made.intent, DelegationNumber(1, 2), PEER, made)),
+        (FIRST, TransitionIssued(prepared, 900)),
+        (FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "cancelled", made.leaf))),
+        (OWN, dispatch),
+        (OWN, DispatchRepriced(dearer(dispatch))),
+        (FIRST, StatesReceived(digest(2), (a_transition(2),))),
+        (FIRST, StatesAcknowledged(dispatch.round.digest, PEER)),
+        (FIRST, TransitionPrepared(PEER, prepared)),
+        (FIRST, PreparedAcknowledged(made.intent, made.leaf)),
+        (FIRST, PreparedEndorsed((kept_for(prepared),))),
+        (OWN, BlocksIndexed(0, (ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),), (mined,)),))),
+    )

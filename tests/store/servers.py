@@ -1,0 +1,106 @@
+"""A PostgreSQL server for the tests: a real one, of their own.
+
+It is `ROTA_POSTGRES` (the folder with `initdb` and `postgres`), or Debian's, or the one on the PATH; where there is
+none, its tests are skipped, and CI forbids skips. It listens on a socket in a folder of its own and on no port.
+PostgreSQL does not run as root: then it runs as another user.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+START_TIMEOUT_S = 30
+POLL_S = 0.02
+OTHER_USERS = ("postgres", "nobody")
+
+
+def postgres_folder() -> Path | None:
+    """Where the programmes of the server are, if it is installed."""
+    named = os.environ.get("ROTA_POSTGRES")
+    if named:
+        return Path(named)
+    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
+    if packaged:
+        return packaged[-1].parent
+    found = shutil.which("initdb")
+    return Path(found).parent if found else None
+
+
+class PostgresServer:
+    """A server with an empty database, to be started and killed at will."""
+
+    def __init__(self, programmes: Path) -> None:
+        self._programmes = programmes
+        self._home = Path(tempfile.mkdtemp(prefix="rota-postgres-"))
+        self._user = _user_for_server()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._schemas = count(1)
+        if self._user is not None:
+            account = pwd.getpwnam(self._user)
+            os.chown(self._home, account.pw_uid, account.pw_gid)
+        options = ["--pgdata", str(self._data), "--username", "rota", "--auth", "trust", "--no-sync", "--no-locale"]
+        subprocess.run(
+            [str(programmes / "initdb"), *options, "--encoding", "UTF8"],
+            check=True, user=self._user, cwd=self._home, stdout=subprocess.DEVNULL, timeout=START_TIMEOUT_S,
+        )  # fmt: skip
+
+    @property
+    def _data(self) -> Path:
+        return self._home / "data"
+
+    def start(self) -> None:
+        """Returns when it takes connections."""
+        settings = {"listen_addresses": "", "unix_socket_directories": str(self._home), "shared_buffers": "16MB"}
+        command = [str(self._programmes / "postgres"), "-D", str(self._data)]
+        command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        with (self._home / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, user=self._user, cwd=self._home, stdout=log, stderr=log)
+        end = time.monotonic() + START_TIMEOUT_S
+        while "ready" not in self._status():
+            assert self._process.poll() is None, (self._home / "log").read_text()
+            assert time.monotonic() < end, "PostgreSQL did not start in time"
+            time.sleep(POLL_S)
+
+    def stop(self) -> None:
+        """At once, as after a power failure: what was not committed is gone."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(START_TIMEOUT_S)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._home)
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self._home / ".s.PGSQL.5432"
+
+    def url(self, schema: str = "public", folder: Path | None = None) -> str:
+        """How to reach it, at its own socket or at one in another folder that leads to it."""
+        return f"postgresql:///postgres?host={folder or self._home}&user=rota&search_path={schema}"
+
+    def new_schema_name(self) -> str:
+        return f"test_{next(self._schemas)}"
+
+    def _status(self) -> str:
+        """The last line of the file in which a server says how far it is."""
+        file = self._data / "postmaster.pid"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return lines[7] if len(lines) > 7 else ""
+
+
+def _user_for_server() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    known = {account.pw_name for account in pwd.getpwall()}
+    return next(user for user in OTHER_USERS if user in known)

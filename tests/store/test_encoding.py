@@ -1,0 +1,70 @@
+"""The form of stored values: what it rests on must not change without a migration."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import msgspec
+import pytest
+
+from rota.core.effects import DispatchRound, RoundDispatch, TransitionPrepared
+from rota.core.events import LedgerOutcome
+from rota.core.events.chain import ChainBlock, MinedTransaction
+from rota.core.states.sender_transaction import Permission
+from rota.messages import EndorserSignature, PreparedTransaction
+from rota.store.encoding import decode_intent, encode
+from rota.types import (
+    Call,
+    Contract,
+    DelegationNumber,
+    Fees,
+    Intent,
+    KeptStates,
+    Preparation,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
+from tests.store.kit import an_intent
+
+# A class may get more fields with defaults, at any place; a named tuple may get none.
+STORED = {
+    Contract: "address committee endorsers threshold mode rotation range_size virtual_nodes chain_id",
+    Intent: "id contract sender payload depends_on parties idempotency_key submit_mode",
+    Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation",
+    State: "id commitment distribution content",
+    Call: "to gas data",
+    Preparation: "committer condition",
+    PreparedTransaction: "digest leaves valid_until_s signatures transition",
+    TransitionPrepared: "sender prepared",
+    RoundDispatch: "round signer nonce fees transaction hash",
+    DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
+    Receipt: "intent outcome reason leaf",
+    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable",
+    ChainBlock: "height hash parent time_s outcomes mined",
+    MinedTransaction: "nonce status reason",
+    Permission: "number delegate transition",
+    DelegationNumber: "incarnation counter",
+    StateId: "leaf output",
+    KeptStates: "intent leaf inputs valid_until_s",
+    Fees: "most_wei tip_wei",
+    EndorserSignature: "endorser signature",
+}
+
+
+@pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
+def test_the_stored_form_is_that_of_the_first_version(kind: type) -> None:
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields")  # noqa: B009
+    assert " ".join(names) == STORED[kind]
+
+
+def test_a_value_of_an_older_version_has_the_defaults_of_what_was_added_since() -> None:
+    older = msgspec.msgpack.decode(encode(an_intent(1)))
+    del older["submit_mode"], older["idempotency_key"]
+    assert decode_intent(encode(older)) == an_intent(1)
+
+
+def test_what_a_later_version_has_dropped_is_passed_over() -> None:
+    newer = msgspec.msgpack.decode(encode(an_intent(1)))
+    assert decode_intent(encode(newer | {"dropped": 1})) == an_intent(1)

@@ -1,0 +1,290 @@
+"""What happens to a store when its process is killed, its disk is full, or its server goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from rota.core.effects import IntentAccepted, LookUpIntents
+from rota.core.events import IntentsLookedUp, PersistFailed
+from rota.ports import Unavailable
+from rota.store import PostgresDatabase, SqliteDatabase
+from rota.store.database import Database, NotWritten, Reading, Statement
+from tests.store.kit import FIRST, NODE, Opened, a_transition, an_intent, in_loop, intent_id, new_postgres, new_sqlite
+from tests.store.servers import PostgresServer
+
+ROOT = Path(__file__).parents[2]
+KILLS = 4
+DISK_BYTES = 1_048_576
+PAYLOAD_BYTES = 65_536
+LARGE_WRITES_MAX = 100
+READ_BYTES = 65_536
+
+
+# Killed.
+
+
+def killed_after(count: int, *arguments: str) -> set[int]:
+    """Run a writer, and kill it when so many of its writes are durable: those that it has named."""
+    command = [sys.executable, "-m", "tests.store.writing_child", *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    named: set[int] = set()
+    while len(named) < count:
+        line = process.stdout.readline()
+        assert line, "the writer ended by itself"
+        named.add(int(line))
+    process.kill()
+    named.update(int(line) for line in process.stdout if line.endswith("\n"))
+    process.stdout.close()
+    process.wait()
+    return named
+
+
+async def nothing_is_half(database: Database, named: set[int]) -> None:
+    """All that was named is there, and of what was not, either all or nothing."""
+    opened = await Opened(database).start()
+    restored = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+    found = {int.from_bytes(each.intent.id, "big"): each for each in restored}
+    assert named <= found.keys()
+    for number, each in found.items():
+        assert each.permission is not None
+        assert each.permission.transition == a_transition(number)
+    await opened.store.close()
+
+
+@pytest.mark.slow
+def test_what_was_durable_in_sqlite_is_there_after_a_kill_and_nothing_is_half(tmp_path: Path) -> None:
+    named: set[int] = set()
+    for kill in range(1, KILLS + 1):
+        named |= killed_after(30 * kill, "sqlite", str(tmp_path / "node.db"))
+        asyncio.run(nothing_is_half(new_sqlite(tmp_path), named))
+
+
+@pytest.mark.slow
+def test_what_was_durable_in_postgres_is_there_after_a_kill_and_nothing_is_half(server: PostgresServer) -> None:
+    database = asyncio.run(new_postgres(server))
+    named: set[int] = set()
+    for kill in range(1, KILLS + 1):
+        named |= killed_after(30 * kill, "postgres", database._url)
+        asyncio.run(nothing_is_half(PostgresDatabase(database._url, NODE), named))
+
+
+# A full disk.
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is soon full."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a file system can only be mounted by root here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@in_loop
+async def test_on_a_full_disk_a_write_fails_and_later_ones_go_well(small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    opened = await Opened(new_sqlite(small_disk)).start()
+    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    room = DISK_BYTES - sum(file.stat().st_size for file in small_disk.iterdir())
+    filler.write_bytes(bytes(max(0, room - PAYLOAD_BYTES)))
+
+    large = [IntentAccepted(an_intent(number, payload=bytes(PAYLOAD_BYTES))) for number in range(2, LARGE_WRITES_MAX)]
+    told = [await opened.write(FIRST, record) for record in large]
+    assert not told[-1]
+    assert "full" in opened.store.trouble
+    present = [record.intent.id for record, is_told in zip(large, told, strict=True) if is_told]
+    asked = tuple(record.intent.id for record in large)
+    assert await opened.ask(LookUpIntents(1, "", asked)) == IntentsLookedUp(1, None, (), tuple(present))
+
+    filler.unlink()
+    assert await opened.write(FIRST, large[-1])
+    assert opened.store.trouble == ""
+    restored = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+    assert [each.intent.id for each in restored] == [intent_id(1), *present, large[-1].intent.id]
+    await opened.store.close()
+
+
+@in_loop
+async def test_a_folder_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="No such file or directory"):
+        await SqliteDatabase(tmp_path / "nowhere" / "node.db", NODE).open()
+
+
+@in_loop
+async def test_a_file_that_is_no_database_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "node.db").write_bytes(b"something else" * 1_000)
+    with pytest.raises(Unavailable, match="not a database"):
+        await new_sqlite(tmp_path).open()
+
+
+@in_loop
+async def test_the_files_of_sqlite_are_for_their_owner_alone(tmp_path: Path) -> None:
+    opened = await Opened(new_sqlite(tmp_path)).start()
+    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
+    await opened.store.close()
+
+
+# A server that goes away.
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresServer) -> None:
+    opened = await Opened(await new_postgres(server)).start()
+    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    server.stop()
+    try:
+        token = opened.order(FIRST, IntentAccepted(an_intent(2)))
+        told = await opened.next_event()
+        assert isinstance(told, PersistFailed)
+        assert told.token == token
+        opened.store.perform(LookUpIntents(7, "", (intent_id(1), intent_id(2))))
+    finally:
+        server.start()
+    assert await opened.next_event() == IntentsLookedUp(7, None, (), (intent_id(1),))
+    assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
+    await opened.store.close()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_session_that_was_ended_by_an_operator_is_made_again(server: PostgresServer) -> None:
+    opened = await Opened(await new_postgres(server)).start()
+    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    await end_sessions(server)
+    outcomes = [await opened.write(FIRST, IntentAccepted(an_intent(number))) for number in (2, 3)]
+    assert outcomes[-1]
+    await opened.store.close()
+
+
+async def end_sessions(server: PostgresServer) -> None:
+    connection = await asyncpg.connect(server.url())
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rota node1'"
+    )
+    await connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("happens", [True, False])
+def test_a_commit_without_an_answer_is_looked_into(server: PostgresServer, tmp_path: Path, happens: bool) -> None:
+    """The connection breaks at a commit: before it has reached the server, or when it has happened."""
+
+    @in_loop
+    async def scenario() -> None:
+        async with cutting_proxy(server, tmp_path) as proxy:
+            schema = (await new_postgres(server))._url.rpartition("=")[2]
+            opened = await Opened(PostgresDatabase(server.url(schema, tmp_path), NODE)).start()
+            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            proxy.cut = Cut.AFTER if happens else Cut.BEFORE
+            assert await opened.write(FIRST, IntentAccepted(an_intent(2))) is happens
+            assert proxy.cut is Cut.NEVER, "the connection was cut once"
+            known = (intent_id(1), intent_id(2))[: 2 if happens else 1]
+            asked = LookUpIntents(1, "", (intent_id(1), intent_id(2)))
+            assert await opened.ask(asked) == IntentsLookedUp(1, None, (), known)
+            assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
+            await opened.store.close()
+
+    scenario()
+
+
+class Cut(Enum):
+    NEVER = "never"
+    BEFORE = "before the server has the commit"
+    AFTER = "when it has happened, and its answer is on its way"
+
+
+@dataclass(slots=True)
+class CuttingProxy:
+    """Stands between a client and its server, and breaks the next connection that commits."""
+
+    server_socket: Path
+    cut: Cut = Cut.NEVER
+    serving: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.serving.append(asyncio.create_task(self.serve(reader, writer)))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind_reader, behind_writer = await asyncio.open_unix_connection(self.server_socket)
+        back = asyncio.create_task(self._pass_back(behind_reader, writer))
+        while heard := await reader.read(READ_BYTES):
+            if self.cut is not Cut.NEVER and b"COMMIT" in heard:
+                back.cancel()
+                await asyncio.wait((back,))
+                if self.cut is Cut.AFTER:
+                    behind_writer.write(heard)
+                    await behind_reader.read(READ_BYTES)
+                self.cut = Cut.NEVER
+                break
+            behind_writer.write(heard)
+        back.cancel()
+        for each in (behind_writer, writer):
+            each.close()
+            with suppress(ConnectionError):
+                await each.wait_closed()
+
+    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while heard := await reader.read(READ_BYTES):
+            writer.write(heard)
+        writer.close()
+
+
+@asynccontextmanager
+async def cutting_proxy(server: PostgresServer, folder: Path) -> AsyncIterator[CuttingProxy]:
+    proxy = CuttingProxy(server.socket)
+    listening = await asyncio.start_unix_server(proxy.take, folder / server.socket.name)
+    try:
+        yield proxy
+    finally:
+        listening.close()
+        await listening.wait_closed()
+        await asyncio.gather(*proxy.serving)
+
+
+@in_loop
+async def test_a_commit_that_fails_is_looked_into_in_sqlite(tmp_path: Path) -> None:
+    """A deferred constraint is checked at the commit: it has not happened, and the next one goes well."""
+    database = new_sqlite(tmp_path)
+    await database.open()
+    await database.write(
+        (
+            Statement("CREATE TABLE parents (id BIGINT PRIMARY KEY)"),
+            Statement("CREATE TABLE children (id BIGINT REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)"),
+        ),
+        1,
+    )
+    await in_writer(database, "PRAGMA foreign_keys = 1")
+    with pytest.raises(NotWritten, match="FOREIGN KEY"):
+        await database.write((Statement("INSERT INTO children VALUES (1)"),), 2)
+    await database.write((Statement("INSERT INTO parents VALUES (1)"),), 3)
+    assert await database.read(count_of("children")) == 0
+    assert await database.read(count_of("parents")) == 1
+    await database.close()
+
+
+async def in_writer(database: SqliteDatabase, sql: str) -> None:
+    """What can only be said outside a transaction."""
+    assert database._writing is not None
+    connection = database._writing
+    await database._run(database._writer, lambda: connection.execute(sql))
+
+
+def count_of(table: str) -> Reading[object]:
+    rows = yield Statement(f"SELECT COUNT(*) FROM {table}")
+    return rows[0][0]

@@ -1,0 +1,612 @@
+"""The simulator's disk, SQLite and PostgreSQL give the same answers, whatever is written, fails and restarts.
+
+The simulator runs whole networks on its disk, which holds every record in a list and works its answers out when it
+is asked. The databases must say the same from tables, with four differences that the core cannot notice: they say
+each thing once, leave out what has expired in a final block, keep the latest blocks only, and tell of outcomes
+only those that an unfinished intent depends on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from rota.core.effects import (
+    BlocksIndexed,
+    DispatchRepriced,
+    EndingDecided,
+    FindStates,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    LoadContract,
+    LookUpIntents,
+    NodeStarted,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    Record,
+    RoundDispatch,
+    StatesAcknowledged,
+    StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
+)
+from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus, StatesFound
+from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.issuing import kept_for
+from rota.core.node import OWN, StoredNode
+from rota.core.sequencer import StoredContract
+from rota.digests import domain_separator, void_leaf
+from rota.sim.disk import Disk, Fate
+from rota.sim.ledger import GENESIS
+from rota.store.database import Database
+from rota.types import (
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Leaf,
+    Outcome,
+    Receipt,
+    Transition,
+)
+from tests.store.kit import (
+    CONFIG,
+    CONTRACTS,
+    FIRST,
+    NODE,
+    PEER,
+    SECOND,
+    FaultyDatabase,
+    Opened,
+    a_dispatch,
+    a_prepared,
+    a_transition,
+    an_intent,
+    dearer,
+    digest,
+    intent_id,
+    leaf,
+    new_postgres,
+    new_sqlite,
+)
+from tests.store.servers import PostgresServer
+
+Made = TypeVar("Made")
+
+# What a disk does is tested elsewhere; in memory a commit costs nothing.
+MEMORY = Path("/dev/shm")
+UNKNOWN = ContractAddress("0x" + "ee" * 20)
+FOREIGN = 5_000  # Intents of other nodes are numbered from here.
+TOO_LARGE = 2**63  # No database of ours has room for this number.
+KEYS = ("", "", "key a", "key b", "nul \0 and é")
+ADDRESSES = st.sampled_from([FIRST, SECOND])
+# An empty transition is committed too.
+STATUSES = (LedgerStatus.COMMITTED, *LedgerStatus, "void")
+FATES = st.sampled_from([Fate.WORKS] * 6 + [Fate.FAILS, Fate.LIES])
+VERSIONS = st.integers(0, 1)
+SMALL = st.integers(0, 11)
+# Some have ended when a block is final, and some have not.
+ENDS = st.integers(GENESIS.time_s, GENESIS.time_s + 50)
+
+
+class Sameness(RuleBasedStateMachine):
+    """Records in an order in which a node could write them, to the model and to a store."""
+
+    @abstractmethod
+    async def new_database(self) -> Database:
+        """An empty one, whose process may end and open it again."""
+
+    @abstractmethod
+    def database_again(self) -> Database:
+        """The same one, in a new process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.disk = Disk(blocks=[], latest_chain_time_s=0)
+        self.window: list[ChainBlock] = []
+        self.numbers = 0
+        self.next_nonce = 0
+        self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
+
+    def do(self, work: Callable[[], Awaitable[Made]]) -> Made:
+        async def done() -> Made:
+            return await work()
+
+        return self.runner.run(done())
+
+    def teardown(self) -> None:
+        self.do(self.opened.store.close)
+        self.runner.close()
+
+    @initialize()
+    def begin(self) -> None:
+        async def started() -> None:
+            self.faulty = FaultyDatabase(await self.new_database())
+            self.opened = await Opened(self.faulty).start()
+
+        self.do(started)
+        self.index(-1, (GENESIS,), Fate.WORKS)
+        for contract in (FIRST, FIRST, SECOND):
+            self.accept(contract, "", [], Fate.WORKS)
+        self.dispatch([1, 2], 0, Fate.WORKS)
+
+    # Writing.
+
+    def write(self, fate: Fate, contract: ContractAddress, *records: Record) -> bool:
+        """To both; what is told is what happened, or a failure that may have been none."""
+        self.faulty.fate = fate
+        told = self.do(lambda: self.opened.write(contract, *records))
+        self.faulty.fate = Fate.WORKS
+        assert told is (fate is Fate.WORKS)
+        if fate is not Fate.FAILS:
+            self.disk.write(contract, records)
+        return fate is not Fate.FAILS
+
+    def next_number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def intents(self) -> list[tuple[ContractAddress, IntentId]]:
+        accepted = [record.intent for _, record in self.disk.records if isinstance(record, IntentAccepted)]
+        return [(intent.contract, intent.id) for intent in accepted]
+
+    def an_intent_of(self, choice: int) -> tuple[ContractAddress, int]:
+        """One that is durable, or another node's."""
+        known = self.intents()
+        if not known or choice % 4 == 0:
+            return (FIRST, SECOND)[choice % 2], FOREIGN + choice
+        contract, intent = known[choice % len(known)]
+        return contract, int.from_bytes(intent, "big")
+
+    @rule(contract=ADDRESSES, key=st.sampled_from(KEYS), others=st.lists(SMALL, max_size=2), fate=FATES)
+    def accept(self, contract: ContractAddress, key: str, others: list[int], fate: Fate) -> None:
+        known = [int.from_bytes(intent, "big") for _, intent in self.intents()]
+        depends_on = tuple(known[other % len(known)] for other in others if known)
+        self.write(fate, contract, IntentAccepted(an_intent(self.next_number(), contract, key, depends_on)))
+
+    @rule(
+        choice=SMALL,
+        kind=st.sampled_from(["park", "resume", "end", "permit", "issue", "finalise"]),
+        version=VERSIONS,
+        outcome=st.sampled_from(Outcome),
+        fate=FATES,
+    )
+    def change_intent(self, choice: int, kind: str, version: int, outcome: Outcome, fate: Fate) -> None:
+        known = self.intents()
+        if not known:
+            return
+        contract, intent = known[choice % len(known)]
+        made = a_transition(int.from_bytes(intent, "big"), version)
+        records: dict[str, Record] = {
+            "park": IntentParked(intent, f"because \0 {choice}"),
+            "resume": IntentResumed(intent),
+            "end": EndingDecided(intent, f"cancelled {choice}"),
+            "permit": PermissionGranted(intent, DelegationNumber(1, choice), PEER, made),
+            "issue": TransitionIssued(a_prepared(made, choice), choice),
+            "finalise": IntentFinalised(Receipt(intent, outcome, f"reason {choice}", made.leaf)),
+        }
+        self.write(fate, contract, records[kind])
+
+    @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), version=VERSIONS, fate=FATES)
+    def dispatch(self, choices: list[int], version: int, fate: Fate) -> None:
+        """The nonce of a write that was told as failed goes to the next, whatever happened to it."""
+        contract, _ = self.an_intent_of(choices[0])
+        found = [self.an_intent_of(choice) for choice in choices]
+        numbers = dict.fromkeys(number for address, number in found if address == contract)
+        transitions = tuple(a_transition(number, version) for number in numbers)
+        order = a_dispatch(self.next_number(), self.next_nonce, transitions, contract)
+        if self.write(fate, OWN, order):
+            self.rounds.append((contract, order.round.digest, transitions))
+        self.next_nonce += fate is Fate.WORKS
+
+    @precondition(lambda self: any(isinstance(record, RoundDispatch) for _, record in self.disk.records))
+    @rule(choice=SMALL, fate=FATES)
+    def reprice(self, choice: int, fate: Fate) -> None:
+        by_nonce = {record.nonce: record for _, record in self.disk.records if isinstance(record, RoundDispatch)}
+        self.write(fate, OWN, DispatchRepriced(dearer(list(by_nonce.values())[choice % len(by_nonce)])))
+
+    @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), part=st.integers(0, 1), fate=FATES)
+    def receive(self, choices: list[int], part: int, fate: Fate) -> None:
+        contract, _ = self.an_intent_of(choices[0])
+        found = [self.an_intent_of(choice) for choice in choices]
+        numbers = dict.fromkeys(number for address, number in found if address == contract)
+        transitions = tuple(a_transition(number, 7) for number in numbers)
+        name = digest(10_000 + choices[0])
+        if self.write(fate, contract, StatesReceived(name, transitions, part)):
+            self.rounds.append((contract, name, transitions))
+
+    @rule(choice=SMALL, fate=FATES)
+    def acknowledge(self, choice: int, fate: Fate) -> None:
+        owed = self.expected().undelivered
+        if owed:
+            delivery = owed[choice % len(owed)]
+            record = StatesAcknowledged(delivery.digest, delivery.peer, delivery.part)
+            self.write(fate, delivery.contract, record)
+
+    @rule(choice=SMALL, version=VERSIONS, valid_until_s=ENDS, fate=FATES)
+    def prepare(self, choice: int, version: int, valid_until_s: int, fate: Fate) -> None:
+        contract, number = self.an_intent_of(choice)
+        # A round's digest binds the end of its validity.
+        prepared = replace(a_prepared(a_transition(number, version), valid_until_s), valid_until_s=valid_until_s)
+        self.write(fate, contract, TransitionPrepared(PEER, prepared))
+
+    @rule(choice=SMALL, fate=FATES)
+    def acknowledge_prepared(self, choice: int, fate: Fate) -> None:
+        found = [(contract, record) for contract, record in self.disk.records if isinstance(record, TransitionPrepared)]
+        if found:
+            contract, record = found[choice % len(found)]
+            transition = record.prepared.transition
+            self.write(fate, contract, PreparedAcknowledged(transition.intent, transition.leaf))
+
+    @rule(choices=st.lists(SMALL, min_size=1, max_size=2), valid_until_s=ENDS, fate=FATES)
+    def endorse(self, choices: list[int], valid_until_s: int, fate: Fate) -> None:
+        contract, _ = self.an_intent_of(choices[0])
+        found = [self.an_intent_of(choice) for choice in choices]
+        kept = tuple(
+            kept_for(replace(a_prepared(a_transition(number, 1), 0), valid_until_s=valid_until_s))
+            for address, number in found
+            if address == contract
+        )
+        self.write(fate, contract, PreparedEndorsed(kept))
+
+    @rule(numbers=st.lists(st.booleans(), min_size=2, max_size=4))
+    def accept_many_at_once(self, numbers: list[bool]) -> None:
+        """Of those that share a transaction only those fail that cannot be written."""
+        orders: dict[int, tuple[ContractAddress, tuple[Record, ...], bool]] = {}
+
+        async def written() -> dict[int, bool]:
+            for is_right in numbers:
+                number = self.next_number()
+                made = a_transition(number)
+                void_after_s = number if is_right else TOO_LARGE
+                records = (
+                    IntentAccepted(an_intent(number)), TransitionIssued(a_prepared(made, number), void_after_s)
+                )  # fmt: skip
+                orders[self.opened.order(FIRST, *records)] = (FIRST, records, is_right)
+            return await self.opened.outcomes(len(orders))
+
+        told = self.do(written)
+        for token, (contract, records, is_right) in orders.items():
+            assert told[token] is is_right
+            if is_right:
+                self.disk.write(contract, records)
+
+    # The chain.
+
+    def index(self, parted_at: int, blocks: tuple[ChainBlock, ...], fate: Fate) -> None:
+        if self.write(fate, OWN, BlocksIndexed(parted_at, blocks)):
+            for chain in (self.disk.blocks, self.window):
+                while chain and chain[-1].height > parted_at:
+                    chain.pop()
+                chain.extend(blocks)
+            del self.window[: -CONFIG.index_window_max]
+            latest = [self.disk.latest_chain_time_s, *(block.time_s for block in blocks)]
+            self.disk.latest_chain_time_s = max(latest)
+
+    @rule(
+        undone=st.integers(0, 2),
+        contents=st.lists(
+            st.tuples(
+                st.integers(1, 2),
+                st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES)), max_size=3),
+                st.lists(st.tuples(st.integers(0, 3), st.sampled_from(MinedStatus)), max_size=2),
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+        fate=FATES,
+    )
+    def index_blocks(self, undone: int, contents: Sequence[Any], fate: Fate) -> None:
+        """Some go and some come. An intent is committed once on a chain, and a nonce is used once.
+
+        The nonces are the latest, and one that was not given out yet: somebody else may use our address.
+        """
+        undone = min(undone, len(self.window) - 1)
+        standing = self.window[-1 - undone].height
+        kept = [block for block in self.disk.blocks if block.height <= standing]
+        committed = {
+            outcome.intent
+            for block in kept
+            for _, outcome in block.outcomes
+            if outcome.status is LedgerStatus.COMMITTED
+        }
+        used = {mined.nonce for block in kept for mined in block.mined}
+        blocks: list[ChainBlock] = []
+        height = standing
+        for step, outcomes, nonces in contents:
+            height += step
+            latest = [(max(0, self.next_nonce - back), status) for back, status in nonces]
+            mined = tuple(MinedTransaction(nonce, status) for nonce, status in latest if nonce not in used)
+            mined = tuple({each.nonce: each for each in mined}.values())
+            used.update(each.nonce for each in mined)
+            found = tuple(self.an_outcome(choice, version, status, committed) for choice, version, status in outcomes)
+            name = BlockHash(b"%d of %d" % (height, self.next_number()))
+            blocks.append(ChainBlock(height, name, BlockHash(b""), GENESIS.time_s + self.numbers % 40, found, mined))
+        self.index(standing, tuple(blocks), fate)
+
+    def an_outcome(
+        self, choice: int, version: int, status: LedgerStatus | str, committed: set[IntentId]
+    ) -> tuple[ContractAddress, LedgerOutcome]:
+        """Of a transition of a round that we know, mostly; or of somebody's."""
+        contract, number = self.an_intent_of(choice)
+        made, name = a_transition(number, version), digest(20_000 + choice)
+        if self.rounds and choice % 3:
+            contract, name, transitions = self.rounds[choice % len(self.rounds)]
+            made = transitions[choice % len(transitions)]
+        found = made.leaf
+        if status == "void":
+            found = void_leaf(domain_separator(CONTRACTS[0].chain_id, contract), made.intent)
+        result = status if isinstance(status, LedgerStatus) else LedgerStatus.COMMITTED
+        if result is LedgerStatus.COMMITTED and made.intent in committed:
+            result = LedgerStatus.SKIPPED
+        if result is LedgerStatus.COMMITTED:
+            committed.add(made.intent)
+        return contract, LedgerOutcome(made.intent, found, name, result, "why")
+
+    # Lives.
+
+    @rule()
+    def restart(self) -> None:
+        async def again() -> None:
+            await self.opened.store.close()
+            self.faulty = FaultyDatabase(self.database_again())
+            self.opened = await Opened(self.faulty).start(())
+
+        self.do(again)
+        incarnation = self.expected().incarnation + 1
+        self.write(Fate.WORKS, OWN, NodeStarted(incarnation))
+
+    # Asking.
+
+    def expected(self) -> StoredNode:
+        return self.disk.restore(NODE, CONTRACTS, CONFIG.confirmations)
+
+    @invariant()
+    def a_new_life_finds_the_same(self) -> None:
+        if self.window:
+            found = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
+            final = [block for block in self.disk.blocks if block.height <= self.disk.height - CONFIG.confirmations]
+            final_time_s = final[-1].time_s if final else 0
+            assert comparable(found, final_time_s) == comparable(
+                replace(self.expected(), blocks=tuple(self.window)), final_time_s
+            )
+
+    def unfinished_found(self) -> list[IntentId]:
+        stored = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
+        return [restored.intent.id for each in stored.contracts.values() for restored in each.intents]
+
+    @rule(contract=st.sampled_from([FIRST, SECOND, UNKNOWN]))
+    def load(self, contract: ContractAddress) -> None:
+        event = self.do(lambda: self.opened.ask(LoadContract(contract)))
+        if contract is UNKNOWN:
+            assert event == ContractMissing(contract)
+            return
+        found = self.do(lambda: self.opened.store.restore((contract,))).contracts[contract]
+        known = next(known for known in CONTRACTS if known.address == contract)
+        assert event == ContractLoaded(known, found)
+
+    @rule(key=st.sampled_from(KEYS))
+    def look_up(self, key: str) -> None:
+        foreign = [intent_id(FOREIGN + choice) for choice in range(12)]
+        asked = (*(intent_id(number) for number in range(self.numbers + 2)), *foreign)
+        order = LookUpIntents(7, key, asked)
+        expected = self.disk.look_up(order, CONTRACTS, CONFIG.confirmations)
+        answer = self.do(lambda: self.opened.ask(order))
+        assert answer == expected
+        self.receipts_say_the_same(expected)
+
+    def receipts_say_the_same(self, looked_up: IntentsLookedUp) -> None:
+        for intent, outcome in looked_up.outcomes[:3]:
+            receipt = self.do(partial(self.opened.store.receipt_of, intent))
+            assert receipt is not None
+            assert (receipt.intent, receipt.outcome) == (intent, outcome)
+        for intent in looked_up.unfinished[:3]:
+            assert self.do(partial(self.opened.store.receipt_of, intent)) is None
+
+    @rule(contract=ADDRESSES, choices=st.lists(SMALL, min_size=1, max_size=4, unique=True))
+    def find_states(self, contract: ContractAddress, choices: list[int]) -> None:
+        """The model is asked leaf by leaf, because of a round that came in parts it finds one part at a time."""
+        known = [made.leaf for _, _, transitions in self.rounds for made in transitions]
+        leaves = tuple(dict.fromkeys([leaf(999), *(known[choice % len(known)] for choice in choices if known)]))
+        expected: dict[Digest, dict[Leaf, Transition]] = {}
+        for each in leaves:
+            for name, transitions in self.disk.find_states(contract, (each,)):
+                expected.setdefault(name, {}).update({made.leaf: made for made in transitions})
+
+        async def asked() -> list[StatesFound]:
+            self.opened.store.perform(FindStates(contract, PEER, leaves))
+            events = [await self.opened.next_event() for _ in expected]
+            return [event for event in events if isinstance(event, StatesFound)]
+
+        found = self.do(asked)
+        assert {event.digest: {made.leaf: made for made in event.transitions} for event in found} == expected
+
+
+def comparable(stored: StoredNode, final_time_s: int) -> object:
+    """All of it, without what the core cannot notice."""
+    contracts = {address: comparable_contract(each, final_time_s) for address, each in stored.contracts.items()}
+    return (
+        stored.incarnation,
+        contracts,
+        sorted(stored.dispatches, key=lambda dispatch: dispatch.nonce),
+        sorted(set(stored.undelivered), key=lambda each: (each.digest, each.peer, each.part)),
+        stored.next_nonce,
+        stored.blocks,
+    )
+
+
+def comparable_contract(stored: StoredContract, final_time_s: int) -> StoredContract:
+    wanted = {other for restored in stored.intents for other in restored.intent.depends_on}
+    outcomes = sorted((intent, outcome.value) for intent, outcome in stored.outcomes if intent in wanted)
+    return replace(
+        stored,
+        outcomes=tuple(outcomes),  # type: ignore[arg-type]
+        unacknowledged=once(each for each in stored.unacknowledged if each.prepared.valid_until_s >= final_time_s),
+        kept=once(each for each in stored.kept if each.valid_until_s >= final_time_s),
+        endorsed=tuple(sorted(once(each for each in stored.endorsed if each.valid_until_s >= final_time_s))),
+    )
+
+
+def once(items: Iterable[Made]) -> tuple[Made, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def run(machine: type[Sameness], example_count: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=example_count, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+class OnSqlite(Sameness):
+    async def new_database(self) -> Database:
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        return self.database_again()
+
+    def database_again(self) -> Database:
+        return new_sqlite(Path(self.folder.name))
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.folder.cleanup()
+
+
+@pytest.mark.slow
+def test_sqlite_answers_as_the_simulated_disk_does() -> None:
+    run(OnSqlite, 100)
+
+
+@pytest.mark.slow
+def test_postgres_answers_as_the_simulated_disk_does(server: PostgresServer) -> None:
+    class OnPostgres(Sameness):
+        async def new_database(self) -> Database:
+            self.database = await new_postgres(server)
+            return self.database
+
+        def database_again(self) -> Database:
+            return self.database
+
+    run(OnPostgres, 20)
+
+
+# What chance alone seldom finds.
+
+
+@pytest.fixture
+def machine() -> Iterator[Sameness]:
+    """Has accepted three intents and dispatched a round with nonce 0; its chain has one block."""
+    begun = OnSqlite()
+    begun.begin()
+    yield begun
+    begun.a_new_life_finds_the_same()
+    begun.look_up("")
+    begun.teardown()
+
+
+def a_block(height: int, *outcomes: tuple[ContractAddress, LedgerOutcome], nonces: tuple[int, ...] = ()) -> ChainBlock:
+    mined = tuple(MinedTransaction(nonce, MinedStatus.SUCCEEDED) for nonce in nonces)
+    return ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b""), GENESIS.time_s + height, outcomes, mined)
+
+
+def committed_of(number: int) -> tuple[ContractAddress, LedgerOutcome]:
+    made = a_transition(number)
+    return FIRST, LedgerOutcome(made.intent, made.leaf, digest(4), LedgerStatus.COMMITTED)
+
+
+def test_an_intent_whose_block_is_gone_is_unfinished_again(machine: Sameness) -> None:
+    machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
+    assert intent_id(1) not in machine.unfinished_found()
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert intent_id(1) in machine.unfinished_found()
+
+
+def test_the_chains_word_counts_before_what_was_decided(machine: Sameness) -> None:
+    machine.write(Fate.WORKS, FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "cancelled")))
+    machine.accept(FIRST, "", [0], Fate.WORKS)
+    machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
+
+
+def test_a_nonce_goes_to_the_next_when_its_dispatch_was_told_as_not_written(machine: Sameness) -> None:
+    machine.dispatch([5], 0, Fate.LIES)
+    machine.index(0, (a_block(1, nonces=(0, 1)), a_block(2)), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    machine.dispatch([6, 7], 1, Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    owed = {delivery.digest for delivery in machine.expected().undelivered}
+    assert len(owed) == 2, "of the first round and of the one that has the second nonce now"
+
+
+def test_a_round_that_lost_its_nonce_and_is_dispatched_again_is_owed_again(machine: Sameness) -> None:
+    lost, other = (a_dispatch(number, 1, (a_transition(number),)) for number in (50, 51))
+    machine.write(Fate.LIES, OWN, lost)
+    machine.write(Fate.WORKS, OWN, other)
+    machine.write(Fate.WORKS, OWN, replace(lost, nonce=2))
+    assert lost.round.digest in {delivery.digest for delivery in machine.expected().undelivered}
+
+
+def test_a_dispatch_that_takes_a_settled_nonce_is_open_again(machine: Sameness) -> None:
+    machine.dispatch([5], 0, Fate.LIES)
+    contract, name, (made,) = machine.rounds[-1]
+    outcome = LedgerOutcome(made.intent, made.leaf, name, LedgerStatus.SKIPPED)
+    machine.index(0, (a_block(1, (contract, outcome), nonces=(1,)), a_block(2)), Fate.WORKS)
+    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0]
+    machine.dispatch([6], 1, Fate.WORKS)
+    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0, 1]
+
+
+def test_another_copy_of_an_acknowledged_prepared_transition_is_acknowledged(machine: Sameness) -> None:
+    made = a_transition(1)
+    for end in (10, 20):
+        prepared = replace(a_prepared(made, end), valid_until_s=GENESIS.time_s + end)
+        machine.write(Fate.WORKS, FIRST, TransitionPrepared(PEER, prepared))
+        if end == 10:
+            machine.write(Fate.WORKS, FIRST, PreparedAcknowledged(made.intent, made.leaf))
+    machine.index(0, (a_block(1), a_block(2)), Fate.WORKS)
+    assert machine.expected().contracts[FIRST].unacknowledged == ()
+    assert len(machine.expected().contracts[FIRST].kept) == 2
+
+
+def test_what_is_kept_ends_with_the_block_that_makes_its_outcome_final(machine: Sameness) -> None:
+    prepared = replace(a_prepared(a_transition(1), 1), valid_until_s=GENESIS.time_s + 100)
+    machine.write(Fate.WORKS, FIRST, TransitionPrepared(PEER, prepared), PreparedEndorsed((kept_for(prepared),)))
+    machine.index(0, (a_block(1, committed_of(1)),), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    assert len(machine.expected().contracts[FIRST].kept) == 1
+    machine.index(1, (a_block(2),), Fate.WORKS)
+    assert machine.expected().contracts[FIRST].kept == ()
+
+
+def test_an_intent_whose_voiding_is_gone_is_not_voided(machine: Sameness) -> None:
+    separator = domain_separator(CONTRACTS[0].chain_id, FIRST)
+    voided = LedgerOutcome(intent_id(1), void_leaf(separator, intent_id(1)), digest(4), LedgerStatus.COMMITTED)
+    machine.index(0, (a_block(1, (FIRST, voided)), a_block(2)), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    assert machine.expected().contracts[FIRST].intents[0].was_voided
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert not machine.expected().contracts[FIRST].intents[0].was_voided

@@ -1,0 +1,289 @@
+"""What holds for every store: groups, order, questions, records of every kind, what is refused at the start."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rota.config import Config
+from rota.core import effects
+from rota.core.effects import (
+    BlocksIndexed,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    LookUpIntents,
+    NodeStarted,
+    Persist,
+    Record,
+    TransitionIssued,
+)
+from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.node import OWN
+from rota.ports import Store
+from rota.sim.disk import Fate
+from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase
+from rota.store.database import Answer, Database, Reading, Statement
+from rota.store.records import Writing
+from rota.types import BlockHash, NodeName, Outcome, Receipt
+from tests.store.kit import (
+    CONFIG,
+    FIRST,
+    NODE,
+    SECOND,
+    FaultyDatabase,
+    Opened,
+    a_prepared,
+    a_transition,
+    an_intent,
+    digest,
+    in_loop,
+    intent_id,
+    new_postgres,
+    new_sqlite,
+    one_of_each,
+)
+from tests.store.servers import PostgresServer
+
+TOO_LARGE = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard(Record):
+    """A record of a kind that no store knows."""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
+    """Makes an empty database of each kind."""
+    if request.param == "sqlite":
+
+        async def made() -> Database:
+            return new_sqlite(tmp_path)
+    else:
+        server: PostgresServer = request.getfixturevalue("server")
+
+        async def made() -> Database:
+            return await new_postgres(server)
+
+    return made
+
+
+def again(database: Database, node: NodeName = NODE) -> Database:
+    """The same database for another process, perhaps of another node."""
+    if isinstance(database, SqliteDatabase):
+        return SqliteDatabase(database._path, node)
+    assert isinstance(database, PostgresDatabase)
+    return PostgresDatabase(database._url, node)
+
+
+@asynccontextmanager
+async def opened_on(database: Database, config: Config = CONFIG) -> AsyncIterator[Opened]:
+    opened = await Opened(database, config).start()
+    try:
+        yield opened
+    finally:
+        await opened.store.close()
+
+
+def test_the_store_is_what_the_port_asks_for() -> None:
+    store: Callable[..., Store] = DatabaseStore
+    assert store is DatabaseStore
+
+
+def test_every_record_of_the_core_is_known_to_the_store() -> None:
+    kinds = [
+        kind
+        for _, kind in inspect.getmembers(effects, inspect.isclass)
+        if issubclass(kind, Record) and kind is not Record
+    ]
+    assert len(kinds) > 15
+    written = [record for _, record in one_of_each()]
+    assert {type(record) for record in written} == set(kinds)
+    writing = Writing(NODE, {FIRST: b""}, 4)
+    for record in written:
+        assert tuple(writing.statements(FIRST, record, 1)), f"{type(record).__name__} changes nothing"
+
+
+@in_loop
+async def test_what_is_written_twice_changes_nothing(make: Callable[[], Awaitable[Database]]) -> None:
+    async with opened_on(await make()) as opened:
+        for contract, record in one_of_each():
+            assert await opened.write(contract, record)
+            once = await opened.store.restore((FIRST, SECOND))
+            assert await opened.write(contract, record)
+            assert await opened.store.restore((FIRST, SECOND)) == once
+
+
+@in_loop
+async def test_a_record_of_another_kind_is_our_own_error(tmp_path: Path) -> None:
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        with pytest.raises(AssertionError, match="does not know Unheard"):
+            opened.store.perform(Persist(FIRST, 1, (Unheard(),)))
+
+
+@in_loop
+async def test_all_that_one_turn_orders_is_one_transaction(make: Callable[[], Awaitable[Database]]) -> None:
+    faulty = FaultyDatabase(await make())
+    async with opened_on(faulty) as opened:
+        before = faulty.transaction_count
+        tokens = [opened.order(FIRST, IntentAccepted(an_intent(number))) for number in range(1, 101)]
+        assert await opened.outcomes(100) == dict.fromkeys(tokens, True)
+        assert faulty.transaction_count - before == 1
+
+
+@in_loop
+async def test_what_one_contract_cannot_write_is_not_the_others_fault(make: Callable[[], Awaitable[Database]]) -> None:
+    async with opened_on(await make()) as opened:
+        right = opened.order(FIRST, IntentAccepted(an_intent(1)))
+        issued = TransitionIssued(a_prepared(a_transition(2), 2), TOO_LARGE)
+        wrong = opened.order(SECOND, IntentAccepted(an_intent(2, SECOND)), issued)
+        also_right = opened.order(FIRST, IntentAccepted(an_intent(3)))
+        assert await opened.outcomes(3) == {right: True, wrong: False, also_right: True}
+        answer = await opened.ask(LookUpIntents(1, "", (intent_id(1), intent_id(2), intent_id(3))))
+        assert answer == IntentsLookedUp(1, None, (), (intent_id(1), intent_id(3)))
+
+
+@in_loop
+async def test_a_text_that_no_database_takes_does_not_stop_its_contract(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    async with opened_on(await make()) as opened:
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="nul \0")))
+        assert await opened.write(FIRST, IntentParked(intent_id(1), "half a pair \ud800 and \0"))
+        (restored,) = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+        assert restored.parked_reason == "half a pair ? and \0"
+        assert not await opened.write(FIRST, IntentAccepted(replace(an_intent(2), idempotency_key="\ud800")))
+
+
+@in_loop
+async def test_what_is_ordered_before_the_end_is_written(make: Callable[[], Awaitable[Database]]) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        opened.order(FIRST, IntentAccepted(an_intent(1)))
+    async with opened_on(again(database)) as opened:
+        assert await opened.ask(LookUpIntents(1, "", (intent_id(1),))) == IntentsLookedUp(1, None, (), (intent_id(1),))
+
+
+@in_loop
+async def test_a_lost_answer_is_told_as_a_failure_and_found_when_asked(make: Callable[[], Awaitable[Database]]) -> None:
+    faulty = FaultyDatabase(await make())
+    async with opened_on(faulty) as opened:
+        faulty.fate = Fate.LIES
+        assert not await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        assert opened.store.trouble == "the answer was lost"
+        faulty.fate = Fate.WORKS
+        assert await opened.ask(LookUpIntents(1, "", (intent_id(1),))) == IntentsLookedUp(1, None, (), (intent_id(1),))
+        assert await opened.write(OWN, NodeStarted(1))
+        assert opened.store.trouble == ""
+
+
+@in_loop
+async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        await make_newer(opened.store)
+    with pytest.raises(Refused, match="the database has version 99, and this programme knows versions up to 1"):
+        await again(database).open()
+    with pytest.raises(Refused, match="version 99"):
+        await again(database).open()
+
+
+async def make_newer(store: DatabaseStore) -> None:
+    await store._database.write((Statement("INSERT INTO schema_version (version) VALUES (99)"),), 1_000)
+
+
+@in_loop
+async def test_a_second_process_does_not_get_the_database(make: Callable[[], Awaitable[Database]]) -> None:
+    database = await make()
+    async with opened_on(database):
+        with pytest.raises(Refused, match="another process has this database open"):
+            await again(database).open()
+
+
+@in_loop
+async def test_another_nodes_database_is_refused(make: Callable[[], Awaitable[Database]]) -> None:
+    database = await make()
+    async with opened_on(database):
+        pass
+    with pytest.raises(Refused, match="the database belongs to node1, not to node9"):
+        await again(database, NodeName("node9")).open()
+
+
+@in_loop
+async def test_a_contract_is_there_after_a_restart(make: Callable[[], Awaitable[Database]]) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        known = await opened.store.contracts()
+        assert [contract.address for contract in known] == [FIRST, SECOND]
+        assert await opened.store.contracts_with_work() == ()
+        assert await opened.write(SECOND, IntentAccepted(an_intent(1, SECOND)))
+    async with opened_on(again(database)) as opened:
+        assert await opened.store.contracts() == known
+        assert await opened.store.contracts_with_work() == (SECOND,)
+
+
+@in_loop
+async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    async with opened_on(await make(), Config(confirmations=0)) as opened:
+        committed = a_transition(1)
+        outcome = LedgerOutcome(intent_id(1), committed.leaf, digest(1), LedgerStatus.COMMITTED)
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
+        reverted = Receipt(intent_id(2), Outcome.REVERTED, "it was cancelled")
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
+        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        assert await opened.write(FIRST, IntentFinalised(reverted))
+        receipt = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=committed.leaf)
+        assert await opened.store.receipt_of(intent_id(1)) == receipt
+        assert await opened.store.receipt_of(intent_id(2)) == reverted
+        assert await opened.store.receipt_of(intent_id(3)) is None
+
+
+@in_loop
+async def test_blocks_are_kept_for_a_window_and_what_they_did_for_ever(make: Callable[[], Awaitable[Database]]) -> None:
+    async with opened_on(await make()) as opened:
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        for height in range(1, 11):
+            outcome = LedgerOutcome(intent_id(height), a_transition(height).leaf, digest(1), LedgerStatus.COMMITTED)
+            block = ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b""), height, ((FIRST, outcome),))
+            assert await opened.write(OWN, BlocksIndexed(height - 1, (block,)))
+        stored = await opened.store.restore((FIRST,))
+        assert [block.height for block in stored.blocks] == [7, 8, 9, 10]
+        assert len(stored.contracts[FIRST].indexed) == 9
+        assert await opened.store.receipt_of(intent_id(1)) is not None
+
+
+@in_loop
+async def test_a_start_does_not_read_what_is_final(tmp_path: Path) -> None:
+    """What is read of a thousand final intents is what is read of ten: nothing."""
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        for number in range(1, 1_001):
+            receipt = Receipt(intent_id(number), Outcome.REVERTED, "it was cancelled")
+            opened.order(FIRST, IntentAccepted(an_intent(number)), IntentFinalised(receipt))
+        opened.order(FIRST, IntentAccepted(an_intent(1_001)))
+        assert all((await opened.outcomes(1_001)).values())
+        counted = counting(opened.store._asking.node_of((FIRST,)))
+        stored, row_count = await opened.store._database.read(counted)
+        assert [restored.intent.id for restored in stored.contracts[FIRST].intents] == [intent_id(1_001)]
+        assert row_count < 10
+
+
+def counting(reading: Reading[Answer]) -> Reading[tuple[Answer, int]]:
+    """The same reading, with the number of rows that it was given."""
+    row_count = 0
+    query = next(reading)
+    while True:
+        rows = yield query
+        row_count += len(rows)
+        try:
+            query = reading.send(rows)
+        except StopIteration as end:
+            return end.value, row_count

@@ -1,0 +1,49 @@
+"""A process that writes until it is killed: `python -m tests.store.writing_child sqlite PATH | postgres URL`.
+
+Each write is an intent with the permission that it was given, and is named on standard output when it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from rota.core.effects import IntentAccepted, PermissionGranted, Persist
+from rota.core.events import Persisted, PersistFailed
+from rota.core.machine import Event
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.types import DelegationNumber
+from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, PEER, a_transition, an_intent
+
+# So many are under way at a time.
+OPEN_MAX = 20
+
+
+async def write_on(kind: str, place: str) -> None:
+    told: asyncio.Queue[Event] = asyncio.Queue()
+    database = SqliteDatabase(Path(place), NODE) if kind == "sqlite" else PostgresDatabase(place, NODE)
+    store = DatabaseStore(database, NODE, CONFIG, told.put_nowait)
+    await store.start()
+    await store.add_contract(CONTRACTS[0])
+    intents = (await store.restore((FIRST,))).contracts[FIRST].intents
+    number = max((int.from_bytes(restored.intent.id, "big") for restored in intents), default=0)
+    for _ in range(OPEN_MAX):
+        number += 1
+        order(store, number)
+    while True:
+        event = await told.get()
+        assert isinstance(event, Persisted | PersistFailed)
+        if isinstance(event, Persisted):
+            print(event.token, flush=True)
+        number += 1
+        order(store, number)
+
+
+def order(store: DatabaseStore, number: int) -> None:
+    granted = PermissionGranted(an_intent(number).id, DelegationNumber(1, number), PEER, a_transition(number))
+    store.perform(Persist(FIRST, number, (IntentAccepted(an_intent(number)), granted)))
+
+
+if __name__ == "__main__":
+    asyncio.run(write_on(sys.argv[1], sys.argv[2]))
