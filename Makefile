@@ -54,14 +54,18 @@ check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity
 	$(SAY) 'Generated docs (rota docs --check)'
 	@$(BIN)/rota docs --check
 	$(SAY) 'Quick tests (pytest)'
-	@$(PYTEST) -m 'not slow'
+	@$(PYTEST) -m 'not slow and not chaos'
 
 .PHONY: test
 test: $(STAMP) ## All tests, with branch coverage; rota/core and rota/wire must be covered whole
 	$(SAY) 'All tests (pytest)'
-	@$(PYTEST) --cov --cov-report=term
+	@$(PYTEST) -m 'not chaos' --cov --cov-report=term
 	$(SAY) 'Branch coverage of rota/core and rota/wire is 100 %'
 	@$(BIN)/coverage report --include='*/rota/core/*,*/rota/wire/*' --fail-under=100
+
+.PHONY: chaos
+chaos: $(STAMP) ## Tests that take real servers away in the middle; too rough for `make test`
+	@$(PYTEST) -m chaos
 
 .PHONY: demo
 demo: $(STAMP) ## Run the demonstration

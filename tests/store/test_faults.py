@@ -142,7 +142,7 @@ async def test_the_files_of_sqlite_are_for_their_owner_alone(tmp_path: Path) -> 
 # A server that goes away.
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @in_loop
 async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresServer) -> None:
     opened = await Opened(await new_postgres(server)).start()
@@ -161,7 +161,7 @@ async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresSer
     await opened.store.close()
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @in_loop
 async def test_a_session_that_was_ended_by_an_operator_is_made_again(server: PostgresServer) -> None:
     opened = await Opened(await new_postgres(server)).start()
@@ -180,7 +180,7 @@ async def end_sessions(server: PostgresServer) -> None:
     await connection.close()
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.parametrize("happens", [True, False])
 def test_a_commit_without_an_answer_is_looked_into(server: PostgresServer, tmp_path: Path, happens: bool) -> None:
     """The connection breaks at a commit: before it has reached the server, or when it has happened."""
