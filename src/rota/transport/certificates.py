@@ -1,0 +1,183 @@
+"""A peer is its certificate: what identifies a node, and how the others come to know it.
+
+The registry has fingerprints and no certificates, and gRPC in Python trusts certificates and no fingerprints. So a
+node looks at the certificate that a peer shows at its registered endpoint, by a TLS handshake that trusts nothing, and
+keeps it only if its SHA-256 is registered for that very peer. What is kept is all that gRPC is given to trust, in both
+directions: a connection to a peer trusts the one certificate that it was seen with, and one from a peer is refused by
+TLS itself unless its certificate has been seen and is still registered. The look proves nothing by itself, since a
+certificate is public; that its owner holds the key is proved by the handshake of the connection, every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from rota.ports import Registration, Unavailable
+from rota.transport.endings import Reason, refused
+
+FINGERPRINT_BYTES: Final = 32
+CERTIFICATE_BYTES_MAX: Final = 16_384
+SHOWN_DIGITS: Final = 16
+
+WallClock: TypeAlias = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time of day, against which validities are held."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What this node shows: its certificate, and the key that proves it. Both PEM; the key is never shown."""
+
+    certificate_pem: bytes
+    key_pem: bytes = field(repr=False)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate, read."""
+        try:
+            return read_certificate(x509.load_pem_x509_certificate(self.certificate_pem).public_bytes(Encoding.DER))
+        except ValueError as error:
+            raise ValueError(f"certificate_pem: must be one PEM certificate that TLS can use: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate as TLS needs it. The name is only what the handshake is told to expect in it."""
+
+    fingerprint: bytes
+    pem: bytes = field(repr=False)
+    name: str
+    valid_from: datetime
+    valid_until: datetime
+
+    @property
+    def shown(self) -> str:
+        """The start of the fingerprint, by which people tell certificates apart."""
+        return self.fingerprint.hex()[:SHOWN_DIGITS]
+
+    def flaw(self, now: datetime) -> str:
+        """Why it is not good at this time; nothing when it is."""
+        if now < self.valid_from:
+            return f"its certificate {self.shown} is not valid before {self.valid_from:%Y-%m-%d %H:%M:%S} UTC"
+        if now >= self.valid_until:
+            return f"its certificate {self.shown} is not valid since {self.valid_until:%Y-%m-%d %H:%M:%S} UTC"
+        return ""
+
+
+def fingerprint_of(certificate_der: bytes) -> bytes:
+    """As the registry has it."""
+    return hashlib.sha256(certificate_der).digest()
+
+
+def read_certificate(der: bytes) -> Certificate:
+    """A certificate from its bytes; `ValueError` when it is none, or one that gRPC's TLS cannot use."""
+    if len(der) > CERTIFICATE_BYTES_MAX:
+        raise ValueError(f"a certificate has at most {CERTIFICATE_BYTES_MAX} bytes, not {len(der)}")
+    parsed = x509.load_der_x509_certificate(der)
+    if not isinstance(parsed.public_key(), ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+        raise ValueError("a certificate's key is of an elliptic curve such as P-256, or RSA; gRPC has no Ed25519")
+    return Certificate(
+        fingerprint_of(der),
+        parsed.public_bytes(Encoding.PEM),
+        _name_in(parsed),
+        parsed.not_valid_before_utc,
+        parsed.not_valid_after_utc,
+    )
+
+
+def _name_in(parsed: x509.Certificate) -> str:
+    """The name that TLS finds in it: that of a host if there is one, else the common name."""
+    try:
+        hosts = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if names := hosts.get_values_for_type(x509.DNSName):
+            return names[0]
+    except x509.ExtensionNotFound:
+        pass
+    common = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not common or not isinstance(common[0].value, str):
+        raise ValueError("a certificate names its node, as a DNS name or as the common name")
+    return common[0].value
+
+
+class KnownCertificates:
+    """Certificates of registered nodes that were seen. What is registered no longer is known no longer."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Certificate] = {}
+
+    def get(self, fingerprint: bytes) -> Certificate | None:
+        """The certificate of that fingerprint, if it was seen."""
+        return self._known.get(fingerprint)
+
+    def add(self, certificate: Certificate) -> None:
+        """It was seen, and is registered."""
+        self._known[certificate.fingerprint] = certificate
+
+    def keep(self, fingerprints: Iterable[bytes]) -> bool:
+        """Forget all others; whether there were any."""
+        wanted = set(fingerprints)
+        kept = {key: certificate for key, certificate in self._known.items() if key in wanted}
+        is_less = len(kept) < len(self._known)
+        self._known = kept
+        return is_less
+
+    def pem(self) -> bytes:
+        """All of them, as gRPC takes them."""
+        return b"".join(certificate.pem for certificate in self._known.values())
+
+
+async def look_at_certificate(registration: Registration, now: datetime, timeout_ms: int) -> Certificate:
+    """What is shown at a node's endpoint, if it is registered and valid; `Refused` if not, `Unavailable` if nothing."""
+    der = await _shown_at(registration.endpoint, timeout_ms)
+    if fingerprint_of(der) not in registration.fingerprints:
+        shown = fingerprint_of(der).hex()[:SHOWN_DIGITS]
+        raise refused(Reason.STRANGER, f"{registration.endpoint} shows certificate {shown}, which is not registered")
+    try:
+        certificate = read_certificate(der)
+    except ValueError as error:
+        raise refused(Reason.STRANGER, f"{registration.endpoint} shows a certificate of no use: {error}") from error
+    if flaw := certificate.flaw(now):
+        raise refused(Reason.EXPIRED, flaw)
+    return certificate
+
+
+async def _shown_at(endpoint: str, timeout_ms: int) -> bytes:
+    host, _, port = endpoint.rpartition(":")
+    try:
+        async with asyncio.timeout(timeout_ms / 1_000):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=_looking_only())
+            try:
+                shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            finally:
+                writer.transport.abort()
+    except TimeoutError as error:
+        raise Unavailable(f"nobody answers at {endpoint}") from error
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"{endpoint} cannot be reached: {error}") from error
+    if not shown:
+        raise Unavailable(f"{endpoint} shows no certificate")
+    return bytes(shown)
+
+
+def _looking_only() -> ssl.SSLContext:
+    """Trusts nothing and so checks nothing. TLS 1.3, in which the other side's certificate comes before ours is due."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols(["h2"])
+    return context
