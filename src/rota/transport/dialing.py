@@ -45,6 +45,8 @@ class DialedStream:
             part = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise Unavailable(_why(error)) from error
+        except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
+            raise Unavailable("the connection is over") from error
         except asyncio.CancelledError:
             self._raise_if_cut_off()
             raise
@@ -56,7 +58,7 @@ class DialedStream:
             await self._call.write(part)
         except grpc.aio.AioRpcError as error:
             raise Unavailable(_why(error)) from error
-        except asyncio.InvalidStateError as error:
+        except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
             raise Unavailable("the connection is over") from error
         except asyncio.CancelledError:
             self._raise_if_cut_off()
@@ -64,7 +66,7 @@ class DialedStream:
 
     async def close(self) -> None:
         """Let the peer end the stream, which it does at a goodbye; for a moment."""
-        with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError):
+        with suppress(grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError, TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._call.done_writing()
                 await self._call.code()

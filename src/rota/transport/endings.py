@@ -42,6 +42,8 @@ class Reason(Enum):
 
 # Nobody is at fault: these go to the counters and not to the log.
 QUIET: Final = frozenset({Reason.STOPPING, Reason.CROSSED, Reason.REPLACED, Reason.BUSY})
+# Another connection stands where this one stood.
+SUPERSEDED: Final = frozenset({Reason.CROSSED, Reason.REPLACED})
 # A peer that does this is not heard for a while.
 MISUSE: Final = frozenset({Reason.MALFORMED, Reason.FLOOD})
 

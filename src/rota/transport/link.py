@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final, Protocol
 
 from rota.messages import Envelope
@@ -137,25 +136,29 @@ class Link:
         """It is over, now."""
         if self.is_open:
             self._ended.set_result(ending)
+            self.wake()
             self._events.link_ended(self, ending)
 
     async def run(self, first: Hello | None = None) -> None:
         """Say hello if we have not yet, then read, write and ping until something ends it; then part."""
+        writing = asyncio.create_task(self._guarded(lambda: self._keep_writing(first)))
         tasks = [
-            asyncio.create_task(self._guarded(loop))
-            for loop in (lambda: self._keep_writing(first), self._keep_reading, self._keep_pinging)
+            writing,
+            *(asyncio.create_task(self._guarded(loop)) for loop in (self._keep_reading, self._keep_pinging)),
         ]
         try:
             # Shielded, because a task that is cancelled cancels what it awaits.
             await asyncio.shield(self._ended)
+            # gRPC takes the end of a reader or writer for the end of the stream, so the goodbye comes before it.
+            await asyncio.wait([writing], timeout=PARTING_MS / 1_000)
         except asyncio.CancelledError:
             self.end(Ending(Reason.STOPPING, "the node stops"))
             raise
         finally:
+            await self._stream.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._part()
         if self._fault is not None:
             raise self._fault
 
@@ -169,26 +172,21 @@ class Link:
             self._fault = fault
             self.end(Ending(Reason.UNSPECIFIED, "a fault of this node"))
 
-    async def _part(self) -> None:
-        ending = self._ended.result()
-        with suppress(Unavailable, TimeoutError):
-            if not ending.is_theirs and ending.reason is not Reason.CUT_OFF:
-                async with asyncio.timeout(PARTING_MS / 1_000):
-                    await self._stream.write(goodbye_bytes(ending))
-        await self._stream.close()
-
     # Writing.
 
     async def _keep_writing(self, first: Hello | None) -> None:
         if first is not None:
             await self._stream.write(hello_bytes(first))
-        while True:
+        while self.is_open:
             await self._something_to_write.wait()
             self._something_to_write.clear()
-            while part := self._next_part():
+            while self.is_open and (part := self._next_part()):
                 self._is_writing = True
                 await self._stream.write(part)
                 self._is_writing = False
+        ending = self._ended.result()
+        if not ending.is_theirs and ending.reason is not Reason.CUT_OFF:
+            await self._stream.write(goodbye_bytes(ending))
 
     def _next_part(self) -> bytes | None:
         """Pings and pongs before frames: behind a long queue they would be late."""

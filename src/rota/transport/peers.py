@@ -35,7 +35,7 @@ from rota.transport.certificates import (
     utc_now,
 )
 from rota.transport.dialing import DialedStream
-from rota.transport.endings import Ending, Endings, Reason, Refused, logger, refused
+from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, logger, refused
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
 from rota.transport.link import PARTING_MS, Link, Stream
 from rota.transport.parts import LIFE_BYTES, Hello, goodbye_bytes, hello_bytes
@@ -225,7 +225,7 @@ class GrpcPeers:
         except BaseException:
             await stream.close()
             raise
-        self._start(link)
+        _ = self._start(link)
 
     async def _exchange_hellos(self, stream: Stream, hello: Hello) -> Hello:
         try:
@@ -398,8 +398,16 @@ class GrpcPeers:
             return
         state.link = None
         state.failed(self._now_s(), ending)
-        self._tell_connected(state, False)
         state.wake()
+        if ending.is_theirs and ending.reason in SUPERSEDED and self._loop is not None:
+            # The peer has settled on the other of two that crossed a moment before we do. If it is wrong, it is lost.
+            self._loop.call_later(self._settings.heartbeat_ms / 1_000, self._tell_if_lost, state)
+        else:
+            self._tell_connected(state, False)
+
+    def _tell_if_lost(self, state: PeerState) -> None:
+        if state.link is None and self._states.get(state.name) is state:
+            self._tell_connected(state, False)
 
     def _tell_connected(self, state: PeerState, is_up: bool) -> None:
         if state.is_told_up is is_up or self._is_stopping:

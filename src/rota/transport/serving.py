@@ -41,7 +41,7 @@ class AcceptedStream:
         """The next part; nothing at the end, which is also what gRPC makes of a part that is too long."""
         try:
             part = await self._context.read()
-        except (grpc.aio.AbortError, grpc.aio.UsageError, grpc.aio.InternalError) as error:
+        except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
             raise Unavailable("the connection was cut") from error
         return None if part is grpc.aio.EOF else bytes(part)
 
@@ -49,7 +49,7 @@ class AcceptedStream:
         """Returns when there is room for another."""
         try:
             await self._context.write(part)
-        except (grpc.aio.AbortError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError) as error:
+        except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
             raise Unavailable("the connection was cut") from error
 
     async def close(self) -> None:
