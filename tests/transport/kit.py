@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ import grpc.aio
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from rota.core.effects import SendMessage
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
@@ -33,8 +34,40 @@ from rota.types import ContractAddress, NodeName, RequestId
 
 WAIT_S: Final = 20.0
 HOST: Final = "127.0.0.1"
+CLOSING_TURNS: Final = 20
 CONTRACT: Final = ContractAddress("0x" + "c0" * 20)
 SETTINGS: Final = TransportSettings(heartbeat_ms=200, backoff_ms=20, backoff_max_ms=200, registry_look_ms=20)
+
+
+SERVER_AUTH: Final = ExtendedKeyUsageOID.SERVER_AUTH
+CLIENT_AUTH: Final = ExtendedKeyUsageOID.CLIENT_AUTH
+# A key that signs handshakes, and no other certificates.
+SIGNS_ONLY: Final = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+# gRPC is bound to the loops that it has met, closed ones too: all tests of a process share one.
+_RUNNER: Final = asyncio.Runner()
+
+
+def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test's story to its end."""
+    _RUNNER.run(_told_to_its_end(story))
+
+
+async def _told_to_its_end(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """asyncio closes a socket some turns after it is told to."""
+    await story()
+    for _ in range(CLOSING_TURNS):
+        await asyncio.sleep(0)
 
 
 def make_identity(name: str, *, from_days: float = -1, for_days: float = 10) -> Identity:
@@ -47,6 +80,9 @@ def make_identity(name: str, *, from_days: float = -1, for_days: float = 10) -> 
         .not_valid_before(begin)
         .not_valid_after(begin + timedelta(days=for_days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(SIGNS_ONLY, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([SERVER_AUTH, CLIENT_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -85,6 +121,9 @@ class Node:
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
+
+    async def until_heard(self, peer: str, numbers: list[int]) -> None:
+        await self.until(lambda: self.numbers(peer) == numbers)
 
     async def until_connected(self, *names: str) -> None:
         await self.until(lambda: all(self.is_connected(name) for name in names))
@@ -130,6 +169,8 @@ def assert_told_in_order(node: Node) -> None:
                 is_up[peer] = False
             case MessageReceived(peer):
                 assert is_up.get(peer), f"a message of {peer} while it is not connected"
+            case _:
+                raise AssertionError(f"the transport tells no {type(event).__name__}")
 
 
 class Network:
@@ -263,7 +304,9 @@ class Relay:
 
 
 @asynccontextmanager
-async def relayed(*names: str, settings: TransportSettings = SETTINGS) -> AsyncIterator[tuple[Network, dict[str, Relay]]]:
+async def relayed(
+    *names: str, settings: TransportSettings = SETTINGS
+) -> AsyncIterator[tuple[Network, dict[str, Relay]]]:
     """The same network, with a relay before each node."""
     made = Network(settings)
     relays: dict[str, Relay] = {}
@@ -369,11 +412,29 @@ async def rogue(made: Network, name: str, folder: Path) -> AsyncIterator[Rogue]:
 
 
 @asynccontextmanager
-async def entered(*managers: Any) -> AsyncIterator[list[Any]]:  # noqa: ANN401
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(manager) for manager in managers]
+async def served(identity: Identity, trusted: Iterable[Identity], answer: bytes | None) -> AsyncIterator[int]:
+    """A server by hand at the port that it yields: to whatever is said first it says this, and ends the stream."""
+
+    async def connect(_: object, context: Any) -> None:  # noqa: ANN401
+        await context.read()
+        if answer is not None:
+            await context.write(answer)
+
+    server = grpc.aio.server()
+    handler = grpc.stream_stream_rpc_method_handler(connect)
+    service, _, method = METHOD.partition("/")
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
+    roots = b"".join(each.certificate_pem for each in trusted)
+    pair = (identity.key_pem, identity.certificate_pem)
+    credentials = grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=True)
+    port = server.add_secure_port(f"{HOST}:0", credentials)
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(0)
 
 
 def rising(numbers: Iterable[int]) -> bool:
     found = list(numbers)
-    return all(one < other for one, other in zip(found, found[1:], strict=False))
+    return all(one < other for one, other in pairwise(found))

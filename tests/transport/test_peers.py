@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from rota.core.events import ConnectionLost, ConnectionMade
 from rota.transport import Reason
-from tests.transport.kit import SETTINGS, Network, assert_told_in_order, network
+from tests.transport.kit import SETTINGS, Network, assert_told_in_order, network, play
 
 
 def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
-    async def play() -> None:
+    async def story() -> None:
         async with network("node1", "node2", "node3") as made:
             for number in range(500):
                 for name in ("node2", "node3"):
@@ -18,33 +19,32 @@ def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
                 if number % 50 == 0:
                     await asyncio.sleep(0)
             for name in ("node2", "node3"):
-                await made[name].until(lambda name=name: len(made[name].numbers("node1")) == 500)
-                assert made[name].numbers("node1") == list(range(500))
+                await made[name].until_heard("node1", list(range(500)))
             for node in made.nodes.values():
                 assert_told_in_order(node)
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_two_connections_that_cross_settle_on_one() -> None:
-    async def play() -> None:
+    async def story() -> None:
         for _ in range(10):
             async with network("node1", "node2") as made:
                 one, two = made["node1"], made["node2"]
                 one.send("node2", 1)
                 two.send("node1", 2)
-                await one.until(lambda one=one: one.numbers("node2") == [2])
-                await two.until(lambda two=two: two.numbers("node1") == [1])
+                await one.until_heard("node2", [2])
+                await two.until_heard("node1", [1])
                 for node, other in ((one, "node2"), (two, "node1")):
                     assert_told_in_order(node)
                     assert node.count(ConnectionMade, other) == 1
                     assert node.count(ConnectionLost, other) == 0
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_a_node_that_was_never_reached_is_told_as_lost_once() -> None:
-    async def play() -> None:
+    async def story() -> None:
         made = Network()
         one, two = await made.start("node1"), await made.start("node2")
         await two.stop()
@@ -58,15 +58,15 @@ def test_a_node_that_was_never_reached_is_told_as_lost_once() -> None:
         assert one.peers.troubles() == {}
         await made.stop()
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_a_node_that_restarts_is_lost_and_found_again() -> None:
-    async def play() -> None:
+    async def story() -> None:
         async with network("node1", "node2") as made:
             one, old = made["node1"], made["node2"]
             one.send("node2", 1)
-            await old.until(lambda: old.numbers("node1") == [1])
+            await old.until_heard("node1", [1])
             await old.stop()
             await one.until_lost("node2")
             assert one.peers.endings.counts[Reason.STOPPING] == 1
@@ -74,14 +74,14 @@ def test_a_node_that_restarts_is_lost_and_found_again() -> None:
             await one.until_connected("node2")
             await new.until_connected("node1")
             one.send("node2", 2)
-            await new.until(lambda: new.numbers("node1") == [2])
+            await new.until_heard("node1", [2])
             assert_told_in_order(one)
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_what_is_queued_when_a_node_stops_is_said_before_it_leaves() -> None:
-    async def play() -> None:
+    async def story() -> None:
         async with network("node1", "node2") as made:
             one, two = made["node1"], made["node2"]
             for number in range(2_000):
@@ -90,11 +90,11 @@ def test_what_is_queued_when_a_node_stops_is_said_before_it_leaves() -> None:
             await two.until_lost("node1")
             assert two.numbers("node1") == list(range(2_000))
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_a_node_taken_from_the_registry_is_let_go_and_one_that_is_added_is_found() -> None:
-    async def play() -> None:
+    async def story() -> None:
         async with network("node1", "node2") as made:
             one = made["node1"]
             three = await made.start("node3")
@@ -107,14 +107,12 @@ def test_a_node_taken_from_the_registry_is_let_go_and_one_that_is_added_is_found
             one.send("node2", 1)
             assert one.peers.dropped_unknown_peer == 1
 
-    asyncio.run(play())
+    play(story)
 
 
 def test_a_peer_beyond_the_most_that_there_may_be_is_not_connected_to() -> None:
-    async def play() -> None:
+    async def story() -> None:
         made = Network()
-        from dataclasses import replace
-
         one = await made.start("node1", settings=replace(SETTINGS, peers_max=1))
         two, three = await made.start("node2"), await made.start("node3")
         made.add(one, two)
@@ -125,4 +123,4 @@ def test_a_peer_beyond_the_most_that_there_may_be_is_not_connected_to() -> None:
         assert not one.is_connected("node3")
         await made.stop()
 
-    asyncio.run(play())
+    play(story)

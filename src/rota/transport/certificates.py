@@ -25,6 +25,7 @@ from cryptography.x509.oid import NameOID
 
 from rota.ports import Registration, Unavailable
 from rota.transport.endings import Reason, refused
+from rota.types import NodeName
 
 FINGERPRINT_BYTES: Final = 32
 CERTIFICATE_BYTES_MAX: Final = 16_384
@@ -56,7 +57,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate as TLS needs it. The name is only what the handshake is told to expect in it."""
+    """A certificate, and what we read from it. Its name must be that of the node that it is registered for."""
 
     fingerprint: bytes
     pem: bytes = field(repr=False)
@@ -88,29 +89,36 @@ def read_certificate(der: bytes) -> Certificate:
     if len(der) > CERTIFICATE_BYTES_MAX:
         raise ValueError(f"a certificate has at most {CERTIFICATE_BYTES_MAX} bytes, not {len(der)}")
     parsed = x509.load_der_x509_certificate(der)
+    _require_shape(parsed)
     if not isinstance(parsed.public_key(), ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise ValueError("a certificate's key is of an elliptic curve such as P-256, or RSA; gRPC has no Ed25519")
     return Certificate(
         fingerprint_of(der),
         parsed.public_bytes(Encoding.PEM),
-        _name_in(parsed),
+        str(parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value),
         parsed.not_valid_before_utc,
         parsed.not_valid_after_utc,
     )
 
 
-def _name_in(parsed: x509.Certificate) -> str:
-    """The name that TLS finds in it: that of a host if there is one, else the common name."""
+def _require_shape(parsed: x509.Certificate) -> None:
+    """TLS finds what it trusts by the name in it, and takes one that may sign certificates for the issuer of others.
+
+    So a node that could choose a subject freely could have the certificates of another node refused.
+    """
+    if parsed.subject != parsed.issuer or [part.oid for part in parsed.subject] != [NameOID.COMMON_NAME]:
+        raise ValueError("a certificate is self-signed, and its subject is a common name and nothing else")
     try:
+        may_sign = parsed.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
         hosts = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if names := hosts.get_values_for_type(x509.DNSName):
-            return names[0]
-    except x509.ExtensionNotFound:
-        pass
-    common = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    if not common or not isinstance(common[0].value, str):
-        raise ValueError("a certificate names its node, as a DNS name or as the common name")
-    return common[0].value
+    except x509.ExtensionNotFound as error:
+        raise ValueError("a certificate has a key usage, and its name as a DNS name too") from error
+    if may_sign:
+        raise ValueError("a certificate's key usage must not allow it to sign other certificates")
+    if [str(parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)] != hosts.get_values_for_type(
+        x509.DNSName
+    ):
+        raise ValueError("a certificate's only DNS name is its common name")
 
 
 class KnownCertificates:
@@ -140,7 +148,9 @@ class KnownCertificates:
         return b"".join(certificate.pem for certificate in self._known.values())
 
 
-async def look_at_certificate(registration: Registration, now: datetime, timeout_ms: int) -> Certificate:
+async def look_at_certificate(
+    node: NodeName, registration: Registration, now: datetime, timeout_ms: int
+) -> Certificate:
     """What is shown at a node's endpoint, if it is registered and valid; `Refused` if not, `Unavailable` if nothing."""
     der = await _shown_at(registration.endpoint, timeout_ms)
     if fingerprint_of(der) not in registration.fingerprints:
@@ -150,6 +160,8 @@ async def look_at_certificate(registration: Registration, now: datetime, timeout
         certificate = read_certificate(der)
     except ValueError as error:
         raise refused(Reason.STRANGER, f"{registration.endpoint} shows a certificate of no use: {error}") from error
+    if certificate.name != node:
+        raise refused(Reason.SWAPPED_NAME, f"its certificate {certificate.shown} is made out to another name")
     if flaw := certificate.flaw(now):
         raise refused(Reason.EXPIRED, flaw)
     return certificate

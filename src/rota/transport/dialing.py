@@ -39,6 +39,16 @@ class DialedStream:
         self._channel: Final[Any] = grpc.aio.secure_channel(endpoint, credentials, options=options)
         self._call: Final[Any] = self._channel.stream_stream(f"/{METHOD}")()
 
+    async def connect(self) -> None:
+        """Until TLS has let both sides pass."""
+        try:
+            await self._call.wait_for_connection()
+        except grpc.aio.AioRpcError as error:
+            raise Unavailable(_why(error)) from error
+        except asyncio.CancelledError:
+            self._raise_if_cut_off()
+            raise
+
     async def read(self) -> bytes | None:
         """The next part; nothing at the end."""
         try:

@@ -142,23 +142,20 @@ class Link:
     async def run(self, first: Hello | None = None) -> None:
         """Say hello if we have not yet, then read, write and ping until something ends it; then part."""
         writing = asyncio.create_task(self._guarded(lambda: self._keep_writing(first)))
-        tasks = [
-            writing,
-            *(asyncio.create_task(self._guarded(loop)) for loop in (self._keep_reading, self._keep_pinging)),
-        ]
+        reading = asyncio.create_task(self._guarded(self._keep_reading))
+        pinging = asyncio.create_task(self._guarded(self._keep_pinging))
         try:
             # Shielded, because a task that is cancelled cancels what it awaits.
             await asyncio.shield(self._ended)
-            # gRPC takes the end of a reader or writer for the end of the stream, so the goodbye comes before it.
-            await asyncio.wait([writing], timeout=PARTING_MS / 1_000)
+            await self._part(writing, reading)
         except asyncio.CancelledError:
             self.end(Ending(Reason.STOPPING, "the node stops"))
             raise
         finally:
             await self._stream.close()
-            for task in tasks:
+            for task in (writing, reading, pinging):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(writing, reading, pinging, return_exceptions=True)
         if self._fault is not None:
             raise self._fault
 
@@ -172,6 +169,16 @@ class Link:
             self._fault = fault
             self.end(Ending(Reason.UNSPECIFIED, "a fault of this node"))
 
+    async def _part(self, writing: asyncio.Task[None], reading: asyncio.Task[None]) -> None:
+        """Let the goodbye leave, and the peer read it, for a moment.
+
+        gRPC takes the end of a reader or writer for the end of the stream, so they go on until then; and a peer that
+        writes to a stream that we have ended gets an error in place of the goodbye, so we wait for it to end its side.
+        """
+        await asyncio.wait([writing], timeout=PARTING_MS / 1_000)
+        if not self.is_dialed and not self._ended.result().is_theirs:
+            await asyncio.wait([reading], timeout=PARTING_MS / 1_000)
+
     # Writing.
 
     async def _keep_writing(self, first: Hello | None) -> None:
@@ -180,7 +187,7 @@ class Link:
         while self.is_open:
             await self._something_to_write.wait()
             self._something_to_write.clear()
-            while self.is_open and (part := self._next_part()):
+            while part := self._next_part():
                 self._is_writing = True
                 await self._stream.write(part)
                 self._is_writing = False
@@ -190,6 +197,8 @@ class Link:
 
     def _next_part(self) -> bytes | None:
         """Pings and pongs before frames: behind a long queue they would be late."""
+        if not self.is_open:
+            return None
         if self._pong_due is not None:
             number, self._pong_due = self._pong_due, None
             return pong_bytes(number)
@@ -207,10 +216,12 @@ class Link:
             if part is None:
                 self.end(Ending(Reason.CUT_OFF, "the connection ended without a goodbye"))
                 return
+            if not self.is_open:
+                continue
             if excess := self._allowance.take_part(self._now_ms(), len(part)):
                 self.end(Ending(Reason.FLOOD, excess))
-                return
-            self._take(part)
+            else:
+                self._take(part)
 
     def _take(self, data: bytes) -> None:
         match read_part(data):

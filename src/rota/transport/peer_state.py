@@ -47,6 +47,8 @@ class PeerState:
         self.since_s: Final = now_s
         self.trouble = "it has not been reached yet"
         self.hellos = 0
+        # Done when our own hello, which is on its way, has been answered.
+        self.greeting: asyncio.Future[None] | None = None
         self.dialing: asyncio.Task[None] | None = None
         # Of the certificate that it was last seen with; empty when it is to be looked at again.
         self.seen_fingerprint = b""

@@ -215,25 +215,33 @@ class GrpcPeers:
         identity, generation, replaced = self._identity, self._generation, state.link
         stream = DialedStream(registration.endpoint, certificate, identity, self._settings)
         try:
-            hello = Hello(self.name, state.name, self._life, is_renewal=replaced is not None)
-            theirs = await self._exchange_hellos(stream, hello)
+            async with asyncio.timeout(self._settings.connect_timeout_ms / 1_000):
+                await stream.connect()
+                if state.link is not replaced:
+                    raise refused(Reason.CROSSED, "it has dialed us meanwhile")
+                theirs = await self._greet(state, stream, is_renewal=replaced is not None)
             link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=True)
             self._settle(state, link, replaced)
+        except TimeoutError as error:
+            await stream.close()
+            raise Unavailable("it does not say hello") from error
         except Refused as refusal:
             await _part(stream, refusal.ending)
             raise
         except BaseException:
             await stream.close()
             raise
+        finally:
+            if state.greeting is not None:
+                state.greeting.set_result(None)
+                state.greeting = None
         _ = self._start(link)
 
-    async def _exchange_hellos(self, stream: Stream, hello: Hello) -> Hello:
-        try:
-            async with asyncio.timeout(self._settings.connect_timeout_ms / 1_000):
-                await stream.write(hello_bytes(hello))
-                return read_hello(await stream.read(), self.name, hello.peer)
-        except TimeoutError as error:
-            raise Unavailable("it does not say hello") from error
+    async def _greet(self, state: PeerState, stream: Stream, *, is_renewal: bool) -> Hello:
+        """Say hello and hear it; who dials us meanwhile is kept waiting where ours would stay (`_await_settled`)."""
+        state.greeting = asyncio.get_running_loop().create_future()
+        await stream.write(hello_bytes(Hello(self.name, state.name, self._life, is_renewal)))
+        return read_hello(await stream.read(), self.name, state.name)
 
     async def _certificate_of(self, state: PeerState, registration: Registration) -> Certificate:
         """The one that it was last seen with. After any failure it is looked at again: it may show another by now."""
@@ -244,7 +252,7 @@ class GrpcPeers:
 
     async def _look(self, state: PeerState, registration: Registration) -> Certificate:
         timeout_ms = self._settings.connect_timeout_ms
-        certificate = await look_at_certificate(registration, self._wall_clock(), timeout_ms)
+        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms)
         state.seen_fingerprint = certificate.fingerprint
         if self._known.get(certificate.fingerprint) is None:
             self._known.add(certificate)
@@ -293,9 +301,11 @@ class GrpcPeers:
             self.connections_identified += 1
             state = self._state_for(name)
             theirs = await self._await_hello(state, stream)
+            renewed = state.link if theirs.is_renewal else None
+            await self._await_settled(state)
             generation = self._generation
             link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=False)
-            self._settle(state, link, state.link if theirs.is_renewal else None)
+            self._settle(state, link, renewed)
         except Refused as refusal:
             self.endings.note(who, refusal.ending)
             await _part(stream, refusal.ending)
@@ -330,6 +340,14 @@ class GrpcPeers:
             raise Unavailable("it did not say hello") from error
         finally:
             state.hellos -= 1
+
+    async def _await_settled(self, state: PeerState) -> None:
+        """Two hellos cross, and our connection would be the one that stays: see first whether it comes about.
+
+        Otherwise this one might be up for a moment, and what is said on it lost when the other takes its place.
+        """
+        if state.greeting is not None and self.name < state.name:
+            await asyncio.wait([state.greeting], timeout=self._settings.connect_timeout_ms / 1_000)
 
     # One connection for each peer.
 
@@ -443,9 +461,11 @@ class GrpcPeers:
 
 
 async def _part(stream: Stream, ending: Ending) -> None:
-    """Say why, if that is worth saying, and let go."""
+    """Say why, if that is worth saying, let the peer read it, and let go; all within a moment (see `Link`)."""
     with suppress(Unavailable, TimeoutError):
         if not ending.is_theirs:
             async with asyncio.timeout(PARTING_MS / 1_000):
                 await stream.write(goodbye_bytes(ending))
+                while isinstance(stream, AcceptedStream) and await stream.read() is not None:
+                    pass
     await stream.close()
