@@ -6,13 +6,11 @@ Nothing here waits for time to pass: `Node.until` returns in the turn in which w
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import grpc
@@ -280,19 +278,24 @@ class Relay:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with suppress(OSError):
+        self._writers.add(writer)
+        try:
             onward_reader, onward_writer = await asyncio.open_connection(HOST, self._target_port)
-            self._writers.update((writer, onward_writer))
-            ways = (
-                self._pass_on(reader, onward_writer, self.to_target),
-                self._pass_on(onward_reader, writer, self.from_target),
-            )
-            try:
-                await asyncio.gather(*ways)
-            finally:
-                self._writers.difference_update((writer, onward_writer))
-                writer.transport.abort()
-                onward_writer.transport.abort()
+        except OSError:
+            self._writers.discard(writer)
+            writer.transport.abort()
+            return
+        self._writers.add(onward_writer)
+        ways = (
+            self._pass_on(reader, onward_writer, self.to_target),
+            self._pass_on(onward_reader, writer, self.from_target),
+        )
+        try:
+            await asyncio.gather(*ways)
+        finally:
+            for each in (writer, onward_writer):
+                self._writers.discard(each)
+                each.transport.abort()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may: asyncio.Event) -> None:
         with suppress(OSError):
@@ -328,10 +331,9 @@ async def relayed(
 class Rogue:
     """A registered node that is driven by hand: it shows its certificate at its endpoint, and dials."""
 
-    def __init__(self, name: str, identity: Identity, port: int) -> None:
+    def __init__(self, name: str, identity: Identity) -> None:
         self.name: Final = name
         self.identity: Final = identity
-        self.port: Final = port
 
     @asynccontextmanager
     async def dial(self, target: Node, identity: Identity | None = None) -> AsyncIterator[RogueCall]:
@@ -389,26 +391,12 @@ class RogueCall:
 
 
 @asynccontextmanager
-async def rogue(made: Network, name: str, folder: Path) -> AsyncIterator[Rogue]:
-    """A registered rogue. What listens for it does a TLS handshake and nothing else."""
+async def rogue(made: Network, name: str) -> AsyncIterator[Rogue]:
+    """A registered rogue. What listens for it shows its certificate, and trusts nobody."""
     identity = make_identity(name)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.set_alpn_protocols(["h2"])
-    files = folder / f"{name}.pem", folder / f"{name}.key"
-    for file, content in zip(files, (identity.certificate_pem, identity.key_pem), strict=True):
-        file.write_bytes(content)
-    context.load_cert_chain(*files)
-
-    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.abort()
-
-    server = await asyncio.start_server(hang_up, HOST, 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    made.put({NodeName(name): register(identity, port)})
-    try:
-        yield Rogue(name, identity, port)
-    finally:
-        server.close()
+    async with served(identity, [identity], None) as port:
+        made.put({NodeName(name): register(identity, port)})
+        yield Rogue(name, identity)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import grpc.aio
 import pytest
@@ -147,9 +146,9 @@ def test_a_stranger_is_refused_by_tls_and_counted(caplog: pytest.LogCaptureFixtu
     assert logged(caplog, "node1: unreachable") <= 2  # Of node9, and perhaps of node2 while both started.
 
 
-def test_a_swapped_name_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_swapped_name_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with network("node1", "node2") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1", "node2") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
             await mallory.until_known(one)
             for _ in range(3):
@@ -167,9 +166,9 @@ def test_a_swapped_name_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert logged(caplog, "mallory: swapped name") == 1
 
 
-def test_a_hello_for_another_node_is_refused(tmp_path: Path) -> None:
+def test_a_hello_for_another_node_is_refused() -> None:
     async def story() -> None:
-        async with network("node1", "node2") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1", "node2") as made, rogue(made, "mallory") as mallory:
             await mallory.until_known(made["node1"])
             async with mallory.dial(made["node1"]) as call:
                 await call.say_hello(peer=NodeName("node2"))
@@ -180,9 +179,9 @@ def test_a_hello_for_another_node_is_refused(tmp_path: Path) -> None:
     play(story)
 
 
-def test_another_major_version_is_refused_with_both_versions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_major_version_is_refused_with_both_versions(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with network("node1") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
             await mallory.until_known(one)
             for _ in range(2):
@@ -198,9 +197,9 @@ def test_another_major_version_is_refused_with_both_versions(tmp_path: Path, cap
     assert logged(caplog, "mallory: version") == 1
 
 
-def test_a_newer_minor_version_is_spoken_with_and_what_it_adds_is_skipped(tmp_path: Path) -> None:
+def test_a_newer_minor_version_is_spoken_with_and_what_it_adds_is_skipped() -> None:
     async def story() -> None:
-        async with network("node1") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
             await mallory.until_known(one)
             async with mallory.dial(one) as call:
@@ -262,12 +261,12 @@ def test_a_node_that_another_does_not_know_says_so_of_it() -> None:
     play(story)
 
 
-def test_a_hello_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_hello_that_never_comes_is_not_waited_for() -> None:
     async def story() -> None:
         made = Network(replace(SETTINGS, connect_timeout_ms=100))
         one = await made.start("node1")
         made.add(one)
-        async with rogue(made, "mallory", tmp_path) as mallory:
+        async with rogue(made, "mallory") as mallory:
             await mallory.until_known(one)
             async with mallory.dial(one) as call:
                 assert await call.read() is None
@@ -277,12 +276,12 @@ def test_a_hello_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     play(story)
 
 
-def test_connections_that_say_no_hello_are_bounded(tmp_path: Path) -> None:
+def test_connections_that_say_no_hello_are_bounded() -> None:
     async def story() -> None:
         made = Network(replace(SETTINGS, connect_timeout_ms=10_000, hellos_max=2))
         one = await made.start("node1")
         made.add(one)
-        async with rogue(made, "mallory", tmp_path) as mallory:
+        async with rogue(made, "mallory") as mallory:
             await mallory.until_known(one)
             before = one.peers.connections_identified
             async with mallory.dial(one), mallory.dial(one):
@@ -296,9 +295,9 @@ def test_connections_that_say_no_hello_are_bounded(tmp_path: Path) -> None:
     play(story)
 
 
-def test_whoever_shows_our_own_certificate_is_refused(tmp_path: Path) -> None:
+def test_whoever_shows_our_own_certificate_is_refused() -> None:
     async def story() -> None:
-        async with network("node1") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
             async with mallory.dial(one, identity=one.identity) as call:
                 await call.say_hello()
@@ -357,9 +356,9 @@ def test_a_certificate_that_grpc_cannot_use_is_refused_at_once() -> None:
     ],
     ids=["garbage", "empty", "frame", "pong", "short life"],
 )
-def test_a_connection_begins_with_a_hello(part: bytes, tmp_path: Path) -> None:
+def test_a_connection_begins_with_a_hello(part: bytes) -> None:
     async def story() -> None:
-        async with network("node1") as made, rogue(made, "mallory", tmp_path) as mallory:
+        async with network("node1") as made, rogue(made, "mallory") as mallory:
             await mallory.until_known(made["node1"])
             async with mallory.dial(made["node1"]) as call:
                 await call.write(part)

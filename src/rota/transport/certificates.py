@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from rota.types import NodeName
 FINGERPRINT_BYTES: Final = 32
 CERTIFICATE_BYTES_MAX: Final = 16_384
 SHOWN_DIGITS: Final = 16
+HANDSHAKE_READS_MAX: Final = 64
+HANDSHAKE_READ_BYTES: Final = 16_384
 
 WallClock: TypeAlias = Callable[[], datetime]
 
@@ -169,20 +172,38 @@ async def look_at_certificate(
 
 async def _shown_at(endpoint: str, timeout_ms: int) -> bytes:
     host, _, port = endpoint.rpartition(":")
+    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=_looking_only())
-            try:
-                shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            finally:
-                writer.transport.abort()
+            found = await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+            family, kind, protocol, _, address = found[0]
+            with socket.socket(family, kind, protocol) as plain:
+                plain.setblocking(False)
+                await loop.sock_connect(plain, address)
+                return await _shown_on(plain)
     except TimeoutError as error:
         raise Unavailable(f"nobody answers at {endpoint}") from error
     except (OSError, ValueError) as error:
         raise Unavailable(f"{endpoint} cannot be reached: {error}") from error
-    if not shown:
-        raise Unavailable(f"{endpoint} shows no certificate")
-    return bytes(shown)
+
+
+async def _shown_on(plain: socket.socket) -> bytes:
+    """As much of a handshake as it takes to see the certificate; ours is never finished."""
+    loop = asyncio.get_running_loop()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    handshake = _looking_only().wrap_bio(incoming, outgoing)
+    for _ in range(HANDSHAKE_READS_MAX):
+        try:
+            handshake.do_handshake()
+        except ssl.SSLWantReadError:
+            await loop.sock_sendall(plain, outgoing.read())
+            received = await loop.sock_recv(plain, HANDSHAKE_READ_BYTES)
+            if not received:
+                raise OSError("it hung up") from None
+            incoming.write(received)
+        else:
+            return handshake.getpeercert(binary_form=True) or b""
+    raise OSError("its handshake has no end")
 
 
 def _looking_only() -> ssl.SSLContext:

@@ -189,7 +189,7 @@ class GrpcPeers:
         while True:
             if not self._is_dial_due(state):
                 await state.wait_for_change()
-            elif await state.wait_for_turn(self._now_s()):
+            elif await state.wait_for_turn(self._now_s()) and self._is_dial_due(state):
                 try:
                     await self._dial(state)
                 except Refused as refusal:
@@ -211,8 +211,8 @@ class GrpcPeers:
         registration = self._registry.registrations().get(state.name)
         if registration is None:
             raise Unavailable("it is registered no longer")
-        certificate = await self._certificate_of(state, registration)
         identity, generation, replaced = self._identity, self._generation, state.link
+        certificate = await self._certificate_of(state, registration)
         stream = DialedStream(registration.endpoint, certificate, identity, self._settings)
         try:
             async with asyncio.timeout(self._settings.connect_timeout_ms / 1_000):
