@@ -24,11 +24,12 @@ from rota.core.effects import SendMessage
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
 from rota.messages import Envelope, Message, Startup
-from rota.ports import Registration
+from rota.ports import Registration, Tell
 from rota.transport import GrpcPeers, Identity, StaticRegistry, TransportSettings
-from rota.transport.parts import LIFE_BYTES, Hello, Part, hello_bytes, read_part
+from rota.transport.parts import LIFE_BYTES, FramePart, Hello, Part, Ping, hello_bytes, pong_bytes, read_part
 from rota.transport.serving import METHOD
 from rota.types import ContractAddress, NodeName, RequestId
+from rota.wire.codec import Frame, decode_frame
 
 WAIT_S: Final = 20.0
 HOST: Final = "127.0.0.1"
@@ -68,21 +69,24 @@ async def _told_to_its_end(story: Callable[[], Coroutine[Any, Any, None]]) -> No
         await asyncio.sleep(0)
 
 
-def make_identity(name: str, *, from_days: float = -1, for_days: float = 10) -> Identity:
+def make_identity(
+    name: str, *, from_days: float = -1, for_days: float = 10, usage: x509.KeyUsage | None = SIGNS_ONLY
+) -> Identity:
     """A self-signed certificate of this name and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     begin = datetime.now(UTC) + timedelta(days=from_days)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    certificate = (
+    builder = (
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(begin)
         .not_valid_after(begin + timedelta(days=for_days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(SIGNS_ONLY, critical=True)
         .add_extension(x509.ExtendedKeyUsage([SERVER_AUTH, CLIENT_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
     )
+    if usage is not None:
+        builder = builder.add_extension(usage, critical=True)
+    certificate = builder.sign(key, hashes.SHA256())
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -190,6 +194,7 @@ class Network:
         settings: TransportSettings | None = None,
         registry: StaticRegistry | None = None,
         port: int = 0,
+        tell: Tell | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Node:
         """A node that runs; it has to be registered to be of use."""
@@ -199,7 +204,7 @@ class Network:
             node.name,
             identity,
             registry or self.registry,
-            node.tell,
+            tell or node.tell,
             listen=f"{HOST}:{port}",
             settings=settings or self.settings,
             **options,
@@ -381,6 +386,12 @@ class RogueCall:
             if isinstance(part, kind):
                 return part
 
+    async def read_numbers(self) -> list[int]:
+        """Of the messages in the next frame."""
+        frame = decode_frame((await self.read_until(FramePart)).data)
+        assert isinstance(frame, Frame)
+        return [found.message_id.counter for found in frame.envelopes]
+
     async def say_hello(self, **fields: Any) -> None:  # noqa: ANN401
         hello = Hello(NodeName(self._name), NodeName(self._target), b"r" * LIFE_BYTES)
         await self.write(hello_bytes(replace(hello, **fields)))
@@ -397,6 +408,20 @@ async def rogue(made: Network, name: str) -> AsyncIterator[Rogue]:
     async with served(identity, [identity], None) as port:
         made.put({NodeName(name): register(identity, port)})
         yield Rogue(name, identity)
+
+
+@asynccontextmanager
+async def greeted(made: Network, target: str) -> AsyncIterator[RogueCall]:
+    """A rogue called mallory whose connection with this node is up."""
+    node = made[target]
+    async with rogue(made, "mallory") as mallory:
+        await mallory.until_known(node)
+        async with mallory.dial(node) as call:
+            await call.say_hello()
+            assert isinstance(await call.read(), Hello)
+            await call.write(pong_bytes((await call.read_until(Ping)).number))
+            await node.until_connected("mallory")
+            yield call
 
 
 @asynccontextmanager

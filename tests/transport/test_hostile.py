@@ -15,11 +15,11 @@ import pytest
 
 from rota.core.events import ConnectionLost
 from rota.transport import Reason, TransportSettings
-from rota.transport.parts import Goodbye, Hello, Ping, Pong, frame_bytes, ping_bytes, pong_bytes
+from rota.transport.parts import Goodbye, Pong, frame_bytes, ping_bytes, pong_bytes
 from rota.types import NodeName
 from rota.wire import peer_pb2
 from rota.wire.codec import encode_frame
-from tests.transport.kit import HOST, SETTINGS, Network, RogueCall, envelope, network, play, rogue
+from tests.transport.kit import HOST, SETTINGS, Network, RogueCall, envelope, greeted, network, play, rogue
 
 MEBIBYTE = 1024 * 1024
 # Field 100 of a frame, 200,000 bytes long, as a newer minor version might have it.
@@ -29,15 +29,8 @@ UNKNOWN_FIELD = b"\xa2\x06\xc0\x9a\x0c" + b"\0" * 200_000
 @asynccontextmanager
 async def hostile(settings: TransportSettings = SETTINGS) -> AsyncIterator[tuple[Network, RogueCall]]:
     """node1 and node2 connected, and mallory connected to node1."""
-    async with network("node1", "node2", settings=settings) as made, rogue(made, "mallory") as mallory:
-        one = made["node1"]
-        await mallory.until_known(one)
-        async with mallory.dial(one) as call:
-            await call.say_hello()
-            assert isinstance(await call.read(), Hello)
-            await call.write(pong_bytes((await call.read_until(Ping)).number))
-            await one.until_connected("mallory")
-            yield made, call
+    async with network("node1", "node2", settings=settings) as made, greeted(made, "node1") as call:
+        yield made, call
 
 
 async def assert_others_did_not_notice(made: Network) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from rota.core.events import ConnectionLost, ConnectionMade
+from rota.messages import TransactionReverted
 from rota.transport import Reason
-from tests.transport.kit import SETTINGS, Network, assert_told_in_order, network, play
+from rota.types import DelegationNumber, IntentId, Leaf
+from rota.wire.limits import Limits
+from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play
 
 
 def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
@@ -122,5 +127,55 @@ def test_a_peer_beyond_the_most_that_there_may_be_is_not_connected_to() -> None:
         await three.until(lambda: three.count(ConnectionLost, "node1"))
         assert not one.is_connected("node3")
         await made.stop()
+
+    play(story)
+
+
+def test_a_fault_of_our_own_is_loud() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one = made["node1"]
+
+            def fail(_: object) -> None:
+                raise AssertionError("our own error")
+
+            broken = await made.start("node3", tell=fail)
+            made.add(broken)
+            assert broken.task is not None
+            (fault,) = await asyncio.gather(broken.task, return_exceptions=True)
+            assert isinstance(fault, BaseExceptionGroup)
+            assert fault.subgroup(AssertionError) is not None
+            await one.until_lost("node3")
+            assert one.is_connected("node2")
+            del made.nodes["node3"]
+
+    play(story)
+
+
+def test_a_message_that_no_frame_can_hold_is_not_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        small = replace(SETTINGS, limits=Limits(frame_bytes_max=2_000), frame_bytes_wanted=2_000)
+        async with network("node1", "node2", settings=small) as made:
+            one, two = made["node1"], made["node2"]
+            body = TransactionReverted(IntentId(b"i" * 16), DelegationNumber(1, 1), Leaf(b"l" * 32), "r" * 3_000)
+            one.send("node2", 1, body)
+            one.send("node2", 2)
+            await two.until_heard("node1", [2])
+            (status,) = one.peers.status()
+            assert status.dropped_too_large == 1
+
+    play(story)
+    assert "a TransactionReverted is not sent: it has" in caplog.text
+
+
+def test_a_node_that_stops_within_its_bound_leaves_even_a_peer_that_does_not_read() -> None:
+    async def story() -> None:
+        quick = replace(SETTINGS, heartbeat_ms=60_000, stop_timeout_ms=100, queue_age_max_ms=60_000)
+        async with network("node1", settings=quick) as made, greeted(made, "node1"):
+            one = made["node1"]
+            body = TransactionReverted(IntentId(b"i" * 16), DelegationNumber(1, 1), Leaf(b"l" * 32), "r" * 4_000)
+            for number in range(5_000):
+                one.send("mallory", number, body)
+            await one.stop()
 
     play(story)

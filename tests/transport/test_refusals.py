@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import grpc.aio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from rota.core.events import ConnectionMade
-from rota.ports import Unavailable
-from rota.transport import GrpcPeers, Reason, StaticRegistry
+from rota.ports import Registration, Unavailable
+from rota.transport import GrpcPeers, Reason, StaticRegistry, fingerprint_of
 from rota.transport.endings import Ending
 from rota.transport.parts import LIFE_BYTES, Goodbye, Hello, Ping, frame_bytes, goodbye_bytes, hello_bytes, pong_bytes
 from rota.transport.settings import TransportSettings
@@ -83,6 +85,34 @@ def test_an_expired_certificate_is_refused(caplog: pytest.LogCaptureFixture) -> 
 
     play(story)
     assert logged(caplog, "node2: expired") == 1
+
+
+def test_a_registered_certificate_that_is_made_out_to_another_node_is_refused() -> None:
+    async def story() -> None:
+        made = Network()
+        one, two = await made.start("node1"), await made.start("node2", identity=make_identity("node1"))
+        made.add(one, two)
+        await until_counted(one, Reason.SWAPPED_NAME)
+        assert "made out to another name" in one.peers.troubles()[two.name]
+        await made.stop()
+
+    play(story)
+
+
+def test_a_registered_certificate_of_no_use_is_refused() -> None:
+    async def story() -> None:
+        made = Network()
+        one = await made.start("node1")
+        identity = make_identity("node2", usage=None)
+        async with served(identity, [one.identity], None) as port:
+            der = x509.load_pem_x509_certificate(identity.certificate_pem).public_bytes(Encoding.DER)
+            made.put({NodeName("node2"): Registration(f"127.0.0.1:{port}", fingerprint_of(der))})
+            made.add(one)
+            await until_counted(one, Reason.STRANGER)
+            assert "has a key usage" in one.peers.troubles()[NodeName("node2")]
+            await made.stop()
+
+    play(story)
 
 
 def test_a_certificate_that_is_not_valid_yet_is_refused() -> None:

@@ -90,5 +90,6 @@ class DialedStream:
 
 
 def _why(error: Any) -> str:  # noqa: ANN401
-    detail = str(error.details() or "")[:DETAIL_CHARACTERS_MAX]
-    return detail or str(error.code().name)
+    detail = str(error.details() or error.code().name)[:DETAIL_CHARACTERS_MAX]
+    # A TLS 1.3 server that does not take our certificate hangs up without a word that gRPC would pass on.
+    return f"{detail} (it may not know our certificate yet)" if "Socket closed" in detail else detail
