@@ -24,6 +24,7 @@ class Hello:
     life: bytes
     is_renewal: bool = False
     version: tuple[int, int] = PROTOCOL_VERSION
+    shown_fingerprint: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def hello_bytes(hello: Hello) -> bytes:
     part.hello.peer = hello.peer
     part.hello.life = hello.life
     part.hello.is_renewal = hello.is_renewal
+    part.hello.shown_fingerprint = hello.shown_fingerprint
     return part.SerializeToString()
 
 
@@ -115,7 +117,8 @@ def read_part(data: bytes) -> Part | None:
         case "hello":
             hello = part.hello
             version = hello.version_major, hello.version_minor
-            return Hello(NodeName(hello.node), NodeName(hello.peer), hello.life, hello.is_renewal, version)
+            names = NodeName(hello.node), NodeName(hello.peer)
+            return Hello(*names, hello.life, hello.is_renewal, version, hello.shown_fingerprint)
         case "frame":
             return FramePart(part.frame)
         case "ping":

@@ -219,7 +219,7 @@ class GrpcPeers:
                 await stream.connect()
                 if state.link is not replaced:
                     raise refused(Reason.CROSSED, "it has dialed us meanwhile")
-                theirs = await self._greet(state, stream, is_renewal=replaced is not None)
+                theirs = await self._greet(state, stream, certificate, is_renewal=replaced is not None)
             link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=True)
             self._settle(state, link, replaced)
         except TimeoutError as error:
@@ -237,10 +237,11 @@ class GrpcPeers:
                 state.greeting = None
         _ = self._start(link)
 
-    async def _greet(self, state: PeerState, stream: Stream, *, is_renewal: bool) -> Hello:
+    async def _greet(self, state: PeerState, stream: Stream, shown: Certificate, *, is_renewal: bool) -> Hello:
         """Say hello and hear it; who dials us meanwhile is kept waiting where ours would stay (`_await_settled`)."""
         state.greeting = asyncio.get_running_loop().create_future()
-        await stream.write(hello_bytes(Hello(self.name, state.name, self._life, is_renewal)))
+        ours = Hello(self.name, state.name, self._life, is_renewal, shown_fingerprint=shown.fingerprint)
+        await stream.write(hello_bytes(ours))
         return read_hello(await stream.read(), self.name, state.name)
 
     async def _certificate_of(self, state: PeerState, registration: Registration) -> Certificate:
@@ -303,7 +304,7 @@ class GrpcPeers:
             theirs = await self._await_hello(state, stream)
             renewed = state.link if theirs.is_renewal else None
             await self._await_settled(state)
-            generation = self._generation
+            generation = self._generation_shown_in(theirs)
             link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=False)
             self._settle(state, link, renewed)
         except Refused as refusal:
@@ -313,6 +314,11 @@ class GrpcPeers:
             self.endings.note(who, Ending(Reason.CUT_OFF, str(error)))
         else:
             await self._run_accepted(link)
+
+    def _generation_shown_in(self, hello: Hello) -> int:
+        """A handshake may have begun under our last certificate and end under this one."""
+        is_current = hello.shown_fingerprint == self._identity.certificate.fingerprint
+        return self._generation if is_current else self._generation - 1
 
     async def _run_accepted(self, link: Link) -> None:
         """In a task of ours, so that a fault in it ends the node; gRPC cancels its own when the peer is gone."""

@@ -48,20 +48,22 @@ class Part(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., frame: _Optional[bytes] = ..., ping: _Optional[int] = ..., pong: _Optional[int] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version_major", "version_minor", "node", "peer", "life", "is_renewal")
+    __slots__ = ("version_major", "version_minor", "node", "peer", "life", "is_renewal", "shown_fingerprint")
     VERSION_MAJOR_FIELD_NUMBER: _ClassVar[int]
     VERSION_MINOR_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     PEER_FIELD_NUMBER: _ClassVar[int]
     LIFE_FIELD_NUMBER: _ClassVar[int]
     IS_RENEWAL_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     version_major: int
     version_minor: int
     node: str
     peer: str
     life: bytes
     is_renewal: bool
-    def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ..., node: _Optional[str] = ..., peer: _Optional[str] = ..., life: _Optional[bytes] = ..., is_renewal: _Optional[bool] = ...) -> None: ...
+    shown_fingerprint: bytes
+    def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ..., node: _Optional[str] = ..., peer: _Optional[str] = ..., life: _Optional[bytes] = ..., is_renewal: _Optional[bool] = ..., shown_fingerprint: _Optional[bytes] = ...) -> None: ...
 
 class Goodbye(_message.Message):
     __slots__ = ("reason", "text")
