@@ -20,6 +20,7 @@ from rota.types import NodeName
 from rota.wire import peer_pb2
 from rota.wire.codec import encode_frame
 from tests.transport.kit import HOST, SETTINGS, Network, RogueCall, envelope, greeted, network, play, rogue
+from tests.transport.test_rotation import until_renewed
 
 MEBIBYTE = 1024 * 1024
 # Field 100 of a frame, 200,000 bytes long, as a newer minor version might have it.
@@ -188,6 +189,24 @@ def test_a_connection_that_says_nothing_is_closed() -> None:
                     while await reader.read(65_536):
                         pass
                     writer.transport.abort()
+            await assert_others_did_not_notice(made)
+
+    play(story)
+
+
+@pytest.mark.slow
+def test_a_storm_of_handshakes_while_the_trust_changes_harms_nobody() -> None:
+    async def story() -> None:
+        async with network("node1", "node2", settings=replace(SETTINGS, heartbeat_ms=60_000)) as made:
+            one = made["node1"]
+            for _ in range(40):
+                # As when a certificate is learned. gRPC once crashed here, in a handshake that began at that moment.
+                one.peers.use(one.identity)
+                opened = [await asyncio.open_connection(HOST, one.peers.port) for _ in range(40)]
+                for _, writer in opened:
+                    writer.write(b"\x16\x03\x01\x00\x05hello")
+                    writer.transport.abort()
+            await until_renewed(one)
             await assert_others_did_not_notice(made)
 
     play(story)

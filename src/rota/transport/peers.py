@@ -79,6 +79,7 @@ class GrpcPeers:
         self._states: Final[dict[NodeName, PeerState]] = {}
         self._links: Final[set[asyncio.Task[None]]] = set()
         self._is_stopping = False
+        self._is_look_due = False
         self._server: Final = Server(listen, self._settings, identity, self._accept, self._knocked)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._group: asyncio.TaskGroup | None = None
@@ -280,12 +281,15 @@ class GrpcPeers:
 
     def _knocked(self) -> None:
         """A handshake begins; gRPC says so in a thread of its own, and not who it is, or whether it ends well."""
-        if self._loop is not None:
+        self.handshakes_begun += 1
+        if self._loop is not None and not self._is_look_due:
+            self._is_look_due = True
             with suppress(RuntimeError):  # The loop has closed.
                 self._loop.call_soon_threadsafe(self._look_around)
 
     def _look_around(self) -> None:
-        self.handshakes_begun += 1
+        """Once for all who knocked since the last time."""
+        self._is_look_due = False
         for state in self._states.values():
             registration = self._registry.registrations().get(state.name)
             if registration is None:

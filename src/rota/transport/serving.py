@@ -1,8 +1,16 @@
-"""The side that is dialed: a gRPC server whose certificate and trust are read anew for every handshake."""
+"""The side that is dialed: a gRPC server whose certificate and trust can be changed while it runs.
+
+gRPC asks before every handshake whether they have changed. When they have, it frees what the handshakes before were
+made from, without regard for one that begins in another of its threads at that moment and is then made from freed
+memory. So a change is told once and never twice, and only after a pause in which gRPC lets no other handshake ask
+and those that have asked before get done with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +25,7 @@ SERVICE: Final = "rota.v1.Peer"
 METHOD: Final = f"{SERVICE}/Connect"
 STREAMS_PER_CONNECTION_MAX: Final = 1
 METADATA_BYTES_MAX: Final = 8_192
+CHANGE_PAUSE_S: Final = 0.02
 
 Accept: TypeAlias = Callable[["AcceptedStream", bytes], Awaitable[None]]
 
@@ -66,13 +75,17 @@ class Server:
         self._settings: Final = settings
         self._accept: Final = accept
         self._knocked: Final = knocked
-        self._configuration = _configuration(identity, b"")
+        self._initial: Final = _configuration(identity, b"")
+        self._lock: Final = threading.Lock()
+        self._changed: Any = None
         self._server: Any = None
         self.port = 0
 
     def trust(self, identity: Identity, others_pem: bytes) -> None:
         """From the next handshake on, show this certificate and believe these."""
-        self._configuration = _configuration(identity, others_pem)
+        changed = _configuration(identity, others_pem)
+        with self._lock:
+            self._changed = changed
 
     async def start(self) -> None:
         """Listen; `Unavailable` when that is not possible."""
@@ -87,7 +100,7 @@ class Server:
         handlers = grpc.method_handlers_generic_handler(SERVICE, {METHOD.rpartition("/")[2]: handler})
         self._server.add_generic_rpc_handlers((handlers,))
         credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration, self._configure, require_client_authentication=True
+            self._initial, self._configure, require_client_authentication=True
         )
         try:
             self.port = self._server.add_secure_port(self._listen, credentials)
@@ -101,9 +114,13 @@ class Server:
             await self._server.stop(grace_ms / 1_000)
 
     def _configure(self) -> Any:  # noqa: ANN401
-        """Called by gRPC, in a thread of its own, for every handshake that begins."""
+        """Called by gRPC, in a thread of its own and one at a time, for every handshake; nothing: all is as before."""
         self._knocked()
-        return self._configuration
+        with self._lock:
+            changed, self._changed = self._changed, None
+        if changed is not None:
+            time.sleep(CHANGE_PAUSE_S)
+        return changed
 
     async def _connect(self, _parts: object, context: Any) -> None:  # noqa: ANN401
         shown: list[bytes] = list(context.auth_context().get("x509_pem_cert", []))
