@@ -137,7 +137,13 @@ class GrpcPeers:
 
     def is_renewed(self) -> bool:
         """Whether every connection that there is shows our current certificate, so that the old one can be dropped."""
-        return all(state.link is None or state.link.generation == self._generation for state in self._states.values())
+        return all(self._is_renewed(state) for state in self._states.values())
+
+    def _is_renewed(self, state: PeerState) -> bool:
+        """A peer that is away will see the new one when it comes back; one that we are about to settle with may not."""
+        if state.link is None:
+            return state.greeting is None and state.is_told_up is not True
+        return state.greeting is None and state.link.generation == self._generation
 
     # Who there is.
 
