@@ -6,7 +6,11 @@ Theirs: `Rejected`, with the code that JSON-RPC clients know and the field that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from uuid import UUID
+
+from rota.types import IntentId
 
 
 class ErrorCode(IntEnum):
@@ -24,13 +28,15 @@ class Rejected(Exception):
     """The user asked for something that is not to be had as asked; asking the same again gives the same answer.
 
     `field` is a path in the user's own words, such as `dependsOn[0]`, or empty when it is about the whole request.
+    `details` is for programs: JSON values that stand in the error's `data`.
     """
 
-    def __init__(self, code: ErrorCode, field: str, message: str) -> None:
+    def __init__(self, code: ErrorCode, field: str, message: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(f"{field}: {message}" if field else message)
         self.code = code
         self.field = field
         self.message = message
+        self.details = dict(details or {})
 
 
 def invalid(field: str, message: str) -> Rejected:
@@ -38,8 +44,8 @@ def invalid(field: str, message: str) -> Rejected:
     return Rejected(ErrorCode.INVALID_PARAMETERS, field, message)
 
 
-def key_used(key: str, existing: str) -> Rejected:
-    """The idempotency key belongs to another transaction; clients look for `PD012220` and for that id in the text."""
-    return Rejected(
-        ErrorCode.KEY_USED, "", f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
-    )
+def key_used(key: str, intent: IntentId) -> Rejected:
+    """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text."""
+    existing = str(UUID(bytes=intent))
+    text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
+    return Rejected(ErrorCode.KEY_USED, "", text, {"transactionId": existing})
