@@ -6,7 +6,7 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -16,6 +16,7 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    SendMessage,
     SignDispatch,
     SubmitTransaction,
 )
@@ -136,4 +137,49 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
+
+    While a certificate is being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    """
+
+    endpoint: str
+    fingerprint: bytes
+    next_fingerprint: bytes = b""
+
+    @property
+    def fingerprints(self) -> tuple[bytes, ...]:
+        """All that are good now."""
+        return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
+
+
+class Registry(Protocol):
+    """Which nodes there are. It may change at any time, and is asked often: the answer is at hand."""
+
+    def registrations(self) -> Mapping[NodeName, Registration]:
+        """All nodes, this one among them."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes. What they say and whether they can be spoken to is told as events.
+
+    A message of a peer is told only between `ConnectionMade` and `ConnectionLost` of that peer, in the order in
+    which it was said, and once.
+    """
+
+    async def run(self) -> None:
+        """Keep connected to every registered node until cancelled, then part from them within a bound."""
+        ...
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer as soon as it can be told; it may be lost."""
+        ...
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """For an operator: what keeps us from each node that we are not connected to."""
         ...
