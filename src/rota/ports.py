@@ -22,7 +22,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt, State, StateId
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -43,6 +43,28 @@ class Policy:
 
     endorsers: tuple[tuple[NodeName, ContractAddress], ...]
     threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`.
+    """
+
+    contract: Contract
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+    genesis: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What changed of the states that a node holds of a contract, up to the change with this number."""
+
+    as_of: int
+    held: tuple[State, ...] = ()
+    gone: tuple[StateId, ...] = ()
 
 
 class Contracts(Protocol):

@@ -177,9 +177,9 @@ class RunningNode:
         self.engine.start(core)
 
     async def _until_stopped(self) -> None:
-        asked = asyncio.create_task(self._stop.wait())
+        asked: asyncio.Future[bool] = asyncio.ensure_future(self._stop.wait())
         try:
-            await asyncio.wait({asked, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([asked, self._ended], return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
         if not self._ended.done():
