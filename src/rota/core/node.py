@@ -143,6 +143,7 @@ class Node:
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
         self.has_ledger = not self.index.is_lost
+        self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
@@ -163,7 +164,8 @@ class Node:
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
 
-        Blocks that were not final are gone through again: what they say was told to a memory that is gone.
+        Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
+        on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
         self._persist(OWN, 0, (NodeStarted(self.incarnation),))
         for block in self.index.unfinal():
@@ -171,8 +173,6 @@ class Node:
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
-        for contract in tuple(self.sequencers.loaded):
-            self._tell(contract, Tick())
         self.sequencers.make_room(0)
         return self._take_effects()
 
@@ -551,6 +551,15 @@ class Node:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
                 self.has_ledger = isinstance(event, LedgerBack)
                 self._wake_all()
+                if self.has_ledger and not self.has_caught_up:
+                    self._go_on()
+
+    def _go_on(self) -> None:
+        """The index has caught up for the first time in this life: what the last one left goes on."""
+        self.has_caught_up = True
+        for contract in tuple(self.sequencers.loaded):
+            self._tell(contract, Tick())
+        self.sequencers.make_room(0)
 
     def _wake_all(self) -> None:
         """Who is awake hears of it now, and who has said that it has no ledger."""

@@ -41,6 +41,7 @@ from rota.core.events import (
     Tick,
     TransitionSigned,
     VerifierLookedUp,
+    VerifierWanted,
 )
 from rota.core.events import coordinator as coordinator_events
 from rota.core.events import sender as sender_events
@@ -241,6 +242,8 @@ class Sequencer:
                 self.coordinator.rounds.take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
+            case VerifierWanted(party):
+                self.sender.parties.want(party)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
