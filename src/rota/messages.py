@@ -490,13 +490,17 @@ class EndorserSignature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction(Message):
-    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2)."""
+    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2).
+
+    It is stored as it came, so that it too keeps what only a newer version understands.
+    """
 
     digest: Digest
     leaves: tuple[Leaf, ...]
     valid_until_s: int
     signatures: tuple[EndorserSignature, ...]
     transition: Transition
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
