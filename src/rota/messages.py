@@ -32,6 +32,8 @@ from rota.types import (
 
 PROTOCOL_VERSION = (1, 0)
 STATE_REQUEST_LEAVES_MAX = 64
+# Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
+SUBMITTED_LISTED_MAX = 512
 
 
 class CoordinatorState(Enum):

@@ -35,7 +35,12 @@ MESSAGE_TYPES: Final[tuple[type[Message], ...]] = tuple(
 )
 
 # Fields whose annotation says less than the protocol does.
-WORD_FIELDS: Final = {(types.State, "commitment"), (types.Transition, "info"), (types.Preparation, "condition")}
+WORD_FIELDS: Final = {
+    (types.State, "commitment"),
+    (types.Transition, "info"),
+    (types.Preparation, "condition"),
+    (messages.SubmittedIntent, "hash"),
+}
 
 # Fields that no version has, one of each wire type: number 1000 and a group of number 1001.
 UNKNOWN_FIELDS: Final = (

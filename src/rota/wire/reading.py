@@ -338,7 +338,7 @@ class Reader:
                 number(part.submission_count),
                 number(part.submitted_age_ms),
                 self.text(part.activity),
-                opaque(part.hash, WORD_BYTES, "a transaction's hash"),
+                word(part.hash, "a transaction's hash") if part.hash else b"",
                 types.Fees(number(part.most_wei), number(part.tip_wei)),
             )
             for part in self.items(wire)
