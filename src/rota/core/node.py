@@ -89,6 +89,7 @@ from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import (
     STATE_REQUEST_LEAVES_MAX,
+    SUBMITTED_LISTED_MAX,
     Envelope,
     HandedOver,
     Message,
@@ -688,7 +689,9 @@ class Node:
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            self._send(sender, contract, SubmitterHeartbeat(number, tuple(intents)))
+            for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
+                part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
+                self._send(sender, contract, SubmitterHeartbeat(number, part))
 
     def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
