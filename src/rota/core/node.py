@@ -204,13 +204,11 @@ class Node:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        deadlines = (
-            self.sequencers.next_due_ms(),
-            self.next_heartbeat_ms,
-            self.distribution.next_due_ms(),
-            self.index.next_due_ms(),
-        )
-        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
+        earliest_ms = self.sequencers.next_due_ms()
+        for due_ms in (self.next_heartbeat_ms, self.distribution.next_due_ms(), self.index.next_due_ms()):
+            if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
+                earliest_ms = due_ms
+        return earliest_ms
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
