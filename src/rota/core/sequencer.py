@@ -166,6 +166,10 @@ class Sequencer:
                 self._run_timers()
             case MessageReceived(peer, envelope):
                 self._take_message(peer, envelope)
+            case Persisted(token):
+                self.context.written(token, succeeded=True)
+            case PersistFailed(token):
+                self.context.written(token, succeeded=False)
             case ConnectionLost(peer):
                 self._connection_lost(peer)
             case ConnectionMade(peer):
@@ -190,10 +194,6 @@ class Sequencer:
                 self.sender.handle(sender_events.PeerHeard(self.context.node))
             case StopRequested():
                 self.coordinator.handle(event)
-            case Persisted(token):
-                self.context.written(token, succeeded=True)
-            case PersistFailed(token):
-                self.context.written(token, succeeded=False)
             case IntentSubmitted() | ResumeRequested() | CancelRequested():
                 self._take_user(event)
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
