@@ -186,12 +186,16 @@ class ChainIndex:
 
     def next_due_ms(self) -> int | None:
         """When to look again."""
-        due = [] if self.is_lost else [self._reached_ms + self.config.ledger_grace_ms]
-        if self._asked_ms is not None and self.writing is None:
-            due.append(self._asked_ms + self.config.request_timeout_ms)
-        if self._lower_since_ms is not None and self._asked_ms is None and self.writing is None:
-            due.append(self._lower_since_ms + self.config.stale_head_ms)
-        return min(due, default=None)
+        lost_ms = None if self.is_lost else self._reached_ms + self.config.ledger_grace_ms
+        if self.writing is not None:
+            return lost_ms
+        if self._asked_ms is not None:
+            again_ms = self._asked_ms + self.config.request_timeout_ms
+        elif self._lower_since_ms is not None:
+            again_ms = self._lower_since_ms + self.config.stale_head_ms
+        else:
+            return lost_ms
+        return again_ms if lost_ms is None else min(lost_ms, again_ms)
 
     def _is_news(self, now_ms: int) -> bool:
         """The latest block is not one that we have; or it lies below ours, and for long."""
