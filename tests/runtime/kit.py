@@ -13,6 +13,7 @@ from rota import hosting
 from rota.api.facade import Submission, TransactionType
 from rota.config import Config
 from rota.genesis import encode_genesis, genesis_hash
+from rota.keys import secp256k1
 from rota.keys.keystore import ScryptCost
 from rota.keys.node_keys import NodeKeys, make_node_keys
 from rota.keys.secret import Secret
@@ -154,7 +155,7 @@ class Network:
 @asynccontextmanager
 async def network(home: Path, *names: str, config: Config | None = None) -> AsyncIterator[Network]:
     """Nodes that run when asked to; at the end nothing is left."""
-    chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID)))
+    chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1))
     await chain.start()
     client = RpcClient(chain.url, ClientLimits(backoff_ms=1, backoff_max_ms=2))
     async with AsyncExitStack() as stack:
@@ -173,7 +174,7 @@ async def network(home: Path, *names: str, config: Config | None = None) -> Asyn
 
 async def send(client: RpcClient, call: dict[str, object]) -> CallReceipt:
     """A transaction of a development account, mined."""
-    wanted = {"from": DEVELOPMENT_ACCOUNTS[0].address, "gas": hex(DEPLOYMENT_GAS), **call}
+    wanted = {"from": data(DEVELOPMENT_ACCOUNTS[0].address), "gas": hex(DEPLOYMENT_GAS), **call}
     transaction = await client.call("eth_sendTransaction", wanted)
     while (receipt := read_receipt(await client.call("eth_getTransactionReceipt", transaction))) is None:
         pass

@@ -91,7 +91,7 @@ class NodeFacade:
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
-            stored.settled_at_ms or stored.accepted_at_ms,
+            stored.accepted_at_ms,
             stored.sequence,
             self._running.contracts.domain_of(stored.intent.contract),
             receipt.leaf or None,

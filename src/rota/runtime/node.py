@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -177,9 +177,10 @@ class RunningNode:
         self.engine.start(core)
 
     async def _until_stopped(self) -> None:
-        asked: asyncio.Future[bool] = asyncio.ensure_future(self._stop.wait())
+        asked = asyncio.create_task(self._stop.wait())
+        awaited: list[asyncio.Future[Any]] = [asked, self._ended]
         try:
-            await asyncio.wait([asked, self._ended], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
         if not self._ended.done():
