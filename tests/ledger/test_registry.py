@@ -417,28 +417,36 @@ async def single_requests_only(request: Any, requests: list[Request]) -> Any:  #
     return await with_status(400, "no batches")(request, requests) if len(requests) > 1 else None
 
 
+@pytest.mark.parametrize("is_within", [True, False], ids=["within a range", "between two ranges"])
 @in_loop
-async def test_chain_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+async def test_chain_that_changes_while_it_is_read_is_read_again(is_within: bool, tmp_path: Path) -> None:
     async with scene("embedded", tmp_path) as made, made.reader(range_max=2) as reader:
         await made.register(ONE)
         await made.register(TWO)
         await made.chain.mine(2)
+        two_at = 4
         reorganised = False
 
-        async def change(request: Request, ask: Ask) -> Answer:
+        async def reorganise_once(requests: list[Request], first: int) -> None:
             nonlocal reorganised
+            wanted = [each["params"][0] for each in requests if each["method"] == "eth_getLogs"]
+            if not reorganised and any(int(each["fromBlock"], 16) == first for each in wanted):
+                reorganised = True
+                await made.chain.reorganise(3)  # TWO goes
+
+        async def after_the_logs(request: Request, ask: Ask) -> Answer:
             answer = await ask(request)
-            if request["method"] == "eth_getLogs" and not reorganised:
-                wanted = request["params"][0]
-                if int(wanted["fromBlock"], 16) <= 4 <= int(wanted["toBlock"], 16):
-                    reorganised = True
-                    await made.chain.reorganise(3)  # TWO goes
+            await reorganise_once([request], two_at)
             return answer
 
-        made.proxy.view = change
-        for _ in range(3):
-            await reader.look()
+        async def before_the_next_range(_: object, requests: list[Request]) -> None:
+            await reorganise_once(requests, two_at + 2)
+
+        made.proxy.view = after_the_logs if is_within else None
+        made.proxy.fault = None if is_within else before_the_next_range
+        await reader.look()
         assert reorganised
+        await reader.look()
         assert (list(reader.registrations()), reader.trouble) == ([ONE], "")
 
 
