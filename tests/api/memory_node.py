@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
@@ -42,6 +42,7 @@ class MemoryNode:
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
     is_away: bool = False
+    knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
     holding: asyncio.Event | None = None
@@ -181,7 +182,8 @@ class MemoryNode:
         return self.missing
 
     def measurements(self) -> Measurements:
-        return Measurements(
+        everything = {each.name: 1 for each in fields(Measurements) if each.default is None} if self.knows_all else {}
+        known = Measurements(
             index_height=250,
             is_ledger_lost=False,
             contracts=len(self.known),
@@ -190,6 +192,7 @@ class MemoryNode:
             sending=self._counts(),
             peers=(PeerMeasurements(NodeName("node2"), True, 3, 1),),
         )
+        return replace(known, **everything)
 
     # Its own.
 

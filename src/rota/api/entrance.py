@@ -93,6 +93,10 @@ class Entrance:
         """Where operators are answered."""
         return self._listeners.get("operations", self._listeners["http"]).address("http")
 
+    def connection_count(self, listener: str) -> int:
+        """How many connections are open at `http`, `websocket` or `operations`."""
+        return self._listeners[listener].connection_count
+
     def _application(self) -> web.Application:
         # aiohttp refuses a body of just this size too.
         return web.Application(client_max_size=self._settings.limits.body_bytes_max + 1)
