@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
@@ -58,9 +59,9 @@ class MemoryNode:
         for place, other in enumerate(submission.depends_on):
             if other not in self.kept:
                 raise invalid(f"dependsOn[{place}]", f"must be a transaction of {self.name}")
-        for other in self.kept.values():
-            if submission.idempotency_key and other.view.idempotency_key == submission.idempotency_key:
-                raise key_used(submission.idempotency_key, other.view.id)
+        for kept in self.kept.values():
+            if submission.idempotency_key and kept.view.idempotency_key == submission.idempotency_key:
+                raise key_used(submission.idempotency_key, kept.view.id)
         intent = IntentId(hashlib.sha256(f"{len(self.kept)}".encode()).digest()[:16])
         self.kept[intent] = Kept(
             TransactionView(
@@ -182,7 +183,6 @@ class MemoryNode:
         return self.missing
 
     def measurements(self) -> Measurements:
-        everything = {each.name: 1 for each in fields(Measurements) if each.default is None} if self.knows_all else {}
         known = Measurements(
             index_height=250,
             is_ledger_lost=False,
@@ -192,7 +192,9 @@ class MemoryNode:
             sending=self._counts(),
             peers=(PeerMeasurements(NodeName("node2"), True, 3, 1),),
         )
-        return replace(known, **everything)
+        unknown: list[str] = [each.name for each in fields(known) if getattr(known, each.name) is None]
+        everything: dict[str, Any] = dict.fromkeys(unknown, 1)
+        return replace(known, **everything) if self.knows_all else known
 
     # Its own.
 
