@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs

@@ -12,8 +12,9 @@ roles = ["read", "submit", "operate"]
 password_scrypt = "<salt as hex>:<hash as hex>"
 ```
 
-It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace: it
-is for its owner alone (mode 600). An entry is made by `entry_of`. Errors name the entry and the field, never a value.
+It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace:
+it is for its owner alone (mode 600). An entry is made by `entry_of`. Errors name the entry and the field, never a
+value.
 """
 
 from __future__ import annotations
