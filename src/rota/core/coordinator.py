@@ -316,6 +316,11 @@ class Coordinator(Machine):
         """Something of ours is past the point of no return and has no outcome."""
         return bool(self.restored) or bool(self.rounds.flush_points())
 
+    @property
+    def has_room_for_a_slot(self) -> bool:
+        """All that is under way fits the snapshot that a slot is assembled on."""
+        return self.graph.fits_snapshot(self.context.config.message_bytes_max)
+
     def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
         """By §2, at the later of the two nodes' ranges unless a range is given."""
         return self.observer.outranks(node, self.context.node, block_range)
@@ -460,6 +465,7 @@ class Coordinator(Machine):
                 self.slots.refuse_states_of(placed.leaf)
                 self.reset_users_of(placed.leaf, frozenset())
             self.graph.remove(placed.leaf)
+            self.something_changed()
 
     # Heartbeats.
 

@@ -391,6 +391,7 @@ class CoordinatorTransaction(Machine):
         self.signer_and_nonce: tuple[str, int] | None = None
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
+        self.size_bytes = 0
         self.round: Round | None = None
         self.digest: Digest | None = None
         self.waits_for: tuple[IntentId, ...] = ()

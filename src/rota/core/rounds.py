@@ -52,6 +52,7 @@ from rota.messages import (
 )
 from rota.payload import AuthCost, fitting
 from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId
+from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -260,14 +261,16 @@ class Rounds:
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 
-        A round is no larger than what one base-ledger transaction holds (ledger).
+        A round is no larger than what one base-ledger transaction holds (ledger), and one message.
         """
         first = self.unrounded[0]
         if first.goes_alone:
             return [first]
         together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
         alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
-        taken = list(islice(alike, self.context.config.round_max))
+        config = self.context.config
+        some = islice(alike, config.round_max)
+        taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
         contract = self.context.contract
         auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
         return taken[: fitting((transaction.made for transaction in taken), auth)]

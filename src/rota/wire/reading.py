@@ -12,6 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from rota import messages, types
 from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
@@ -253,6 +256,7 @@ class Reader:
                 for part in self.items(wire.signatures)
             ),
             self.transition(wire.transition),
+            self.unknown(wire),
         )
 
     def prepared_transaction_acknowledgement(
@@ -294,6 +298,7 @@ class Reader:
             self.signature(wire.signature),
             tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
             preparation(wire.preparation) if wire.HasField("preparation") else None,
+            self.unknown(wire),
         )
 
     def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
@@ -306,6 +311,7 @@ class Reader:
             word(wire.commitment, "a commitment"),
             tuple([self.node(node) for node in self.items(wire.distribution)]),
             opaque(wire.content, content_bytes_max, "a state's content") if wire.HasField("content") else None,
+            self.unknown(wire),
         )
 
     def state_ids(self, wire: Sequence[pb.StateId], items_max: int | None = None) -> tuple[types.StateId, ...]:
@@ -332,7 +338,7 @@ class Reader:
                 number(part.submission_count),
                 number(part.submitted_age_ms),
                 self.text(part.activity),
-                opaque(part.hash, WORD_BYTES, "a transaction's hash"),
+                word(part.hash, "a transaction's hash") if part.hash else b"",
                 types.Fees(number(part.most_wei), number(part.tip_wei)),
             )
             for part in self.items(wire)
@@ -378,6 +384,16 @@ class Reader:
 
     def signature(self, signature: bytes) -> bytes:
         return opaque(signature, self.limits.signature_bytes_max, "a signature")
+
+    def unknown(self, wire: Message) -> bytes:
+        """The fields that only a newer version knows, as they came: what is stored or passed on keeps them."""
+        if not len(UnknownFieldSet(wire)):
+            return b""
+        rest = type(wire)()
+        rest.CopyFrom(wire)
+        for field in wire.DESCRIPTOR.fields:
+            rest.ClearField(field.name)
+        return opaque(rest.SerializeToString(), self.limits.unknown_bytes_max, "what is not known of a value")
 
 
 def contract_address(address: bytes) -> types.ContractAddress:

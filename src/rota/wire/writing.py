@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from google.protobuf.message import Message
 
 from rota import messages, types
 from rota.wire import enumerations, limits
@@ -249,6 +250,7 @@ def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages
     for endorser, signature in prepared.signatures:
         wire.signatures.add(endorser=endorser, signature=signature)
     _write_transition(wire.transition, prepared.transition)
+    _write_unknown(wire, prepared.unknown)
 
 
 def _write_prepared_transaction_acknowledgement(
@@ -296,6 +298,7 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     if transition.preparation is not None:
         wire.preparation.committer = _address(transition.preparation.committer)
         wire.preparation.condition = transition.preparation.condition
+    _write_unknown(wire, transition.unknown)
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
@@ -306,6 +309,13 @@ def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Itera
         part.distribution.extend(state.distribution)
         if state.content is not None:
             part.content = state.content
+        _write_unknown(part, state.unknown)
+
+
+def _write_unknown(wire: Message, unknown: bytes) -> None:
+    """What a newer version has said of it goes on as it came (protocol §6)."""
+    if unknown:
+        wire.MergeFromString(unknown)
 
 
 def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Iterable[types.StateId]) -> None:

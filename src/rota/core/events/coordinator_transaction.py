@@ -33,10 +33,11 @@ class AssembleRequestSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleSuccess(Event):
-    """Raised by the rounds when the slot's answer has a signed transition for the intent."""
+    """Raised by the slots when their answer has a signed transition for the intent; it takes so much of a message."""
 
     number: DelegationNumber
     transition: Transition
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

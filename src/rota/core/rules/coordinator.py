@@ -21,7 +21,7 @@ from rota.core.events.coordinator import (
 )
 from rota.core.events.coordinator_transaction import Abandoned, DependencyReverted, Received
 from rota.core.events.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
-from rota.core.kept import KEPT_MAX
+from rota.core.handover import handover_of
 from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
@@ -33,7 +33,6 @@ from rota.messages import (
     DelegationAccepted,
     DelegationRejected,
     HandedOver,
-    Handover,
     HandoverReason,
     HandoverRequest,
     IntentAnswer,
@@ -622,8 +621,9 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
     for handed in coordinator.restored.values():
         states = tuple(state.as_seen_by(peer) for state in handed.states)
         points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
-    kept = tuple(coordinator.kept.standing.values())[-KEPT_MAX:]
-    coordinator.context.send(peer, Handover(request_id, tuple(points), kept))
+    kept = coordinator.kept.standing.values()
+    bytes_max = coordinator.context.config.message_bytes_max
+    coordinator.context.send(peer, handover_of(request_id, points, kept, bytes_max))
 
 
 def _reset_spenders(

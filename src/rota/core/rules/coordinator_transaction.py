@@ -184,6 +184,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
     transaction.number = max(transaction.number, event.number)
     transaction.transition = event.transition
+    transaction.size_bytes = event.size_bytes
     transaction.was_assembled = True
     transaction.waits_for = ()
     transaction.unusable_count = 0

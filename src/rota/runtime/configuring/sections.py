@@ -182,7 +182,9 @@ class TelemetrySection:
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
-    sample_percent: int = key(Whole(0, 100), 100, "Of transactions that are traced; all nodes pick the same ones.", "%")
+    sample_percent: int = key(
+        Whole(0, 100), 100, "How many of all transactions are traced; all nodes pick the same ones.", "%"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
