@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
@@ -42,6 +43,7 @@ class MemoryNode:
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
     is_away: bool = False
+    knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
     holding: asyncio.Event | None = None
@@ -57,9 +59,9 @@ class MemoryNode:
         for place, other in enumerate(submission.depends_on):
             if other not in self.kept:
                 raise invalid(f"dependsOn[{place}]", f"must be a transaction of {self.name}")
-        for other in self.kept.values():
-            if submission.idempotency_key and other.view.idempotency_key == submission.idempotency_key:
-                raise key_used(submission.idempotency_key, other.view.id)
+        for kept in self.kept.values():
+            if submission.idempotency_key and kept.view.idempotency_key == submission.idempotency_key:
+                raise key_used(submission.idempotency_key, kept.view.id)
         intent = IntentId(hashlib.sha256(f"{len(self.kept)}".encode()).digest()[:16])
         self.kept[intent] = Kept(
             TransactionView(
@@ -181,7 +183,7 @@ class MemoryNode:
         return self.missing
 
     def measurements(self) -> Measurements:
-        return Measurements(
+        known = Measurements(
             index_height=250,
             is_ledger_lost=False,
             contracts=len(self.known),
@@ -190,6 +192,9 @@ class MemoryNode:
             sending=self._counts(),
             peers=(PeerMeasurements(NodeName("node2"), True, 3, 1),),
         )
+        unknown: list[str] = [each.name for each in fields(known) if getattr(known, each.name) is None]
+        everything: dict[str, Any] = dict.fromkeys(unknown, 1)
+        return replace(known, **everything) if self.knows_all else known
 
     # Its own.
 

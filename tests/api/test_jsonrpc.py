@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -239,5 +240,6 @@ def assert_answer_is_theirs(body: bytes) -> None:
     answer = answered(body)
     if answer is None:
         return
-    for each in answer if isinstance(answer, list) else [answer]:
+    entries: list[Any] = answer if isinstance(answer, list) else [answer]
+    for each in entries:
         assert "result" in each or each["error"]["code"] != -32603, each
