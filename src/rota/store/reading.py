@@ -23,6 +23,7 @@ from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
+from rota.ports import KnownContract, StateChanges, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -39,7 +40,19 @@ from rota.store.encoding import (
     decode_transition_prepared,
     encode_text,
 )
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, Receipt, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 # Both databases take as many parameters in one statement.
 PARAMETERS_MAX: Final = 500
@@ -79,7 +92,7 @@ class Asking:
             return None
         final_height = yield from self._final_height()
         stored = yield from self._contract(address, final_height)
-        return decode_contract(rows[0][0]), stored
+        return decode_contract(rows[0][0]).contract, stored
 
     def _contract(self, address: ContractAddress, final_height: int) -> Reading[StoredContract]:
         intents = yield from self._unfinished(address, final_height)
@@ -153,6 +166,34 @@ class Asking:
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
         return decode_receipt(rows[0][0]) if rows else None
 
+    def state_changes(self, contract: ContractAddress, since: int, as_of: int) -> Reading[StateChanges]:
+        """Interim: all of it, always."""
+        rows: Any = yield Statement(
+            "SELECT t.transition FROM outcomes o JOIN transitions t ON t.leaf = o.leaf AND t.contract = o.contract"
+            " WHERE o.contract = ? AND o.status = 'committed' ORDER BY o.height, o.place",
+            (contract,),
+        )
+        unspent: dict[StateId, State] = {}
+        gone: dict[StateId, None] = {}
+        for (encoded,) in rows:
+            transition = decode_transition(encoded)
+            for state in transition.outputs:
+                if state.content is not None:
+                    unspent[state.id] = state
+            for spent in transition.inputs:
+                gone[spent] = None
+                unspent.pop(spent, None)
+        return StateChanges(max(as_of, since + 1), tuple(unspent.values()), tuple(gone))
+
+    def transaction(self, intent: IntentId) -> Reading[StoredTransaction | None]:
+        """Interim."""
+        rows: Any = yield Statement("SELECT intent, position, settled_at FROM intents WHERE id = ?", (intent,))
+        if not rows:
+            return None
+        receipt = yield from self.receipt_of(intent)
+        encoded, position, height = rows[0]
+        return StoredTransaction(decode_intent(encoded), position, 0, receipt, height)
+
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
@@ -172,7 +213,7 @@ class Asking:
             for digest, of_round in rounds
         )
 
-    def contracts(self) -> Reading[tuple[Contract, ...]]:
+    def contracts(self) -> Reading[tuple[KnownContract, ...]]:
         """All contracts of this node."""
         rows: Any = yield Statement("SELECT contract FROM contracts ORDER BY address")
         return tuple(decode_contract(contract) for (contract,) in rows)
