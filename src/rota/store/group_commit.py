@@ -36,7 +36,7 @@ from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUn
 from rota.store.encoding import encode
 from rota.store.reading import Asking
 from rota.store.records import Writing
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -130,6 +130,14 @@ class DatabaseStore:
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds."""
+        return await self._database.read(self._asking.unspent_states(contract))
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain."""
+        return await self._database.read(self._asking.states(contract, ids))
 
     # Orders.
 

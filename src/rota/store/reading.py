@@ -34,12 +34,25 @@ from rota.store.encoding import (
     decode_permission,
     decode_prepared,
     decode_receipt,
+    decode_state,
     decode_text,
     decode_transition,
     decode_transition_prepared,
     encode_text,
 )
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, Receipt, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 # Both databases take as many parameters in one statement.
 PARAMETERS_MAX: Final = 500
@@ -172,6 +185,21 @@ class Asking:
             for digest, of_round in rounds
         )
 
+    def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
+        """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
+        rows: Any = yield Statement(_UNSPENT, (contract,))
+        return tuple(decode_state(state) for (state,) in rows)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
+        """Those of these that this node holds, in the order asked for."""
+        held: dict[StateId, State] = {}
+        for leaves in _in_batches(tuple(dict.fromkeys(each.leaf for each in ids))):
+            sql = f"SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf IN ({_marks(leaves)})"
+            rows: Any = yield Statement(sql, (contract, *leaves))
+            states = [decode_state(state) for (state,) in rows]
+            held.update({state.id: state for state in states})
+        return tuple(held[each] for each in ids if each in held)
+
     def contracts(self) -> Reading[tuple[Contract, ...]]:
         """All contracts of this node."""
         rows: Any = yield Statement("SELECT contract FROM contracts ORDER BY address")
@@ -286,6 +314,11 @@ WHERE nonce IN (SELECT nonce FROM deliveries WHERE is_acknowledged = 0 AND nonce
 _OWED_PREPARED: Final = """
 SELECT contract, record FROM prepared
 WHERE leaf IN (SELECT digest FROM deliveries WHERE is_acknowledged = 0 AND nonce IS NULL) ORDER BY position"""
+
+_UNSPENT: Final = """
+SELECT state FROM states
+WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
+ORDER BY committed_at, place, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 
