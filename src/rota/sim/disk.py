@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -235,6 +236,43 @@ class Disk:
                 if transition.leaf in leaves:
                     found.setdefault(digest, {}).setdefault(transition.leaf, transition)
         return tuple((digest, tuple(of_round.values())) for digest, of_round in found.items())
+
+    def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """What the node holds of what is on the chain and unspent, in the order of the chain."""
+        held = self._held(contract)
+        outcomes = [each for each in _indexed(self.blocks, contract) if each.status is LedgerStatus.COMMITTED]
+        spent = {state for outcome in outcomes for state in outcome.inputs}
+        of_leaf: dict[Leaf, list[State]] = {}
+        for state in sorted(held.values(), key=lambda each: each.id.output):
+            of_leaf.setdefault(state.id.leaf, []).append(state)
+        made = [state for outcome in outcomes for state in of_leaf.get(outcome.leaf, ())]
+        return tuple(state for state in made if state.id not in spent)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these that the node holds."""
+        held = self._held(contract)
+        return tuple(held[each] for each in ids if each in held)
+
+    def _held(self, contract: ContractAddress) -> dict[StateId, State]:
+        """The states whose bytes are in a record, whatever became of them."""
+        held: dict[StateId, State] = {}
+        for written_for, record in self.records:
+            match record:
+                case RoundDispatch(order):
+                    written_for, transitions = order.contract, order.transitions
+                case StatesReceived(_, transitions):
+                    pass
+                case PermissionGranted(transition=transition):
+                    transitions = (transition,)
+                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+                    transitions = (prepared.transition,)
+                case _:
+                    continue
+            for transition in transitions if written_for == contract else ():
+                for state in transition.outputs:
+                    if state.content is not None:
+                        held.setdefault(state.id, state)
+        return held
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
