@@ -32,6 +32,7 @@ from rota.types import (
 
 PROTOCOL_VERSION = (1, 0)
 STATE_REQUEST_LEAVES_MAX = 64
+REFUSAL_KEPT_MAX = 4
 # Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
 SUBMITTED_LISTED_MAX = 512
 
@@ -255,10 +256,14 @@ class EndorsementRequest(Message):
 
 
 class Refusal(NamedTuple):
-    """A transition that an endorser does not sign, and why."""
+    """A transition that an endorser does not sign, and why.
+
+    With `kept` it is no judgement of the intent: these prepared transitions have the states that it spends or reads.
+    """
 
     intent: IntentId
     reason: str
+    kept: tuple[KeptStates, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ from rota.types import ContractAddress, IntentId, NodeName, Party, Receipt
 
 CHAIN_ID = 31_337
 DEPLOYMENT_GAS = 8_000_000
+FUNDS_WEI = 100 * 10**18
 PASSWORD = Secret(b"correct horse battery")
 CHEAP = ScryptCost(n=2**4, r=8, p=1)
 ALICE = "alice"
@@ -63,7 +65,9 @@ class Network:
         """Keys for each, and a file in which all are registered."""
         lines = []
         for name in self.names:
-            self.keys[name] = make_node_keys(self.home / name / "keys", name, PASSWORD, 1_700_000_000, cost=CHEAP).keys
+            self.keys[name] = make_node_keys(
+                self.home / name / "keys", name, PASSWORD, int(time.time()), cost=CHEAP
+            ).keys
             self.ports[name] = free_port()
             fingerprint = self.keys[name].certificate.fingerprint.hex()
             lines += [f"[nodes.{name}]", f'endpoint = "127.0.0.1:{self.ports[name]}"', f'fingerprint = "{fingerprint}"']
@@ -95,7 +99,7 @@ class Network:
         for name in names:
             begun = asyncio.Event()
             self.lives[name] = asyncio.create_task(self._live(name, begun))
-            await begun.wait()
+            await self.until(begun.is_set)
         await self.until(lambda: all(not self.processes[name].facade.readiness() for name in names))
 
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
@@ -165,6 +169,8 @@ async def network(home: Path, *names: str, config: Config | None = None) -> Asyn
         assert factory is not None
         made = Network(home, tuple(map(NodeName, names)), chain, client, factory, config or Config())
         made.prepare()
+        for keys in made.keys.values():
+            await send(client, {"to": keys.submitter, "value": hex(FUNDS_WEI)})
         try:
             yield made
         finally:

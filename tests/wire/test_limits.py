@@ -365,6 +365,16 @@ def test_the_hash_of_a_transaction_has_32_bytes_or_there_is_none() -> None:
         assert is_read(frame) is is_fine
 
 
+def test_a_refusal_tells_of_at_most_four_prepared_transitions() -> None:
+    frame, body = wire_of(messages.EndorsementResponse)
+    kept = body.refusals[0].kept
+    while len(kept) < 4:
+        kept.append(kept[0])
+    assert is_read(frame)
+    kept.append(kept[0])
+    assert not is_read(frame)
+
+
 def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:
     frame, body = wire_of(messages.Handover)
     inputs = body.kept[1].inputs

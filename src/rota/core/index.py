@@ -134,7 +134,7 @@ class ChainIndex:
     def record_of(self, change: IndexChange) -> BlocksIndexed:
         """The change as the store is told. A write that failed may have happened: then it is told from there on."""
         above = min(change.parted_at, self._unsure_above)
-        kept = tuple(block for block in self.blocks if above < block.height <= change.parted_at)
+        kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
         return BlocksIndexed(above, kept + change.added)
 
     def take_final(self) -> tuple[ChainBlock, ...]:

@@ -130,10 +130,16 @@ class StoredNode:
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing."""
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it."""
 
     def __init__(
-        self, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+        self,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        signer: str = "",
     ) -> None:
         self.name = name
         self.config = config
@@ -149,7 +155,7 @@ class Node:
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
-        self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
+        self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None

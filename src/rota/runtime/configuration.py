@@ -10,9 +10,11 @@ from typing import Final
 from rota.keys.node_keys import read_password
 from rota.keys.secret import Secret
 from rota.runtime.configuring.flaws import ConfigurationRejected, Flaw
-from rota.runtime.configuring.kinds import PostgresServer, SqliteFile
-from rota.runtime.configuring.reading import read_configuration
+from rota.runtime.configuring.keys import Absent
+from rota.runtime.configuring.kinds import CHAIN, PostgresServer, SqliteFile
+from rota.runtime.configuring.reading import read_configuration, read_text
 from rota.runtime.configuring.sections import (
+    SECTIONS,
     ContractsSection,
     LedgerSection,
     LogFormat,
@@ -26,9 +28,13 @@ from rota.runtime.configuring.sections import (
     TelemetrySection,
     TransportSection,
 )
+from rota.runtime.configuring.writing import render_reference, with_setting, write_configuration
 
 __all__ = [
+    "CHAIN",
     "FILE_NAME",
+    "SECTIONS",
+    "Absent",
     "ConfigurationRejected",
     "ContractsSection",
     "Flaw",
@@ -47,6 +53,10 @@ __all__ = [
     "TransportSection",
     "password_of",
     "read_configuration",
+    "read_text",
+    "render_reference",
+    "with_setting",
+    "write_configuration",
 ]
 
 FILE_NAME: Final = "config.toml"

@@ -119,6 +119,7 @@ async def opened(configuration: NodeConfiguration, watcher: Watcher | None = Non
         contracts,
         adapters_for,
         configuration.node.stop_timeout_ms,
+        keys.submitter,
         watcher,
     )
     assert peers is not None, "the adapters were made"

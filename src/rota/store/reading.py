@@ -141,21 +141,22 @@ class Asking:
     # Single ones.
 
     def look_up(self, order: LookUpIntents) -> Reading[IntentsLookedUp]:
-        """Which intent has this key, and what became of these."""
+        """Which intent has this key, and what became of these, as far as they are this node's own."""
         existing: IntentId | None = None
         if order.key:
             rows: Any = yield Statement(_BY_KEY, (encode_text(order.key),))
             existing = IntentId(rows[0][0]) if rows else None
-        outcomes = yield from self._outcomes(order.intents, (yield from self._final_height()))
         known: dict[IntentId, None] = {}
         for some in _in_batches(order.intents):
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
-            known.update({intent: None for (intent,) in rows})
+            known.update({IntentId(intent): None for (intent,) in rows})
+        own = tuple(intent for intent in order.intents if intent in known)
+        outcomes = yield from self._outcomes(own, (yield from self._final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
-            tuple((intent, outcomes[intent]) for intent in order.intents if intent in outcomes),
-            tuple(intent for intent in order.intents if intent in known and intent not in outcomes),
+            tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
+            tuple(intent for intent in own if intent not in outcomes),
         )
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:

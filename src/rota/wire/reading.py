@@ -133,7 +133,10 @@ class Reader:
             digest(wire.digest),
             self.signature(wire.signature),
             tuple(
-                messages.Refusal(intent_id(part.intent), self.text(part.reason)) for part in self.items(wire.refusals)
+                messages.Refusal(
+                    intent_id(part.intent), self.text(part.reason), self.kept(part.kept, messages.REFUSAL_KEPT_MAX)
+                )
+                for part in self.items(wire.refusals)
             ),
         )
 
@@ -211,15 +214,7 @@ class Reader:
                 )
                 for part in self.items(wire.points)
             ),
-            tuple(
-                types.KeptStates(
-                    intent_id(part.intent),
-                    leaf(part.leaf),
-                    self.state_ids(part.inputs, STATES_MAX),
-                    number(part.valid_until_s),
-                )
-                for part in self.items(wire.kept)
-            ),
+            self.kept(wire.kept),
         )
 
     def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
@@ -319,6 +314,17 @@ class Reader:
 
     def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
         return tuple(intent_id(part) for part in self.items(wire))
+
+    def kept(self, wire: Sequence[pb.KeptStates], items_max: int | None = None) -> tuple[types.KeptStates, ...]:
+        return tuple(
+            types.KeptStates(
+                intent_id(part.intent),
+                leaf(part.leaf),
+                self.state_ids(part.inputs, STATES_MAX),
+                number(part.valid_until_s),
+            )
+            for part in self.items(wire, items_max)
+        )
 
     def intent_errors(self, wire: Sequence[pb.IntentError]) -> tuple[messages.IntentError, ...]:
         return tuple(

@@ -121,7 +121,8 @@ def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages
     wire.digest = response.digest
     wire.signature = response.signature
     for refusal in response.refusals:
-        wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        part = wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        _write_kept(part.kept, refusal.kept)
 
 
 def _write_endorsement_error(wire: pb.EndorsementError, error: messages.EndorsementError) -> None:
@@ -208,9 +209,7 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part.leaf = handed.leaf
         _write_state_ids(part.locks, handed.locks)
         _write_states(part.states, handed.states)
-    for kept in handover.kept:
-        entry = wire.kept.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
-        _write_state_ids(entry.inputs, kept.inputs)
+    _write_kept(wire.kept, handover.kept)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -321,6 +320,12 @@ def _write_unknown(wire: Message, unknown: bytes) -> None:
 def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Iterable[types.StateId]) -> None:
     for leaf, output in ids:
         wire.add(leaf=leaf, output=output)
+
+
+def _write_kept(wire: RepeatedCompositeFieldContainer[pb.KeptStates], some: Iterable[types.KeptStates]) -> None:
+    for kept in some:
+        part = wire.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
+        _write_state_ids(part.inputs, kept.inputs)
 
 
 def _write_intent_errors(

@@ -73,9 +73,13 @@ class Endorsed(Event):
 
 @dataclass(frozen=True, slots=True)
 class EndorsedRejected(Event):
-    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed."""
+    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
+
+    It is not counted where states are kept for prepared transitions of others: the intent itself was not refused.
+    """
 
     reason: str
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

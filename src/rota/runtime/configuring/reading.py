@@ -54,19 +54,34 @@ Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, Follower
 
 
 def read_configuration(
-    file: Path, environment: Mapping[str, str] | None = None, domains: Collection[str] | None = None
+    file: Path,
+    environment: Mapping[str, str] | None = None,
+    domains: Collection[str] | None = None,
+    may_lack: Collection[str] = (),
 ) -> NodeConfiguration:
     """What a file and the environment say. `ConfigurationRejected` tells all that is wrong.
 
-    `domains` are those that may have settings: without it, those that are installed.
+    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` is not asked
+    for, though a node could not run without it.
     """
+    return read_text(file, _read_file(file), os.environ if environment is None else environment, domains, may_lack)
+
+
+def read_text(
+    file: Path,
+    text: str,
+    environment: Mapping[str, str],
+    domains: Collection[str] | None = None,
+    may_lack: Collection[str] = (),
+) -> NodeConfiguration:
+    """The same of a text that is, or will be, that of a file."""
     installed = entry_points(group=DOMAINS_GROUP).names if domains is None else domains
-    reader = _Reader(file, _read_text(file), os.environ if environment is None else environment)
+    reader = _Reader(file, text, environment)
     reader.read(sorted(installed))
-    return reader.configuration()
+    return reader.configuration(may_lack)
 
 
-def _read_text(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             content = opened.read(FILE_BYTES_MAX + 1)
@@ -199,7 +214,7 @@ class _Reader:
 
     # Composing.
 
-    def configuration(self) -> NodeConfiguration:
+    def configuration(self, may_lack: Collection[str]) -> NodeConfiguration:
         """The whole, if nothing is wrong with it."""
         for path, text in contradictions_of(self._values):
             self._add_at(path, text)
@@ -207,8 +222,9 @@ class _Reader:
         following = self._borrowed(FollowerLimits, ("ledger",))
         client = self._borrowed(ClientLimits, ("ledger",))
         settings = self._borrowed(TransportSettings, ("transport", "sequencer"))
-        if self.flaws:
-            raise ConfigurationRejected(self.flaws)
+        flaws = [flaw for flaw in self.flaws if flaw.key not in may_lack or self._values.get(flaw.key) is not None]
+        if flaws:
+            raise ConfigurationRejected(flaws)
         return NodeConfiguration(
             node=NodeSection(**self._section("node")),
             ledger=LedgerSection(**self._section("ledger", LedgerSection), following=following, client=client),

@@ -6,12 +6,15 @@ for. Whoever opens the file sees all that can be set and needs no other page.
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Final
 
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key
 from rota.runtime.configuring.kinds import RawValue, written
+from rota.runtime.configuring.lines import lines_of
 from rota.runtime.configuring.sections import DOMAINS, SECTIONS, Section
 
 WIDTH: Final = 118
@@ -30,6 +33,33 @@ def write_configuration(given: Mapping[str, RawValue]) -> str:
     parts = ["\n".join(f"# {line}" for line in HEAD)]
     parts += [_written_section(section, given) for section in SECTIONS]
     return "\n\n".join(parts) + "\n"
+
+
+def with_setting(text: str, path: str, raw: RawValue) -> str:
+    """A file's text with one more key set: where it stands as a comment, or else as the first of its section.
+
+    A `ValueError` when the key is set already.
+    """
+    section, _, name = path.partition(".")
+    lines_by_key = lines_of(text)
+    if (section, name) in lines_by_key:
+        raise ValueError(f"{path}: is set already, on line {lines_by_key[section, name]}")
+    lines = text.split("\n")
+    header = next((at for at, line in enumerate(lines) if re.fullmatch(rf"\s*\[\s*{section}\s*\].*", line)), None)
+    setting = f"{name} = {written(raw)}"
+    if header is None:
+        lines += [f"[{section}]", setting, ""]
+    else:
+        end = next((at for at in range(header + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+        comment = re.compile(rf"#\s*{name}\s*=.*")
+        found = next((at for at in range(header + 1, end) if comment.fullmatch(lines[at])), None)
+        lines[header + 1 if found is None else found : header + 1 if found is None else found + 1] = [setting]
+    changed = "\n".join(lines)
+    expected = tomllib.loads(text)
+    expected.setdefault(section, {})[name] = raw
+    if tomllib.loads(changed) != expected:
+        raise ValueError(f"{path}: cannot be set by a programme in this file; write {setting} into [{section}]")
+    return changed
 
 
 def _written_section(section: Section, given: Mapping[str, RawValue]) -> str:
