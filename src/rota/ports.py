@@ -60,9 +60,9 @@ class KnownContract:
 
 @dataclass(frozen=True, slots=True)
 class StoredTransaction:
-    """An intent of this node as its users ask for it. `sequence` orders by acceptance; the height is that of its commit.
+    """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
-    The receipt is there when it is final.
+    The receipt is there when it is final, and the height of its commit when it has one.
     """
 
     intent: Intent

@@ -1,4 +1,4 @@
-"""Several nodes in one process: real keys, certificates, databases, connections and a real chain; nothing is a model."""
+"""Several nodes in one process: real keys, certificates, databases, connections, a real chain; nothing is a model."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Network:
         await self.until(lambda: all(not self.processes[name].facade.readiness() for name in names))
 
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
-        async with opened(self.configuration(name)) as process:
+        async with opened(self.configuration(name), self.keys[name]) as process:
             self.processes[name] = process
             begun.set()
             await process.run()

@@ -57,7 +57,10 @@ def show(directory: Path, password_file: Path | None, with_words: bool, as_json:
     keys = open_folder(directory, password_file, may_lack=("ledger.registry",)).keys
     with told_plainly():
         following = keys.transport.next()
-    certificates = {"certificate": keys.certificate, "next_certificate": following and following.certificate}
+    certificates = {
+        "certificate": keys.certificate,
+        "next_certificate": following.certificate if following is not None else None,
+    }
     words = keys.wallet.phrase.reveal().decode() if with_words else None
     if as_json:
         shown = {name: each and _described(each) for name, each in certificates.items()}
@@ -67,7 +70,10 @@ def show(directory: Path, password_file: Path | None, with_words: bool, as_json:
     click.echo(f"Node         {keys.node}")
     click.echo(f"Submitter    {keys.submitter}")
     click.echo(f"Registrar    {keys.registrar}")
-    for name, each in (("Certificate", keys.certificate), ("Next", following and following.certificate)):
+    for name, each in (
+        ("Certificate", keys.certificate),
+        ("Next", following.certificate if following is not None else None),
+    ):
         if each is not None:
             click.echo(f"{name:<12} {each.fingerprint.hex()}, valid until {_date(each.valid_until_s)}")
     if words is not None:
@@ -150,7 +156,12 @@ async def _due(folder: NodeFolder, network: Network | None, is_begun: bool) -> S
     transport = folder.keys.transport
     following = transport.next()
     registered = await _registered(folder, network)
-    step = next_step(transport.current().certificate, following and following.certificate, registered, int(time.time()))
+    step = next_step(
+        transport.current().certificate,
+        following.certificate if following is not None else None,
+        registered,
+        int(time.time()),
+    )
     return Step.PREPARE if step is Step.NOTHING and not is_begun else step
 
 
