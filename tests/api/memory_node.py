@@ -50,18 +50,6 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
 
-    # Contracts.
-
-    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
-        return ContractAddress("0x" + hashlib.sha256(self.name.encode() + deployment).hexdigest()[:40])
-
-    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
-        if not genesis:
-            raise invalid("genesis", "must be what was deployed")
-        taken = ContractAddress("0x" + hashlib.sha256(genesis + deployment).hexdigest()[:40])
-        self.known = (*self.known, taken)
-        return taken
-
     # Transactions.
 
     async def submit(self, submission: Submission) -> IntentId:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rota.api.facade import TransactionType
-from rota.api.formats import Address, Uuid
+from rota.api.formats import Uuid
 from rota.api.table import TABLE, document
 from rota.types import ContractAddress
 from tests.api.kit import TRANSFER, UNKNOWN_ID, asynchronous, served
@@ -428,13 +428,3 @@ CLIENT_FIELDS = {
 def test_our_values_have_every_field_that_client_libraries_know(name: str) -> None:
     ours = document()["components"]["schemas"][name]["properties"]
     assert set(CLIENT_FIELDS[name].split()) <= set(ours)
-
-
-@asynchronous
-async def test_a_contract_comes_to_a_node_that_says_with_which_address_it_endorses() -> None:
-    async with served() as to:
-        address = await to.call("seq_endorserAddress", UNKNOWN_ID)
-        assert Address.canonical(address) == address
-        contract = await to.call("seq_addContract", "0x7b7d", UNKNOWN_ID)
-        assert contract in [each["contract"] for each in await to.call("seq_list")]
-        assert (await to.call("seq_addContract", "zz", UNKNOWN_ID))["message"].startswith("genesis: ")
