@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -202,6 +202,28 @@ class Disk:
                 case _:
                     pass
 
+    def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
+        """The unspent states that a node knows follow its index, also when it goes back."""
+        while self.height > record.parted_at:
+            self._take_back(self.blocks.pop(), transitions)
+        for block in record.blocks:
+            self.blocks.append(block)
+            self.latest_chain_time_s = max(self.latest_chain_time_s, block.time_s)
+            for contract, transition in _commits(block, transitions):
+                unspent = self.unspent.setdefault(contract, {})
+                for reference in transition.inputs:
+                    unspent.pop(reference)
+                unspent.update({made.id: made for made in transition.outputs})
+
+    def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
+        """The node's latest block is no longer in its index, nor what it did to the unspent states."""
+        for contract, transition in reversed(_commits(block, transitions)):
+            unspent = self.unspent[contract]
+            for made in transition.outputs:
+                del unspent[made.id]
+            for reference in transition.inputs:
+                unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
         final = self._final(confirmations)
@@ -330,6 +352,16 @@ class Disk:
             known = void_leaf(domain_separator(contract.chain_id, contract.address), intent)
             self._void_leaves[(contract.address, intent)] = known
         return known
+
+
+def _commits(
+    block: ChainBlock, transitions: Mapping[Leaf, Transition]
+) -> tuple[tuple[ContractAddress, Transition], ...]:
+    return tuple(
+        (contract, transitions[outcome.leaf])
+        for contract, outcome in block.outcomes
+        if outcome.status is LedgerStatus.COMMITTED
+    )
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
