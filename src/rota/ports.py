@@ -6,7 +6,7 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -16,12 +16,13 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    SendMessage,
     SignDispatch,
     SubmitTransaction,
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt, State, StateId
+from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Receipt, State, StateId
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -42,6 +43,42 @@ class Policy:
 
     endorsers: tuple[tuple[NodeName, ContractAddress], ...]
     threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`.
+    """
+
+    contract: Contract
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+    genesis: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTransaction:
+    """An intent of this node as its users ask for it. `sequence` orders by acceptance.
+
+    The receipt is there when it is final, and the height of its commit when it has one.
+    """
+
+    intent: Intent
+    sequence: int
+    accepted_at_ms: int
+    receipt: Receipt | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What changed of the states that a node holds of a contract, up to the change with this number."""
+
+    as_of: int
+    held: tuple[State, ...] = ()
+    gone: tuple[StateId, ...] = ()
 
 
 class Contracts(Protocol):
@@ -109,11 +146,11 @@ class Store(Protocol):
         """Write what was ordered, and give it back."""
         ...
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
         ...
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         ...
 
@@ -123,6 +160,17 @@ class Store(Protocol):
 
     async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
+        ...
+
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """What is held of a contract now that was not at the change `since`, and what is no longer held.
+
+        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
@@ -151,4 +199,49 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
+
+    While a certificate is being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    """
+
+    endpoint: str
+    fingerprint: bytes
+    next_fingerprint: bytes = b""
+
+    @property
+    def fingerprints(self) -> tuple[bytes, ...]:
+        """All that are good now."""
+        return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
+
+
+class Registry(Protocol):
+    """Which nodes there are. It may change at any time, and is asked often: the answer is at hand."""
+
+    def registrations(self) -> Mapping[NodeName, Registration]:
+        """All nodes, this one among them."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes. What they say and whether they can be spoken to is told as events.
+
+    A message of a peer is told only between `ConnectionMade` and `ConnectionLost` of that peer, in the order in
+    which it was said, and once.
+    """
+
+    async def run(self) -> None:
+        """Keep connected to every registered node until cancelled, then part from them within a bound."""
+        ...
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer as soon as it can be told; it may be lost."""
+        ...
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """For an operator: what keeps us from each node that we are not connected to."""
         ...

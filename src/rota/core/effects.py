@@ -89,6 +89,15 @@ class ReportPrepared(Report):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportVerifier(Report):
+    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger."""
+
+    contract: ContractAddress
+    party: Party
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
 class AssembleIntents(Effect):
     """Have the domain assemble these intents, one after the other, on this snapshot at this height.
 

@@ -31,7 +31,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import StoreEffect, Tell, Unavailable
+from rota.ports import KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.reading import Asking
@@ -77,8 +77,8 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         await self._database.open()
         self._written = await self._database.read(_written())
-        for contract in await self.contracts():
-            self._note(contract)
+        for known in await self.contracts():
+            self._note(known.contract)
         self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
@@ -102,20 +102,20 @@ class DatabaseStore:
 
     # Contracts, and what a node starts with.
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            known = Statement(
+            statement = Statement(
                 "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
-                (contract.address, encode(contract)),
+                (known.contract.address, encode(known)),
             )
             try:
-                await self._database.write((known,), self._next_number())
+                await self._database.write((statement,), self._next_number())
             except (NotWritten, OutcomeUnknown) as problem:
                 raise Unavailable(str(problem)) from problem
-            self._note(contract)
+            self._note(known.contract)
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         return await self._database.read(self._asking.contracts())
 
@@ -138,6 +138,14 @@ class DatabaseStore:
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._database.read(self._asking.states(contract, ids))
+
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """Interim."""
+        return await self._database.read(self._asking.state_changes(contract, since, self._written))
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """Interim."""
+        return await self._database.read(self._asking.transaction(intent))
 
     # Orders.
 

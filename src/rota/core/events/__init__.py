@@ -223,6 +223,13 @@ class VerifierLookedUp(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class VerifierWanted(Event):
+    """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract."""
+
+    party: Party
+
+
+@dataclass(frozen=True, slots=True)
 class Persisted(Event):
     """The records of a step are durable."""
 
