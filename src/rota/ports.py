@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rota.core.effects import (
     FetchBlocks,
@@ -22,7 +22,10 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Receipt, State, StateId
+from rota.messages import PreparedTransaction
+from rota.types import NO_LEAF, Contract, ContractAddress, Intent, IntentId, Leaf, NodeName, Receipt, State, StateId
+
+TRANSACTIONS_MAX: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -62,7 +65,9 @@ class KnownContract:
 class StoredTransaction:
     """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
-    The receipt is there when it is final, and the height of its commit when it has one.
+    The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
+    has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
+    of an external one.
     """
 
     intent: Intent
@@ -70,6 +75,11 @@ class StoredTransaction:
     accepted_at_ms: int
     receipt: Receipt | None = None
     height: int | None = None
+    leaf: Leaf = NO_LEAF
+    transaction: bytes = b""
+    parked_reason: str | None = None
+    ending_reason: str | None = None
+    issued: PreparedTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +181,21 @@ class Store(Protocol):
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """An intent of this node, and what became of it. `Unavailable` when the store is away."""
+        ...
+
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several. `Unavailable` when away."""
+        ...
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
+
+        At most `TRANSACTIONS_MAX` at a time. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome. `Unavailable` when the store is away."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:

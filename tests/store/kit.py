@@ -77,6 +77,7 @@ FIRST = ContractAddress("0x" + "c1" * 20)
 SECOND = ContractAddress("0x" + "c2" * 20)
 CONTRACTS = tuple(Contract(address, (NODE, PEER), (), 0) for address in (FIRST, SECOND))
 ANSWER_TIMEOUT_S = 60
+NOW_MS = 1_700_000_000_123
 
 Parameters = ParamSpec("Parameters")
 
@@ -126,7 +127,7 @@ class Opened:
 
     def __init__(self, database: Database, config: Config = CONFIG) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait)
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS)
         self.tokens = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:

@@ -12,7 +12,7 @@ import asyncio
 import tempfile
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,6 +58,7 @@ from rota.core.issuing import kept_for
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.digests import domain_separator, void_leaf
+from rota.ports import StoredTransaction
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
@@ -78,6 +79,7 @@ from tests.store.kit import (
     CONTRACTS,
     FIRST,
     NODE,
+    NOW_MS,
     PEER,
     SECOND,
     STRANGER,
@@ -94,6 +96,7 @@ from tests.store.kit import (
     new_postgres,
     new_sqlite,
 )
+from tests.store.model import transactions_on
 from tests.store.servers import PostgresServer
 
 Made = TypeVar("Made")
@@ -115,14 +118,6 @@ SPENT = st.lists(st.tuples(SMALL, st.integers(0, 2)), max_size=2, unique=True)
 ENDS = st.integers(GENESIS.time_s, GENESIS.time_s + 50)
 
 
-@dataclass(slots=True)
-class Followed:
-    """The held states of a contract, as somebody knows them who asks for changes only."""
-
-    as_of: int = 0
-    states: dict[StateId, State] = field(default_factory=dict)
-
-
 class Sameness(RuleBasedStateMachine):
     """Records in an order in which a node could write them, to the model and to a store."""
 
@@ -141,8 +136,8 @@ class Sameness(RuleBasedStateMachine):
         self.window: list[ChainBlock] = []
         self.numbers = 0
         self.next_nonce = 0
-        self.followed: dict[ContractAddress, Followed] = {}
         self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
+        self.followers: dict[ContractAddress, tuple[int, dict[StateId, State]]] = {FIRST: (0, {}), SECOND: (0, {})}
 
     def do(self, work: Callable[[], Awaitable[Made]]) -> Made:
         async def done() -> Made:
@@ -397,7 +392,7 @@ class Sameness(RuleBasedStateMachine):
             return contract, LedgerOutcome(made.intent, found, name, result, "why")
         committed.add(made.intent)
         inputs = tuple(self.a_state(state, output) for state, output in spent)
-        return contract, LedgerOutcome(made.intent, found, name, result, inputs=inputs)
+        return contract, LedgerOutcome(made.intent, found, name, result, inputs=inputs, transaction=b"hash %d" % choice)
 
     def a_state(self, choice: int, output: int) -> StateId:
         """Of a transition that we have met, mostly; or of one that we may meet later."""
@@ -447,18 +442,44 @@ class Sameness(RuleBasedStateMachine):
             for contract in (FIRST, SECOND):
                 unspent = self.do(partial(self.opened.store.unspent_states, contract))
                 assert unspent == self.disk.unspent_states(contract)
-                self.follow_changes(contract)
-                assert {state.id: state for state in unspent} == self.followed[contract].states
+                assert self.followed(contract) == {state.id: state for state in unspent}
                 assert self.do(partial(self.opened.store.states, contract, ids)) == self.disk.states(contract, ids)
 
-    def follow_changes(self, contract: ContractAddress) -> None:
-        """Whoever has read once needs no more than what changed since."""
-        followed = self.followed.setdefault(contract, Followed())
-        changes = self.do(partial(self.opened.store.state_changes, contract, followed.as_of))
+    def followed(self, contract: ContractAddress) -> dict[StateId, State]:
+        """What somebody holds who has asked for changes from the beginning on."""
+        as_of, held = self.followers[contract]
+        changes = self.do(lambda: self.opened.store.state_changes(contract, as_of))
+        assert changes.as_of > as_of or (changes.held, changes.gone) == ((), ())
+        held.update({state.id: state for state in changes.held})
         for gone in changes.gone:
-            followed.states.pop(gone, None)
-        followed.states.update({state.id: state for state in changes.held})
-        followed.as_of = changes.as_of
+            held.pop(gone, None)
+        self.followers[contract] = (changes.as_of, held)
+        return held
+
+    @rule(key=st.sampled_from(KEYS), page=st.integers(1, 4))
+    def ask_for_transactions(self, key: str, page: int) -> None:
+        """One by one, by key, and page by page."""
+        store = self.opened.store
+        expected = transactions_on(self.disk, CONTRACTS, CONFIG.confirmations)
+        found: list[StoredTransaction] = []
+        while True:
+            after = found[-1].intent.id if found else None
+            more = self.do(partial(store.transactions, after, page))
+            found.extend(more)
+            if len(more) < page:
+                break
+        assert [each.sequence for each in found] == sorted((each.sequence for each in found), reverse=True)
+        assert {each.accepted_at_ms for each in found} == {NOW_MS}
+        assert [replace(each, sequence=0, accepted_at_ms=0) for each in found] == [
+            replace(each, sequence=0) for each in expected
+        ]
+        with_key = [each for each in found if each.intent.idempotency_key == key]
+        assert self.do(lambda: store.transaction_with_key(key)) == (with_key[0] if key and with_key else None)
+        for each in found[:3]:
+            assert self.do(partial(store.transaction, each.intent.id)) == each
+        assert self.do(lambda: store.transaction(intent_id(FOREIGN))) is None
+        assert self.do(lambda: store.transactions(intent_id(FOREIGN), page)) == ()
+        assert self.do(store.unfinished_count) == sum(each.receipt is None for each in found)
 
     def unfinished_found(self) -> list[IntentId]:
         stored = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
@@ -591,6 +612,7 @@ def machine() -> Iterator[Sameness]:
     begun.a_new_life_finds_the_same()
     begun.the_same_states_are_held_and_unspent()
     begun.look_up("")
+    begun.ask_for_transactions("", 2)
     begun.teardown()
 
 

@@ -140,7 +140,8 @@ class Ledger:
 
     def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
         order = dispatch.round
-        return [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
+        outcomes = [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
+        return [replace(outcome, transaction=dispatch.hash) for outcome in outcomes]
 
     def _commit_one(self, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
         state = self.states[contract]

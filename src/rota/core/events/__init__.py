@@ -67,7 +67,8 @@ class LedgerStatus(Enum):
 class LedgerOutcome:
     """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2).
 
-    `inputs` are the states that a committed one has spent.
+    `inputs` are the states that a committed one has spent; `transaction` is the hash of the base-ledger transaction
+    that it was in, when that is known.
     """
 
     intent: IntentId
@@ -78,6 +79,7 @@ class LedgerOutcome:
     is_contention: bool = False
     is_retryable: bool = True
     inputs: tuple[StateId, ...] = ()
+    transaction: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

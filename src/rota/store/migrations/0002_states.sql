@@ -9,12 +9,12 @@ CREATE TABLE states (
     committed_at BIGINT,
     place BIGINT,
     spent_at BIGINT,
-    -- After which transaction of this database it last changed: whoever has read up to that one asks for what is later.
-    changed_after BIGINT NOT NULL,
+    -- The position of the record that changed it last: whoever knows of all up to a position asks for what came since.
+    changed BIGINT NOT NULL,
     PRIMARY KEY (contract, leaf, output)
 );
 CREATE INDEX states_unspent ON states (contract, committed_at, place, output)
     WHERE state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL;
-CREATE INDEX states_changed ON states (contract, changed_after) WHERE state IS NOT NULL;
+CREATE INDEX states_changed ON states (contract, changed) WHERE state IS NOT NULL;
 CREATE INDEX states_committed ON states (committed_at) WHERE committed_at IS NOT NULL;
 CREATE INDEX states_spent ON states (spent_at) WHERE spent_at IS NOT NULL;
