@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from rota.api.settings import Limits as RpcLimits
 from rota.config import Config
 from rota.ledger.client import ClientLimits
 from rota.ledger.follower import FollowerLimits
@@ -50,7 +51,7 @@ KEYS_LISTED_MAX: Final = 8
 _SHOWN_CHARACTERS_MAX: Final = 80
 _LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
-Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits)
+Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits, RpcLimits)
 
 
 def read_configuration(
@@ -222,6 +223,7 @@ class _Reader:
         following = self._borrowed(FollowerLimits, ("ledger",))
         client = self._borrowed(ClientLimits, ("ledger",))
         settings = self._borrowed(TransportSettings, ("transport", "sequencer"))
+        rpc_limits = self._borrowed(RpcLimits, ("rpc",))
         flaws = [flaw for flaw in self.flaws if flaw.key not in may_lack or self._values.get(flaw.key) is not None]
         if flaws:
             raise ConfigurationRejected(flaws)
@@ -230,7 +232,7 @@ class _Reader:
             ledger=LedgerSection(**self._section("ledger", LedgerSection), following=following, client=client),
             store=StoreSection(**self._section("store")),
             transport=TransportSection(**self._section("transport", TransportSection), settings=settings),
-            rpc=RpcSection(**self._section("rpc")),
+            rpc=RpcSection(**self._section("rpc", RpcSection), limits=rpc_limits),
             operations=OperationsSection(**self._section("operations")),
             sequencer=sequencer,
             contracts=ContractsSection(**self._section("contracts")),
