@@ -33,7 +33,7 @@ from rota.runtime.configuration import (
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key
 from rota.runtime.configuring.kinds import Whole
 from rota.runtime.configuring.sections import DOMAINS, SECTIONS
-from rota.runtime.configuring.writing import render_reference, write_configuration
+from rota.runtime.configuring.writing import render_reference, with_setting, write_configuration
 from rota.transport.settings import TransportSettings
 from rota.types import Contract, ContractAddress, NodeName, Rotation
 
@@ -282,6 +282,11 @@ def test_password_in_a_connection_string_is_refused_and_not_shown(tmp_path: Path
         assert "geheim" not in told[0]
 
 
+def test_password_in_a_wrong_address_is_not_shown(tmp_path: Path) -> None:
+    (told,) = flaws(tmp_path, LEAST, ROTA_LEDGER_URL="htp://me:geheim@ledger.example/x")
+    assert told.endswith(', not "htp://...@ledger.example/x"')
+
+
 @pytest.mark.parametrize("section", ["node", "store"])
 def test_password_in_the_file_is_refused_and_not_shown(tmp_path: Path, section: str) -> None:
     text = LEAST.replace("[node]", '[node]\npassword = "geheim"') if section == "node" else (
@@ -510,6 +515,38 @@ def test_written_text_is_read_back_whatever_it_is(tmp_path_factory: pytest.TempP
     said = {"node.name": "a", "ledger.url": "http://a", "ledger.chain_id": 1, "ledger.registry": REGISTRY}
     file.write_bytes(write_configuration(said | {"node.keys": odd}).encode())
     assert read_configuration(file, {}, ()).node.keys == file.parent / odd
+
+
+def test_key_that_may_be_lacking_is_not_asked_for_and_a_wrong_one_is_still_refused(tmp_path: Path) -> None:
+    lacking = LEAST.replace("registry", "# registry")
+    (tmp_path / "config.toml").write_text(lacking)
+    read_ = read_configuration(tmp_path / "config.toml", {}, may_lack=("ledger.registry",))
+    assert read_.ledger.registry is None
+    with pytest.raises(ConfigurationRejected, match="an address: 0x and 40 hex digits"):
+        read_configuration(tmp_path / "config.toml", {"ROTA_LEDGER_REGISTRY": "0x1"}, may_lack=("ledger.registry",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[a]\n# b =\nc = 1\n", "[a]\nb = 7\nc = 1\n"),
+        ("[a]\n# b = 3  # blocks\n[d]\n# b =\n", "[a]\nb = 7\n[d]\n# b =\n"),
+        ("[d]\n# b =\n[ a ] # x\nc = 1", "[d]\n# b =\n[ a ] # x\nb = 7\nc = 1"),
+        ("", "\n[a]\nb = 7\n"),
+        ("x = 1\n", "x = 1\n\n[a]\nb = 7\n"),
+        ("[[c]]\n[a]", "[[c]]\n[a]\nb = 7"),
+    ],
+)
+def test_setting_takes_the_place_of_its_comment_or_begins_its_section(before: str, after: str) -> None:
+    assert with_setting(before, "a.b", 7) == after
+
+
+@pytest.mark.parametrize(
+    "text", ["[a]\nb = 1", "a.b = 1", "a = {b = 1}", "a = {c = 1}", 'x = """\n[a]\n"""', "a.c = 1"]
+)
+def test_setting_that_is_there_or_has_no_plain_place_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a\.b: (is set already, on line|cannot be set by a programme)"):
+        with_setting(text, "a.b", 7)
 
 
 def test_reference_has_every_key_with_its_default_and_unit() -> None:

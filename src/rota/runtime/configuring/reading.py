@@ -49,6 +49,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 DOMAINS_GROUP: Final = "rota.domains"
 KEYS_LISTED_MAX: Final = 8
 _SHOWN_CHARACTERS_MAX: Final = 80
+_CREDENTIALS: Final = re.compile("//[^/]*@")
 _LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
 Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits, RpcLimits)
@@ -62,8 +63,8 @@ def read_configuration(
 ) -> NodeConfiguration:
     """What a file and the environment say. `ConfigurationRejected` tells all that is wrong.
 
-    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` is not asked
-    for, though a node could not run without it.
+    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` that is
+    left out is not asked for, though a node could not run without it.
     """
     return read_text(file, _read_file(file), os.environ if environment is None else environment, domains, may_lack)
 
@@ -224,7 +225,8 @@ class _Reader:
         client = self._borrowed(ClientLimits, ("ledger",))
         settings = self._borrowed(TransportSettings, ("transport", "sequencer"))
         rpc_limits = self._borrowed(RpcLimits, ("rpc",))
-        flaws = [flaw for flaw in self.flaws if flaw.key not in may_lack or self._values.get(flaw.key) is not None]
+        lacking = {path for path in may_lack if self._values.get(path, path) is None}
+        flaws = [flaw for flaw in self.flaws if flaw.key not in lacking]
         if flaws:
             raise ConfigurationRejected(flaws)
         return NodeConfiguration(
@@ -298,5 +300,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _shown(raw: RawValue) -> str:
+    """What is there, shortened; an address that is wrong may still have a password in it."""
+    raw = _CREDENTIALS.sub("//...@", raw) if isinstance(raw, str) else raw
     shown = f'"{raw}"' if isinstance(raw, str) else str(raw).lower() if isinstance(raw, bool) else repr(raw)
     return shown if len(shown) <= _SHOWN_CHARACTERS_MAX else shown[: _SHOWN_CHARACTERS_MAX - 3] + "..."
