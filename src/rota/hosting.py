@@ -13,7 +13,7 @@ An info is carried as an output that nobody spends, because a transition has no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -23,7 +23,7 @@ import msgspec
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import STATES_MAX, core_of, domain_separator, keccak, leaf_of, leaf_of_transition, state_commitment
-from rota.domains.available import Available, Known, readable
+from rota.domains.available import Available, Known, Shelf, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -201,7 +201,7 @@ def init(hosted: Hosted, call: UserCall) -> Initialised:
 def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName) -> object:
     """Answer a question from what this node holds, as JSON. `Rejected` names the field."""
     arguments = accept(_function(hosted.domain.views, asked.function), asked.arguments)
-    available = _available(hosted, held.values(), frozenset(), node)
+    available = Available(shelf_of(hosted, held, node))
     question = Question(hosted.contract, hosted.configuration, asked.sender, asked.function, arguments, available)
     return hosted.domain.call(question)
 
@@ -239,8 +239,8 @@ def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made."""
-    locked = frozenset(order.snapshot.locks)
-    available = _available(hosted, (*held.values(), *order.snapshot.states), locked, node)
+    under_way = (state.as_seen_by(node) for state in order.snapshot.states)
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, under_way)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
         result = _assemble_one(hosted, order, intent, available)
@@ -354,8 +354,10 @@ def _contents(
 
 
 def check(hosted: Hosted, order: CheckRound, held: Held, node: NodeName) -> Checked:
-    """Judge a round's transitions on top of one another. What lacks a state is not judged but named."""
-    bench = _Bench(hosted, held, node)
+    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    if node not in hosted.contract.endorsers:
+        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
+    bench = _Bench(hosted, held)
     for maker in makers_of(order):
         bench.take_maker(maker)
     refusals: list[Refusal] = []
@@ -379,10 +381,10 @@ def makers_of(order: CheckRound) -> tuple[Transition, ...]:
 class _Bench:
     """What an endorser judges with: the states that it knows, and what the round has spent so far."""
 
-    def __init__(self, hosted: Hosted, held: Held, node: NodeName) -> None:
+    def __init__(self, hosted: Hosted, held: Held) -> None:
         self.hosted = hosted
+        self.known = hosted.known
         self.held = held
-        self.node = node
         self.speculative: dict[StateId, State] = {}
         self.spent: dict[StateId, None] = {}
 
@@ -443,11 +445,10 @@ class _Bench:
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)
         assert state is not None, "what is unknown is not judged"
-        known = _known(self.hosted, state, self.node)
-        content = readable(self.hosted.known, state)
-        if known is None or content is None or content.role is not Role.STATE:
+        content = readable(self.known, state)
+        if content is None or content.role is not Role.STATE:
             raise Refused("it spends or reads what is no state of this domain")
-        return known
+        return Known(reference, content.record, content.salt, content.readers)
 
     def _made(self, transition: Transition, sender: Party, number: int) -> NewState:
         """An output must be whole, in its place, and go to exactly those who may see it."""
@@ -456,7 +457,7 @@ class _Bench:
             raise Refused("an output is not in its place")
         if state.content is None:
             raise Refused("the bytes of an output are missing")
-        content = unseal(self.hosted.known, state.content)
+        content = unseal(self.known, state.content)
         if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
             raise Refused("an output's distribution list is not that of its readers")
         return NewState(content.record, content.readers, content.role)
@@ -472,12 +473,11 @@ def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
     return found
 
 
-def _available(hosted: Hosted, states: Iterable[State], locked: frozenset[StateId], node: NodeName) -> Available:
-    available = Available(hosted.known)
-    for state in states:
-        if state.id not in locked:
-            available.add(state.as_seen_by(node))
-    return available
+def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
+    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    if isinstance(held, Shelf):
+        return held
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
 
 
 def _known(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from random import Random
+from collections.abc import Generator
 
 import pytest
 
 from rota.hosting import UserCall
-from rota.testing import Workload, findings, simulate
+from rota.testing import Scene, Workload, findings, simulate
 from rota.testing.synthetic import Synthetic
-from rota.types import NodeName, Party
+from rota.types import IntentId, Party
 
 
-def calls(random: Random, nodes: tuple[NodeName, ...]) -> Iterator[UserCall]:
+def calls(scene: Scene) -> Generator[UserCall, IntentId | None, None]:
     """Every function now and then."""
+    random, nodes = scene.random, scene.nodes
     while True:
         user = Party(f"user@{random.choice(nodes)}")
         payee = f"user@{random.choice(nodes)}"

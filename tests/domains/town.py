@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rota.core.events import AssemblyFinished
 from rota.domains.available import readable
@@ -80,8 +79,3 @@ class Town:
         """The records that a node sees in what a transition makes."""
         contents = (readable(self.hosted.known, state.as_seen_by(node)) for state in transition.outputs)
         return [content.record for content in contents if content is not None]
-
-
-def with_outputs(transition: Transition, outputs: tuple[State, ...]) -> Transition:
-    """The same transition with other outputs, which the host does not hold against the leaf: the core does."""
-    return replace(transition, outputs=outputs)

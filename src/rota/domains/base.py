@@ -120,6 +120,14 @@ class Proposal(Generic[C]):
             made.record for made in self.makes if made.role is Role.STATE and isinstance(made.record, record_type)
         )
 
+    def only(self, record_type: type[R]) -> R:
+        """The one state that it makes, which is of this kind. `Refused` when it makes others, or none."""
+        states = [made for made in self.makes if made.role is Role.STATE]
+        found = self.created(record_type)
+        if len(states) != 1 or len(found) != 1:
+            raise Refused(f"one {name_of(record_type)} is made, and nothing else")
+        return found[0]
+
     def told(self, record_type: type[R]) -> R:
         """The one info of this kind. `Refused` when there is none, or more than one."""
         found = [made.record for made in self.makes if made.role is Role.INFO and isinstance(made.record, record_type)]

@@ -5,24 +5,24 @@ faults, and when who asks for what. The invariants of the protocol are judged af
 mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it. The same
 seed plays the same run, so that a finding can be looked at again.
 
-    def calls(random, nodes):
+    def calls(scene):
         while True:
-            yield UserCall(Party(f"alice@{random.choice(nodes)}"), "mint", {"amount": 1})
+            yield UserCall(Party(f"alice@{scene.random.choice(scene.nodes)}"), "mint", {"amount": 1})
 
     workload = Workload(deployer=Party("notary@A"), arguments={"name": "Token"}, calls=calls)
     reports = simulate(MyToken(), workload, seeds=range(20))
     assert not findings(reports)
 
-The nodes are called A, B, C and so on.
+The nodes are called A, B, C and so on. What `yield` gives back is the id of the intent that the call became, or nothing
+when the domain refused it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from random import Random
 from typing import Final
 
@@ -39,6 +39,7 @@ from rota.core.effects import (
 )
 from rota.core.events import ForContract, IntentSubmitted, LedgerStatus, RoundChecked
 from rota.core.machine import Event
+from rota.digests import void_leaf
 from rota.domains.available import Known, readable
 from rota.domains.records import Record as DomainRecord
 from rota.domains.records import Rejected
@@ -76,21 +77,34 @@ from rota.types import (
     node_of,
 )
 
-CALLS_MAX: Final = 100_000
 RANGE_SIZES: Final = (4, 20, 100)
 GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
-FIRST_PROBE: Final = 1_000_000
 
-Calls = Callable[[Random, tuple[NodeName, ...]], Iterator[UserCall]]
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What users know when they make up their calls: chance, the nodes' names, and the contract."""
+
+    random: Random
+    nodes: tuple[NodeName, ...]
+    hosted: Hosted
+
+
+Calls = Callable[[Scene], Generator[UserCall, IntentId | None, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a run, for a workload to judge: each accepted call with its receipt, and the unspent states."""
+    """What came of a run, for a workload to judge: what was asked, what the ledger did, and what is there now.
+
+    A receipt is told once, so that a node that dies at the wrong moment may not have told it: what was `committed`
+    the ledger says.
+    """
 
     hosted: Hosted
     calls: Mapping[IntentId, UserCall]
     receipts: Mapping[IntentId, Receipt]
+    committed: tuple[IntentId, ...]
     unspent: tuple[Known[DomainRecord], ...]
     held: Mapping[NodeName, tuple[StateId, ...]]
 
@@ -189,7 +203,8 @@ class HostedSwarm(Swarm):
         self.services = HostedServices(self.world, hosted)
         self.world.services = self.services
         self._random = Random(f"{seed}/calls")
-        self._calls = islice(workload.calls(self._random, plan.names), CALLS_MAX)
+        self._calls = workload.calls(Scene(self._random, plan.names, hosted))
+        self._last: IntentId | None = None
         self._plan_calls(plan.trouble_ms)
 
     def _plan_calls(self, trouble_ms: int) -> None:
@@ -200,18 +215,27 @@ class HostedSwarm(Swarm):
             self.world.at(at_ms, partial(self._ask_next, number))
 
     def _ask_next(self, number: int) -> None:
-        """The next call of the workload, if its node takes it."""
-        call = next(self._calls, None)
+        """The next call of the workload, if there is one."""
+        call = self._next_call()
         if call is None:
             return
         self.report.intents += 1
+        self._last = self._ask_for(call, f"{node_of(call.sender)}-{number}")
+
+    def _next_call(self) -> UserCall | None:
+        """Tells the users what became of the last call, and hears the next one."""
+        try:
+            return self._calls.send(self._last) if self.report.intents else next(self._calls)
+        except StopIteration:
+            return None
+
+    def _ask_for(self, call: UserCall, name: str) -> IntentId | None:
+        """Have a node take it, unless the domain refuses it first."""
         try:
             started = init(self.hosted, call)
         except Rejected:
             self.refused += 1
-            return
-        node = node_of(call.sender)
-        name = f"{node}-{number}"
+            return None
         contract = self.hosted.contract.address
         intent = Intent(
             intent_id(name),
@@ -222,7 +246,8 @@ class HostedSwarm(Swarm):
             submit_mode=call.submit_mode,
         )
         self.calls[intent.id] = call
-        self.world.submit(node, contract, IntentSubmitted(name, intent))
+        self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
+        return intent.id
 
     def _submit(self, submission: Submission) -> None:
         """Probes of the calm are calls of the workload too."""
@@ -235,11 +260,15 @@ class HostedSwarm(Swarm):
         return {intent: told[0] for intent, told in self.world.receipts.items()}
 
     def ended(self) -> Ended:
-        """What the workload judges."""
+        """What the workload judges; its users hear of the last call too, and what they ask for then is not heard."""
+        self._next_call()
         address = self.hosted.contract.address
-        unspent = self.world.ledger.states[address].unspent.values()
+        ledger = self.world.ledger.states[address]
+        separator = self.hosted.separator
+        committed = tuple(intent for intent, leaf in ledger.used.items() if leaf != void_leaf(separator, intent))
         held = {name: tuple(sorted(holdings.held(address))) for name, holdings in self.services.holdings.items()}
-        return Ended(self.hosted, self.calls, self.receipts(), tuple(self._known(unspent)), held)
+        unspent = tuple(self._known(ledger.unspent.values()))
+        return Ended(self.hosted, self.calls, self.receipts(), committed, unspent, held)
 
     def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
         for state in states:

@@ -125,13 +125,13 @@ class Noto(Domain[Configuration]):
         lock_id = lock_id_of(work.separator, work.intent)
         match RULES[asked.function].needs(asked):
             case FromCoins(owner, amount):
-                coins = work.states.where(Coin, lambda coin: coin.owner == owner)
+                coins = work.states.where(Coin, owner=owner)
                 selection = cover(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
                 if selection is None:
                     return _too_little(coins)
                 return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
             case FromLock(wanted):
-                found = work.states.where(Lock, lambda lock: lock.lock_id == wanted)
+                found = work.states.where(Lock, lock_id=wanted)
                 if not found:
                     return Reverted("PD200028: Lock ID not found")
                 preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
@@ -144,7 +144,7 @@ class Noto(Domain[Configuration]):
         if not isinstance(work.arguments, EndLock):
             return None
         wanted = work.arguments.lock_id
-        found = work.states.where(Lock, lambda lock: lock.lock_id == wanted)
+        found = work.states.where(Lock, lock_id=wanted)
         if not found or found[0].record.spender == found[0].record.owner:
             return None
         return Preparation(ContractAddress(found[0].record.spender), work.arguments.condition)
@@ -249,7 +249,7 @@ def _too_little(coins: tuple[Known[Coin], ...]) -> Reverted:
 
 
 def _balance(question: Question[Configuration], account: Party) -> dict[str, object]:
-    coins = question.states.where(Coin, lambda coin: coin.owner == account)
+    coins = question.states.where(Coin, owner=account)
     counted = coins[:BALANCE_STATES_MAX]
     return {
         "totalStates": str(len(counted)),
