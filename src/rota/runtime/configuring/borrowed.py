@@ -63,9 +63,6 @@ SEQUENCER: Final[Meanings] = {
     "retry_backoff_max_ms": ("ms", "The longest delay of every other backoff."),
     "unavailable_ttl_ms": ("ms", "How long a node stays unavailable unheard, and a silent sender's intents are kept."),
     "history_max": ("states", "States of an intent, remembered to explain it."),
-    "intent_bytes_max": ("bytes", "Size of what a user asks for in one intent."),
-    "transition_bytes_max": ("bytes", "Size of what is assembled for one intent."),
-    "message_bytes_max": ("bytes", "Size of one message to another node; at least twice a transition."),
     "intents_open_max": (
         "intents",
         "Intents of this node's users that are not final; beyond them users are told to wait.",
