@@ -246,10 +246,10 @@ def test_old_certificate_is_kept_while_a_running_node_shows_it(folder: Path, cha
     with listening(identity, old.certificate.fingerprint) as port:
         environment = {"ROTA_TRANSPORT_ENDPOINT": f"127.0.0.1:{port}"}
         told("ledger", "register", folder, **environment)
-        result = told("keys", "rotate-certificate", folder, **environment)
+        result = told("keys", "rotate-certificate", folder, "--wait-s", "0", **environment)
         assert result["steps"] == ["prepare", "announce", "promote"]
         assert "still shows its old certificate" in result["waits_for"]
-        again = told("keys", "rotate-certificate", folder, **environment)
+        again = told("keys", "rotate-certificate", folder, "--wait-s", "0", **environment)
         assert (again["steps"], again["is_done"]) == ([], False)
         found = registered(chain, folder)
         assert found is not None
@@ -257,7 +257,7 @@ def test_old_certificate_is_kept_while_a_running_node_shows_it(folder: Path, cha
         assert found.next_fingerprint == fingerprint(folder)
     renewed = transport(folder).current()
     with listening(Identity(renewed.certificate.pem, renewed.private_key.reveal()), fingerprint(folder)) as port:
-        environment = {"ROTA_TRANSPORT_ENDPOINT": f"127.0.0.1:{port}"}
+        environment = {"ROTA_TRANSPORT_ENDPOINT": f"127.0.0.1:{port}", "ROTA_TRANSPORT_CERTIFICATE_LOOK_MAX_MS": "1"}
         assert told("keys", "rotate-certificate", folder, **environment)["steps"] == ["rotate"]
 
 

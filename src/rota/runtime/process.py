@@ -35,7 +35,7 @@ from rota.ledger.bindings import EndorsedDeployment
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import find_deployment
 from rota.ledger.driver import LedgerDriver
-from rota.ledger.registry import ChainRegistry, RegistryLimits
+from rota.ledger.registry import ChainRegistry
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
@@ -205,12 +205,7 @@ def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
     if source == "chain":
         if ledger.registry is None:
             raise CannotStart('ledger.registry: must be given where transport.registry is "chain"')
-        limits = RegistryLimits(
-            from_height=ledger.registry_from_height,
-            poll_ms=ledger.registry_poll_ms,
-            range_max=ledger.registry_range_max,
-        )
-        return ChainRegistry(client, ledger.registry, ledger.chain_id, limits)
+        return ChainRegistry(client, ledger.registry, ledger.chain_id, ledger.registry_limits)
     try:
         return StaticRegistry(read_registry(source))
     except (ValueError, OSError) as error:
@@ -283,6 +278,8 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(rpc.host, rpc.websocket_port),
             None if is_shared else Bind(*configuration.operations_address),
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
+            rpc.origins,
+            rpc.limits,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error
