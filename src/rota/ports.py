@@ -177,6 +177,21 @@ class Store(Protocol):
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
         ...
 
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds.
+
+        As the index has it, final or not; in the order in which they were committed, and then of their outputs.
+        `Unavailable` when it is away.
+        """
+        ...
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain.
+
+        In the order asked for. `Unavailable` when it is away.
+        """
+        ...
+
     def perform(self, effect: StoreEffect) -> None:
         """Begin to do this. A record that it does not know is an assertion."""
         ...

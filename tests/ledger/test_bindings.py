@@ -99,15 +99,21 @@ async def test_skip_is_told_with_its_reason_and_what_is_committed_beside_it(kind
         contract = (await deploy(chain)).address
         missing = StateId(Leaf(b"\x05" * 32), 0)
         good, lost = transition(contract, "good"), transition(contract, "lost", missing)
-        digest = round_digest(domain_separator(CHAIN_ID, contract), (good.leaf, lost.leaf), VALID_UNTIL_S)
-        first = await send(chain, {"to": contract, "data": data(commit(contract, good, lost))})
-        again = await send(chain, {"to": contract, "data": data(commit(contract, good, lost))})
+        spender = transition(contract, "spender", StateId(good.leaf, 0))
+        leaves = tuple(each.leaf for each in (good, lost, spender))
+        digest = round_digest(domain_separator(CHAIN_ID, contract), leaves, VALID_UNTIL_S)
+        first = await send(chain, {"to": contract, "data": data(commit(contract, good, lost, spender))})
+        again = await send(chain, {"to": contract, "data": data(commit(contract, good, lost, spender))})
         absent = LedgerOutcome(
             lost.intent, lost.leaf, digest, LedgerStatus.SKIPPED, "an input is not available", is_contention=True
         )
         assert outcomes_of(first.logs, CHAIN_ID).outcomes == (
             (contract, LedgerOutcome(good.intent, good.leaf, digest, LedgerStatus.COMMITTED)),
             (contract, absent),
+            (
+                contract,
+                LedgerOutcome(spender.intent, spender.leaf, digest, LedgerStatus.COMMITTED, inputs=spender.inputs),
+            ),
         )
         assert outcomes_of(again.logs, CHAIN_ID).outcomes == (
             (
@@ -115,6 +121,12 @@ async def test_skip_is_told_with_its_reason_and_what_is_committed_beside_it(kind
                 LedgerOutcome(good.intent, good.leaf, digest, LedgerStatus.SKIPPED, "intent used", is_contention=True),
             ),
             (contract, absent),
+            (
+                contract,
+                LedgerOutcome(
+                    spender.intent, spender.leaf, digest, LedgerStatus.SKIPPED, "intent used", is_contention=True
+                ),
+            ),
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,9 @@ from rota.ports import Store
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase
 from rota.store.database import Answer, Database, Reading, Statement
+from rota.store.encoding import encode
 from rota.store.records import Writing
+from rota.store.schema import VERSION_TABLE, migrations
 from rota.types import BlockHash, NodeName, Outcome, Receipt
 from tests.store.kit import (
     CONFIG,
@@ -189,7 +192,8 @@ async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]
     database = await make()
     async with opened_on(database) as opened:
         await make_newer(opened.store)
-    with pytest.raises(Refused, match="the database has version 99, and this programme knows versions up to 1"):
+    known = migrations()[-1].version
+    with pytest.raises(Refused, match=f"the database has version 99, and this programme knows versions up to {known}"):
         await again(database).open()
     with pytest.raises(Refused, match="version 99"):
         await again(database).open()
@@ -197,6 +201,26 @@ async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]
 
 async def make_newer(store: DatabaseStore) -> None:
     await store._database.write((Statement("INSERT INTO schema_version (version) VALUES (99)"),), 1_000)
+
+
+@in_loop
+async def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    first = migrations()[0]
+    with closing(sqlite3.connect(tmp_path / "node.db")) as connection:
+        for sql in (VERSION_TABLE.sql, *(statement.sql for statement in first.statements)):
+            connection.execute(sql)
+        connection.execute("INSERT INTO schema_version (version) VALUES (1)")
+        intent = an_intent(1)
+        connection.execute(
+            "INSERT INTO intents (id, contract, position, intent) VALUES (?, ?, 1, ?)",
+            (intent.id, intent.contract, encode(intent)),
+        )
+        connection.commit()
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        (restored,) = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+        assert restored.intent == intent
+        for contract, record in one_of_each():
+            assert await opened.write(contract, record)
 
 
 @in_loop

@@ -28,6 +28,7 @@ from rota.cli.node_folder import (
 )
 from rota.cli.registering import Network, opened_network
 from rota.keys.certificates import Certificate
+from rota.keys.node_keys import NodeKeys
 from rota.keys.transport_files import NO_FINGERPRINT, Registered, Step, next_step
 from rota.ledger.registering import announce, look_up, require_owner, rotate
 from rota.ports import Registration, Unavailable
@@ -56,28 +57,28 @@ def show(directory: Path, password_file: Path | None, with_words: bool, as_json:
     """
     keys = open_folder(directory, password_file, may_lack=("ledger.registry",)).keys
     with told_plainly():
-        following = keys.transport.next()
-    certificates = {
-        "certificate": keys.certificate,
-        "next_certificate": following.certificate if following is not None else None,
-    }
+        following = _following(keys)
+    certificates = {"certificate": keys.certificate, "next_certificate": following}
     words = keys.wallet.phrase.reveal().decode() if with_words else None
     if as_json:
-        shown = {name: each and _described(each) for name, each in certificates.items()}
+        shown = {name: None if each is None else _described(each) for name, each in certificates.items()}
         told = {"node": keys.node, "submitter": keys.submitter, "registrar": keys.registrar, **shown}
         click.echo(json.dumps(told | ({"words": words} if with_words else {})))
         return
     click.echo(f"Node         {keys.node}")
     click.echo(f"Submitter    {keys.submitter}")
     click.echo(f"Registrar    {keys.registrar}")
-    for name, each in (
-        ("Certificate", keys.certificate),
-        ("Next", following.certificate if following is not None else None),
-    ):
+    for name, each in (("Certificate", keys.certificate), ("Next", following)):
         if each is not None:
             click.echo(f"{name:<12} {each.fingerprint.hex()}, valid until {_date(each.valid_until_s)}")
     if words is not None:
         click.echo(f"Words        {words}")
+
+
+def _following(keys: NodeKeys) -> Certificate | None:
+    """The certificate that the node will show, if one is prepared."""
+    identity = keys.transport.next()
+    return None if identity is None else identity.certificate
 
 
 def _described(certificate: Certificate) -> dict[str, object]:
@@ -146,22 +147,15 @@ async def _exchange(folder: NodeFolder, directory: Path) -> _Exchange:
             exchange.done.append(step)
             if step is Step.ROTATE:
                 break
-    following = folder.keys.transport.next()
-    exchange.fingerprint = (following or folder.keys.transport.current()).certificate.fingerprint
+    exchange.fingerprint = (_following(folder.keys) or folder.keys.transport.current().certificate).fingerprint
     return exchange
 
 
 async def _due(folder: NodeFolder, network: Network | None, is_begun: bool) -> Step:
     """The step that is due; a new exchange begins because somebody asks for it, and not for the certificate's age."""
     transport = folder.keys.transport
-    following = transport.next()
     registered = await _registered(folder, network)
-    step = next_step(
-        transport.current().certificate,
-        following.certificate if following is not None else None,
-        registered,
-        int(time.time()),
-    )
+    step = next_step(transport.current().certificate, _following(folder.keys), registered, int(time.time()))
     return Step.PREPARE if step is Step.NOTHING and not is_begun else step
 
 
@@ -193,9 +187,9 @@ async def _take(step: Step, folder: NodeFolder, network: Network | None, directo
     elif step is Step.PROMOTE:
         keys.transport.promote()
     elif step is Step.ANNOUNCE:
-        following = keys.transport.next()
+        following = _following(keys)
         assert following is not None, "what is announced is there"
-        fingerprint = following.certificate.fingerprint
+        fingerprint = following.fingerprint
         if network is None:
             return f'Put next_fingerprint = "{fingerprint.hex()}" of {keys.node} into the registry file of every node.'
         await announce(network.account, network.registry, keys.node, fingerprint)

@@ -24,6 +24,7 @@ from rota.ledger.reading import TOPICS_MAX, Log
 from rota.payload import (
     ROUND_TOPIC,
     SKIPPED_TOPIC,
+    FullLeaf,
     Malformed,
     RoundLog,
     SkippedLog,
@@ -90,11 +91,13 @@ def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
 
 
 def _outcomes(told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> Iterable[LedgerOutcome]:
-    for committal in told.committals:
+    given = (entry for entry in told.payload.entries if isinstance(entry, FullLeaf))
+    for entry, committal in zip(given, told.committals, strict=True):
+        intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
-            yield LedgerOutcome(committal.intent, committal.leaf, told.digest, LedgerStatus.COMMITTED)
+            yield LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
         else:
-            yield _skip(told.digest, committal.intent, committal.leaf, skips.get((committal.intent, committal.leaf)))
+            yield _skip(told.digest, intent, leaf, skips.get((intent, leaf)))
 
 
 def _skip(digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None) -> LedgerOutcome:

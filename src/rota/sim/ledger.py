@@ -160,7 +160,8 @@ class Ledger:
         state.unspent.update({made.id: made for made in transition.outputs})
         self._made.update({made.id: made for made in transition.outputs})
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
-        return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
+        committed = LedgerStatus.COMMITTED
+        return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
 
 
 def _skipped(

@@ -36,7 +36,7 @@ from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUn
 from rota.store.encoding import encode
 from rota.store.reading import Asking
 from rota.store.records import Writing
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -132,12 +132,20 @@ class DatabaseStore:
         return await self._database.read(self._asking.receipt_of(intent))
 
     async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
-        """Interim."""
-        return await self._database.read(self._asking.state_changes(contract, since, self._written))
+        """What changed of the states that this node holds, later than the transaction that was read up to."""
+        return await self._database.read(self._asking.state_changes(contract, since))
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """Interim."""
         return await self._database.read(self._asking.transaction(intent))
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds."""
+        return await self._database.read(self._asking.unspent_states(contract))
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain."""
+        return await self._database.read(self._asking.states(contract, ids))
 
     # Orders.
 

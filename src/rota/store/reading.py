@@ -35,6 +35,7 @@ from rota.store.encoding import (
     decode_permission,
     decode_prepared,
     decode_receipt,
+    decode_state,
     decode_text,
     decode_transition,
     decode_transition_prepared,
@@ -167,24 +168,18 @@ class Asking:
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
         return decode_receipt(rows[0][0]) if rows else None
 
-    def state_changes(self, contract: ContractAddress, since: int, as_of: int) -> Reading[StateChanges]:
-        """Interim: all of it, always."""
-        rows: Any = yield Statement(
-            "SELECT t.transition FROM outcomes o JOIN transitions t ON t.leaf = o.leaf AND t.contract = o.contract"
-            " WHERE o.contract = ? AND o.status = 'committed' ORDER BY o.height, o.place",
-            (contract,),
-        )
-        unspent: dict[StateId, State] = {}
-        gone: dict[StateId, None] = {}
-        for (encoded,) in rows:
-            transition = decode_transition(encoded)
-            for state in transition.outputs:
-                if state.content is not None:
-                    unspent[state.id] = state
-            for spent in transition.inputs:
-                gone[spent] = None
-                unspent.pop(spent, None)
-        return StateChanges(max(as_of, since + 1), tuple(unspent.values()), tuple(gone))
+    def state_changes(self, contract: ContractAddress, since: int) -> Reading[StateChanges]:
+        """What changed of the states that this node holds, later than the transaction that was read up to."""
+        rows: Any = yield Statement("SELECT written FROM node")
+        as_of = rows[0][0]
+        rows = yield Statement(_CHANGED_STATES, (contract, since))
+        held, gone = [], []
+        for state, leaf, output, is_held in rows:
+            if is_held:
+                held.append(decode_state(state))
+            else:
+                gone.append(StateId(Leaf(leaf), output))
+        return StateChanges(as_of, tuple(held), tuple(gone))
 
     def transaction(self, intent: IntentId) -> Reading[StoredTransaction | None]:
         """Interim."""
@@ -213,6 +208,21 @@ class Asking:
             (digest, tuple(sorted((each for _, each in of_round), key=lambda each: places[each.leaf])))
             for digest, of_round in rounds
         )
+
+    def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
+        """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
+        rows: Any = yield Statement(_UNSPENT, (contract,))
+        return tuple(decode_state(state) for (state,) in rows)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
+        """Those of these that this node holds, in the order asked for."""
+        held: dict[StateId, State] = {}
+        for leaves in _in_batches(tuple(dict.fromkeys(each.leaf for each in ids))):
+            sql = f"SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf IN ({_marks(leaves)})"
+            rows: Any = yield Statement(sql, (contract, *leaves))
+            states = [decode_state(state) for (state,) in rows]
+            held.update({state.id: state for state in states})
+        return tuple(held[each] for each in ids if each in held)
 
     def contracts(self) -> Reading[tuple[KnownContract, ...]]:
         """All contracts of this node."""
@@ -305,6 +315,12 @@ ORDER BY nonce"""
 _INDEXED: Final = """
 SELECT outcome FROM outcomes WHERE contract = ? AND height <= ? ORDER BY height DESC, place DESC LIMIT ?"""
 
+# A state that a reorganisation took from the chain is told as gone, too.
+_CHANGED_STATES: Final = """
+SELECT CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN state END, leaf, output,
+    committed_at IS NOT NULL AND spent_at IS NULL
+FROM states WHERE contract = ? AND changed_after >= ? AND state IS NOT NULL ORDER BY committed_at, place, output"""
+
 # What has expired in a final block is of no use to anybody, and what is on the chain has no use any more.
 _STILL_VALID: Final = f"""
 contract = ? AND valid_until_s >= ? AND NOT EXISTS (
@@ -328,6 +344,11 @@ WHERE nonce IN (SELECT nonce FROM deliveries WHERE is_acknowledged = 0 AND nonce
 _OWED_PREPARED: Final = """
 SELECT contract, record FROM prepared
 WHERE leaf IN (SELECT digest FROM deliveries WHERE is_acknowledged = 0 AND nonce IS NULL) ORDER BY position"""
+
+_UNSPENT: Final = """
+SELECT state FROM states
+WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
+ORDER BY committed_at, place, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

@@ -4,8 +4,8 @@ Theory of operation. A record becomes statements without anything being read fir
 syncpoints is one batch. Every statement may be carried out twice: a syncpoint whose commit was reported as a
 failure and had happened is written again by its own rule (protocol §8), and must change nothing then.
 
-An intent, a dispatch and a nonce have an outcome at a height. A reorganisation takes away what lies above the
-height at which the chains part, and nothing else has to be undone.
+An intent, a dispatch and a nonce have an outcome at a height; a state is committed and spent at one. A reorganisation
+takes away what lies above the height at which the chains part, and nothing else has to be undone.
 """
 
 from __future__ import annotations
@@ -61,9 +61,11 @@ class Writing:
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+                yield from _held(contract, transition)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
+                yield from _held(contract, prepared.transition)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -124,6 +126,7 @@ class Writing:
     ) -> Iterator[Statement]:
         for transition in source.transitions:
             yield _transition(contract, source.digest, transition, position)
+            yield from _held(contract, transition)
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
@@ -147,6 +150,7 @@ class Writing:
             ),
         )
         yield from self._deliveries(order_of(contract, record), None)
+        yield from _held(contract, transition)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
         return Statement(_ENDORSE, (contract, kept.leaf, kept.valid_until_s, position, kept.intent, encode(kept)))
@@ -185,6 +189,9 @@ class Writing:
             if outcome.status is LedgerStatus.COMMITTED:
                 sql = _VOIDED if self._is_void(contract, outcome) else _SETTLED
                 yield Statement(sql, (block.height, outcome.intent, contract))
+                yield Statement(_STATES_COMMITTED, (block.height, place, contract, outcome.leaf))
+                for spent in outcome.inputs:
+                    yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height))
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
@@ -199,6 +206,15 @@ def _key_of(intent: Intent) -> bytes | None:
 
 def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
     return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+
+
+def _held(contract: ContractAddress, transition: Transition) -> Iterator[Statement]:
+    """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
+    leaf = transition.leaf
+    on_chain = (contract, leaf, transition.intent)
+    for state in transition.outputs:
+        if state.content is not None:
+            yield Statement(_HOLD, (contract, leaf, state.id.output, encode(state), *on_chain, *on_chain), leaf)
 
 
 _ACCEPT: Final = """
@@ -220,6 +236,33 @@ ON CONFLICT (nonce) DO UPDATE SET
 _TRANSITION: Final = """
 INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+
+# A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
+_IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
+
+# The transaction before this one: what changed is later than what anybody could read.
+_NOW: Final = "(SELECT written FROM node)"
+
+_HOLD: Final = f"""
+INSERT INTO states (contract, leaf, output, state, committed_at, place, changed_after)
+VALUES (
+    ?, ?, ?, ?,
+    (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN height END) FROM outcomes WHERE intent = ?),
+    (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN place END) FROM outcomes WHERE intent = ?),
+    {_NOW})
+ON CONFLICT (contract, leaf, output) DO UPDATE SET
+    state = excluded.state, committed_at = excluded.committed_at, place = excluded.place,
+    changed_after = excluded.changed_after
+WHERE states.state IS NULL"""
+
+_STATES_COMMITTED: Final = f"""
+UPDATE states SET committed_at = ?, place = ?, changed_after = {_NOW} WHERE contract = ? AND leaf = ?"""
+
+_SPENT: Final = f"""
+INSERT INTO states (contract, leaf, output, spent_at, changed_after) VALUES (?, ?, ?, ?, {_NOW})
+ON CONFLICT (contract, leaf, output) DO UPDATE SET
+    spent_at = excluded.spent_at, changed_after = excluded.changed_after
+WHERE states.spent_at IS NULL"""
 
 _DELIVER: Final = """
 INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged) VALUES (?, ?, ?, ?, 0)
@@ -245,6 +288,9 @@ _UNDO: Final = (
     "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
     "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
     "UPDATE dispatches SET settled_at = NULL WHERE settled_at > ?",
+    f"UPDATE states SET committed_at = NULL, place = NULL, changed_after = {_NOW} WHERE committed_at > ?",
+    "DELETE FROM states WHERE spent_at > ? AND state IS NULL",
+    f"UPDATE states SET spent_at = NULL, changed_after = {_NOW} WHERE spent_at > ?",
 )
 
 _LATEST_TIME: Final = """

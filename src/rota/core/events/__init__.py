@@ -7,7 +7,19 @@ from enum import Enum
 
 from rota.core.machine import Event
 from rota.messages import AssemblyOutcome, Envelope, Refusal
-from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Party, RequestId, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    StateId,
+    Transition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,10 @@ class LedgerStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerOutcome:
-    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2)."""
+    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2).
+
+    `inputs` are the states that a committed one has spent.
+    """
 
     intent: IntentId
     leaf: Leaf
@@ -62,6 +77,7 @@ class LedgerOutcome:
     reason: str = ""
     is_contention: bool = False
     is_retryable: bool = True
+    inputs: tuple[StateId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
