@@ -61,6 +61,8 @@ from rota.types import (
 
 ENTRY_POINTS: Final = "rota.domains"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
+# It has to fit into a frame, beside others.
+TRANSITION_BYTES_MAX: Final = 1_048_576
 REASON_LETTERS_MAX: Final = 1_000
 SALT_KEY_BYTES: Final = 32
 
@@ -308,6 +310,11 @@ def _transition(
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
     sealed = tuple(seal(content) for content in made)
+    if sum(map(len, sealed)) > TRANSITION_BYTES_MAX:
+        raise Rejected("", f"the states of a transition are at most {TRANSITION_BYTES_MAX} bytes")
+    for each in sealed:
+        # What nobody could read would be refused by every endorser.
+        unseal(hosted.known, each)
     commitments = tuple(state_commitment(each) for each in sealed)
     core = core_of(
         hosted.separator,

@@ -152,7 +152,7 @@ def test_users_may_write_it_in_several_ways() -> None:
         ("from", 7, "from"),
         ("from", "\ud800", "from"),
         ("from", None, "from"),
-        ("from", "x" * 70_000, "from"),
+        ("from", "x" * 600_000, "from"),
         ("lockId", "0x00", "lockId"),
         ("lockId", 5, "lockId"),
         ("target", "0x12", "target"),
