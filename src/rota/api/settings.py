@@ -43,7 +43,8 @@ class Limits:
     """What is more than this is refused or ended, so that no client can take the memory or the time of the others.
 
     Connections are counted per listener, calls over all of them. `bodies_bytes_max` is for all requests that are being
-    read or answered at a time.
+    read or answered at a time; of a WebSocket's messages they are counted once they are whole, hence the smaller
+    `websocket_message_bytes_max`. A WebSocket with `websocket_messages_max` of them unanswered is not read from.
     """
 
     body_bytes_max: int = 8 * 1024 * 1024
@@ -51,8 +52,10 @@ class Limits:
     batch_entries_max: int = 1_000
     json_depth_max: int = 64
     connections_max: int = 1_024
-    calls_max: int = 1_024
+    websockets_max: int = 256
+    websocket_message_bytes_max: int = 2 * 1024 * 1024
     websocket_messages_max: int = 64
+    calls_max: int = 1_024
     call_timeout_ms: int = 30_000
     receive_timeout_ms: int = 10_000
     send_timeout_ms: int = 10_000

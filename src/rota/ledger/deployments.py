@@ -1,0 +1,29 @@
+"""What the factory told of a deployment, asked of the chain by the deployment's id."""
+
+from __future__ import annotations
+
+from rota.ledger.bindings import EndorsedDeployment, read_deployment, topic_of
+from rota.ledger.client import RpcClient, RpcRefused
+from rota.ledger.hexadecimal import data
+from rota.ledger.reading import read_logs
+from rota.ports import Unavailable
+from rota.types import ContractAddress, IntentId
+
+TOPIC_BYTES = 32
+
+
+async def find_deployment(
+    client: RpcClient, factory: ContractAddress, intent: IntentId, attempts_max: int = 3
+) -> EndorsedDeployment | None:
+    """The contract that this intent deployed, if it is on the chain. `Unavailable` when the chain does not say."""
+    wanted = {
+        "address": factory,
+        "fromBlock": "0x0",
+        "toBlock": "latest",
+        "topics": [data(topic_of("Factory", "EndorsedDeployed")), data(intent.ljust(TOPIC_BYTES, b"\0"))],
+    }
+    try:
+        logs = read_logs(await client.call("eth_getLogs", wanted, attempts_max=attempts_max))
+        return read_deployment(logs[0]) if logs else None
+    except (RpcRefused, ValueError) as error:
+        raise Unavailable(f"the chain does not say what {intent.hex()} deployed: {error}") from error
