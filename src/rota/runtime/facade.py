@@ -194,7 +194,15 @@ class NodeFacade:
                 history = own.history if own is not None else found.history
                 lines = tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in history)
                 return facade.Explanation(
-                    intent, role, found.state, address, self._at(found.since_ms), found.waits_for, found.who, found.detail, lines
+                    intent,
+                    role,
+                    found.state,
+                    address,
+                    self._at(found.since_ms),
+                    found.waits_for,
+                    found.who,
+                    found.detail,
+                    lines,
                 )
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
