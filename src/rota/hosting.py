@@ -223,7 +223,11 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
         made,
         told,
-        None not in referred.values() and None not in outputs,
+        all(
+            known is not None
+            for known, state in zip(outputs, transition.outputs, strict=True)
+            if node in state.distribution
+        ),
     )
     return hosted.domain.receipt(settled)
 

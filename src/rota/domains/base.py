@@ -142,7 +142,7 @@ class Question(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[C]):
-    """A committed transition, as far as this node may see it; `is_whole` when nothing of it is hidden or missing."""
+    """A committed transition, as far as this node may see it; `is_whole` when it has all that it may see."""
 
     contract: Contract
     configuration: C

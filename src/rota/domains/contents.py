@@ -58,7 +58,7 @@ _SALT: Final[tuple[Field, ...]] = fields_of(_Salted)
 
 def name_of(record_type: type[Record]) -> str:
     """The name of a schema: the class's own, or what it says as `schema_name`."""
-    return str(getattr(record_type, "schema_name", record_type.__name__))
+    return record_type.schema_name or record_type.__name__
 
 
 def schema_of(record_type: type[Record]) -> Schema:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key, partial
 from typing import Final, TypeVar
 
-from rota.domains.records import Record, Rejected, fields_of
+from rota.domains.contents import name_of
+from rota.domains.records import Field, Record, Rejected, fields_of
 
 LIMIT_MAX: Final = 10_000
 STATEMENTS_MAX: Final = 64
@@ -147,10 +148,15 @@ def _compares(statement: Statement, record: Record, value: object) -> bool:
             return {"lt": order < 0, "lte": order <= 0, "gt": order > 0, "gte": order >= 0}[statement.operation]
 
 
+def _field(record: Record, name: str) -> Field:
+    found = next((field for field in fields_of(type(record)) if field.name == name), None)
+    if found is None:
+        raise Rejected(name, f"is no field of {name_of(type(record))}")
+    return found
+
+
 def _value(record: Record, name: str) -> object:
-    if not any(field.name == name for field in fields_of(type(record))):
-        raise Rejected(name, f"is no field of {type(record).__name__}")
-    return getattr(record, name)
+    return _field(record, name).value_in(record)
 
 
 def _compared(record_of: Callable[[Item], Record], name: str, one: Item, other: Item) -> int:
@@ -159,8 +165,7 @@ def _compared(record_of: Callable[[Item], Record], name: str, one: Item, other: 
 
 def _meant(record: Record, name: str, given: object) -> object:
     """What a client writes is read as the field's own type."""
-    kind = next(field.kind for field in fields_of(type(record)) if field.name == name)
-    return kind.accept(name, given)
+    return _field(record, name).kind.accept(name, given)
 
 
 def _folded(value: object) -> object:

@@ -52,9 +52,13 @@ class Rejected(Exception):
 
 
 class Record:
-    """A frozen dataclass with ABI types as annotations. Those in `labels` are what states are looked for by."""
+    """A frozen dataclass with ABI types as annotations; `lock_id` is `lockId` outside, and `from_` is `from`.
+
+    `schema_name` is the name of its schema where that is not the class's own; states are looked for by their `labels`.
+    """
 
     __slots__ = ()
+    schema_name: ClassVar[str] = ""
     labels: ClassVar[tuple[str, ...]] = ()
 
 
@@ -93,8 +97,14 @@ class Field:
     """A named value of a record."""
 
     name: str
+    attribute: str
     kind: Kind[Any]
     default: Any = MISSING
+
+    def value_in(self, record: Record) -> object:
+        """Its value in a record."""
+        value: object = getattr(record, self.attribute)
+        return value
 
     def definition(self) -> dict[str, object]:
         """As the ABI writes it."""
@@ -158,12 +168,12 @@ def accept(record_type: type[R], given: object, path: str = "") -> R:
 
 def shown(record: Record) -> dict[str, object]:
     """The record as the API shows it."""
-    return {field.name: field.kind.shown(getattr(record, field.name)) for field in fields_of(type(record))}
+    return {field.name: field.kind.shown(field.value_in(record)) for field in fields_of(type(record))}
 
 
 def packed(record: Record) -> list[object]:
     """The values in the order of the fields: the canonical form."""
-    return [field.kind.packed(getattr(record, field.name)) for field in fields_of(type(record))]
+    return [field.kind.packed(field.value_in(record)) for field in fields_of(type(record))]
 
 
 def unpacked(record_type: type[R], given: object, path: str = "") -> R:
@@ -172,7 +182,7 @@ def unpacked(record_type: type[R], given: object, path: str = "") -> R:
     if not isinstance(given, list) or len(given) != len(known):
         raise Rejected(path, f"must be a list of {len(known)} values")
     values = (field.kind.unpacked(_join(path, field.name), each) for field, each in zip(known, given, strict=True))
-    return _made(record_type, dict(zip((field.name for field in known), values, strict=True)), path)
+    return _made(record_type, dict(zip((field.attribute for field in known), values, strict=True)), path)
 
 
 def parameters(record_type: type[Record]) -> list[dict[str, object]]:
@@ -191,11 +201,17 @@ def fields_of(record_type: type[Record]) -> tuple[Field, ...]:
     if known is None:
         hints = get_type_hints(record_type, include_extras=True)
         known = tuple(
-            Field(field.name, _kind_of(hints[field.name], 0), field.default)
+            Field(name_outside(field.name), field.name, _kind_of(hints[field.name], 0), field.default)
             for field in fields(record_type)  # type: ignore[arg-type]
         )
         _FIELDS[record_type] = known
     return known
+
+
+def name_outside(attribute: str) -> str:
+    """The ABI's name of an attribute: no underscores, and a capital where one stood."""
+    first, *others = attribute.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def _accept_named(record_type: type[R], given: Mapping[str, object], path: str) -> R:
@@ -204,7 +220,7 @@ def _accept_named(record_type: type[R], given: Mapping[str, object], path: str) 
         value = given.get(field.name)
         where = _join(path, field.name)
         if value is not None:
-            values[field.name] = field.kind.accept(where, value)
+            values[field.attribute] = field.kind.accept(where, value)
         elif field.default is MISSING:
             raise Rejected(where, "is missing")
     return _made(record_type, values, path)

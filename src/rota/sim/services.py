@@ -54,7 +54,7 @@ class Services:
             case VerifySignature(contract, request_id, intent, party, leaf, signature):
                 return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
             case CheckRound(contract, peer, request_id, digest):
-                refusals = (*domain.check(effect, self.payloads, node), *_unsigned(effect))
+                refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
                 signature = b"" if refusals else sign(node, digest)
                 return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
             case VerifyEndorsement(contract, peer, digest, signature):
@@ -70,7 +70,7 @@ class Services:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
 
 
-def _unsigned(order: CheckRound) -> tuple[Refusal, ...]:
+def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     """An endorser checks that each leaf bears the signature of its `from` party."""
     return tuple(
         Refusal(transition.intent, "the signature is not that of the `from` party")

@@ -1,0 +1,344 @@
+"""Runs a domain in the simulator: real cores on one virtual clock, while nodes, disks, network and ledger are hurt.
+
+A workload says how a contract is deployed and what its users do; the rest is drawn from a seed: latencies, limits,
+faults, and when who asks for what. The invariants of the protocol are judged after every step, and when everything is
+mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it. The same
+seed plays the same run, so that a finding can be looked at again.
+
+    def calls(random, nodes):
+        while True:
+            yield UserCall(Party(f"alice@{random.choice(nodes)}"), "mint", {"amount": 1})
+
+    workload = Workload(deployer=Party("notary@A"), arguments={"name": "Token"}, calls=calls)
+    reports = simulate(MyToken(), workload, seeds=range(20))
+    assert not findings(reports)
+
+The nodes are called A, B, C and so on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from random import Random
+from typing import Final
+
+from rota.core.effects import (
+    AssembleIntents,
+    CheckRound,
+    Effect,
+    PermissionGranted,
+    Record,
+    RoundDispatch,
+    StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
+)
+from rota.core.events import ForContract, IntentSubmitted, LedgerStatus, RoundChecked
+from rota.core.machine import Event
+from rota.domains.available import Known, readable
+from rota.domains.records import Record as DomainRecord
+from rota.domains.records import Rejected
+from rota.hosting import (
+    AnyDomain,
+    Checked,
+    ContractDefaults,
+    Hosted,
+    UserCall,
+    assemble,
+    check,
+    deploy,
+    genesis_of,
+    init,
+    open_genesis,
+)
+from rota.messages import Refusal
+from rota.sim.disk import Disk
+from rota.sim.domain import intent_id
+from rota.sim.plan import Plan, Settings, Submission, draw_plan
+from rota.sim.services import Services, Unspent, sign, unsigned
+from rota.sim.swarm import Swarm
+from rota.sim.world import Recorder, World
+from rota.types import (
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+    node_of,
+)
+
+CALLS_MAX: Final = 100_000
+RANGE_SIZES: Final = (4, 20, 100)
+GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
+FIRST_PROBE: Final = 1_000_000
+
+Calls = Callable[[Random, tuple[NodeName, ...]], Iterator[UserCall]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a run, for a workload to judge: each accepted call with its receipt, and the unspent states."""
+
+    hosted: Hosted
+    calls: Mapping[IntentId, UserCall]
+    receipts: Mapping[IntentId, Receipt]
+    unspent: tuple[Known[DomainRecord], ...]
+    held: Mapping[NodeName, tuple[StateId, ...]]
+
+
+def _nothing_more(_: Ended) -> Iterable[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How a contract is deployed, what its users do, and what must hold in the end: `must_hold` tells what does not."""
+
+    deployer: Party
+    arguments: object
+    calls: Calls
+    must_hold: Callable[[Ended], Iterable[str]] = _nothing_more
+    node_count: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """What one seed did, and what it found."""
+
+    seed: int
+    intents: int
+    refused: int
+    confirmed: int
+    reverted: int
+    faults: int
+    events: int
+    violations: tuple[str, ...]
+
+
+def simulate(
+    domain: AnyDomain,
+    workload: Workload,
+    seeds: Iterable[int],
+    minutes: float = 0.5,
+    faults: tuple[str, ...] | None = None,
+    recorder: Callable[[], Recorder] = Recorder,
+) -> tuple[SeedReport, ...]:
+    """Play each seed: so many minutes of trouble, then calm until every intent has ended.
+
+    `faults` names those to draw from (`rota.sim.plan.FAULTS`); the seed chooses when not given. A recorder hears of
+    everything that happens.
+    """
+    return tuple(_play(domain, workload, seed, minutes, faults, recorder()) for seed in seeds)
+
+
+def findings(reports: Iterable[SeedReport]) -> list[str]:
+    """All that the seeds have found, with their numbers."""
+    return [f"seed {report.seed}: {violation}" for report in reports for violation in report.violations]
+
+
+def _play(
+    domain: AnyDomain, workload: Workload, seed: int, minutes: float, faults: tuple[str, ...] | None, recorder: Recorder
+) -> SeedReport:
+    plan = draw_plan(seed, Settings(nodes=workload.node_count, contracts=1, minutes=minutes, faults=faults, intents=0))
+    hosted = _deployed(domain, workload, seed)
+    swarm = HostedSwarm(seed, replace(plan, contracts=(hosted.contract,)), hosted, workload, recorder)
+    played = swarm.play()
+    receipts = swarm.receipts()
+    violations = [str(violation) for violation in played.violations]
+    if not violations:
+        violations = list(workload.must_hold(swarm.ended()))
+    confirmed = sum(receipt.outcome.value == "confirmed" for receipt in receipts.values())
+    return SeedReport(
+        seed,
+        played.intents,
+        swarm.refused,
+        confirmed,
+        len(receipts) - confirmed,
+        played.faults,
+        played.events,
+        tuple(violations),
+    )
+
+
+def _deployed(domain: AnyDomain, workload: Workload, seed: int) -> Hosted:
+    random = Random(f"{seed}/contract")
+    defaults = ContractDefaults(chain_id=1337, range_size=random.choice(RANGE_SIZES))
+    deployment = deploy(domain, workload.arguments, workload.deployer)
+    genesis = genesis_of(domain, deployment, defaults, random.randbytes(32))
+    address = ContractAddress("0x" + hashlib.sha256(f"{seed}/{domain.name}".encode()).hexdigest()[:40])
+    return open_genesis({domain.name: domain}, genesis, address, random.randbytes(32))
+
+
+class HostedSwarm(Swarm):
+    """One seed, with a hosted domain in the place of the simulator's own, and with its own users."""
+
+    def __init__(self, seed: int, plan: Plan, hosted: Hosted, workload: Workload, recorder: Recorder) -> None:
+        super().__init__(seed, recorder=recorder, plan=replace(plan, submissions=()))
+        self.hosted = hosted
+        self.refused = 0
+        self.calls: dict[IntentId, UserCall] = {}
+        self.services = HostedServices(self.world, hosted)
+        self.world.services = self.services
+        self._random = Random(f"{seed}/calls")
+        self._calls = islice(workload.calls(self._random, plan.names), CALLS_MAX)
+        self._plan_calls(plan.trouble_ms)
+
+    def _plan_calls(self, trouble_ms: int) -> None:
+        gaps_ms = self._random.choice(GAPS_MS)
+        number, at_ms = 0, 0
+        while (at_ms := at_ms + self._random.choice(gaps_ms)) < trouble_ms:
+            number += 1
+            self.world.at(at_ms, partial(self._ask_next, number))
+
+    def _ask_next(self, number: int) -> None:
+        """The next call of the workload, if its node takes it."""
+        call = next(self._calls, None)
+        if call is None:
+            return
+        self.report.intents += 1
+        try:
+            started = init(self.hosted, call)
+        except Rejected:
+            self.refused += 1
+            return
+        node = node_of(call.sender)
+        name = f"{node}-{number}"
+        contract = self.hosted.contract.address
+        intent = Intent(
+            intent_id(name),
+            contract,
+            call.sender,
+            started.payload,
+            parties=started.parties,
+            submit_mode=call.submit_mode,
+        )
+        self.calls[intent.id] = call
+        self.world.submit(node, contract, IntentSubmitted(name, intent))
+
+    def _submit(self, submission: Submission) -> None:
+        """Probes of the calm are calls of the workload too."""
+        self._ask_next(submission.number)
+
+    # What came of it.
+
+    def receipts(self) -> dict[IntentId, Receipt]:
+        """The outcome of each call that has one."""
+        return {intent: told[0] for intent, told in self.world.receipts.items()}
+
+    def ended(self) -> Ended:
+        """What the workload judges."""
+        address = self.hosted.contract.address
+        unspent = self.world.ledger.states[address].unspent.values()
+        held = {name: tuple(sorted(holdings.held(address))) for name, holdings in self.services.holdings.items()}
+        return Ended(self.hosted, self.calls, self.receipts(), tuple(self._known(unspent)), held)
+
+    def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
+        for state in states:
+            content = readable(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
+            if content is not None:
+                yield Known(state.id, content.record, content.salt, content.readers)
+
+
+class HostedServices(Services):
+    """Asks a hosted domain what the simulator's own would be asked."""
+
+    def __init__(self, world: World, hosted: Hosted) -> None:
+        super().__init__({hosted.contract.address: hosted.contract}, {})
+        self.world = world
+        self.hosted = hosted
+        self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
+        self._judged: dict[tuple[NodeName, int], dict[Leaf, Transition]] = {}
+
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+        """Assembly and judgement are the domain's; signatures and keys are the world's."""
+        match effect:
+            case AssembleIntents(contract):
+                held = self.holdings[node].held(contract)
+                return [ForContract(contract, result) for result in assemble(self.hosted, effect, held, node)]
+            case CheckRound(contract, peer, request_id, digest):
+                checked = self._check(node, effect, life)
+                missing = tuple(Refusal(each.intent, "a state is not here yet") for each in _lacking(effect, checked))
+                refusals = (*checked.refusals, *missing, *unsigned(effect))
+                signature = b"" if refusals else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+            case _:
+                return super().answer(node, effect, unspent, life)
+
+    def _check(self, node: NodeName, order: CheckRound, life: int) -> Checked:
+        """An endorser knows what it holds, and what it has judged before in this life of its process."""
+        judged = self._judged.setdefault((node, life), {})
+        held = self.holdings[node].held(order.contract)
+        checked = check(self.hosted, order, held, node)
+        if checked.missing:
+            held = {**self._speculative(node, order.contract, judged), **held}
+            checked = check(self.hosted, order, held, node)
+        judged.update({transition.leaf: transition for transition in order.transitions})
+        return checked
+
+    def _speculative(
+        self, node: NodeName, contract: ContractAddress, judged: Mapping[Leaf, Transition]
+    ) -> dict[StateId, State]:
+        """States that are not on the chain yet, as the node has seen or written them."""
+        disk = self.world.nodes[node].disk
+        committed = {
+            outcome.leaf
+            for block in disk.blocks
+            for address, outcome in block.outcomes
+            if address == contract and outcome.status is LedgerStatus.COMMITTED
+        }
+        seen = {state.id: state for transition in judged.values() for state in transition.outputs}
+        known = {**self.holdings[node].written(), **seen}
+        return {reference: state for reference, state in known.items() if reference.leaf not in committed}
+
+
+def _lacking(order: CheckRound, checked: Checked) -> Iterator[Transition]:
+    """The transitions that could not be judged."""
+    for transition in order.transitions:
+        if any(reference in checked.missing for reference in (*transition.inputs, *transition.reads)):
+            yield transition
+
+
+@dataclass(slots=True)
+class Holdings:
+    """The states whose bytes a node has written, confirmed or not. A disk only grows: each look reads on."""
+
+    disk: Disk
+    position: int = 0
+    states: dict[StateId, State] = field(default_factory=dict)
+
+    def written(self) -> Mapping[StateId, State]:
+        """All of them."""
+        for _, record in self.disk.records[self.position :]:
+            for transition in _transitions_in(record):
+                self.states.update({state.id: state for state in transition.outputs if state.content is not None})
+        self.position = len(self.disk.records)
+        return self.states
+
+    def held(self, contract: ContractAddress) -> dict[StateId, State]:
+        """Those that are unspent in the node's own index."""
+        written = self.written()
+        unspent = self.disk.unspent.get(contract, {})
+        return {reference: written[reference] for reference in unspent if reference in written}
+
+
+def _transitions_in(record: Record) -> tuple[Transition, ...]:
+    match record:
+        case RoundDispatch():
+            return record.round.transitions
+        case StatesReceived():
+            return record.transitions
+        case PermissionGranted():
+            return (record.transition,)
+        case TransitionPrepared() | TransitionIssued():
+            return (record.prepared.transition,)
+        case _:
+            return ()
