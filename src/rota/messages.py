@@ -32,6 +32,9 @@ from rota.types import (
 
 PROTOCOL_VERSION = (1, 0)
 STATE_REQUEST_LEAVES_MAX = 64
+REFUSAL_KEPT_MAX = 4
+# Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
+SUBMITTED_LISTED_MAX = 512
 
 
 class CoordinatorState(Enum):
@@ -45,6 +48,9 @@ class CoordinatorState(Enum):
     ACTIVE = "Active"
     FLUSH = "Flush"
     CLOSING = "Closing"
+
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
 
 
 class Message:
@@ -250,10 +256,14 @@ class EndorsementRequest(Message):
 
 
 class Refusal(NamedTuple):
-    """A transition that an endorser does not sign, and why."""
+    """A transition that an endorser does not sign, and why.
+
+    With `kept` it is no judgement of the intent: these prepared transitions have the states that it spends or reads.
+    """
 
     intent: IntentId
     reason: str
+    kept: tuple[KeptStates, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,13 +500,17 @@ class EndorserSignature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction(Message):
-    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2)."""
+    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2).
+
+    It is stored as it came, so that it too keeps what only a newer version understands.
+    """
 
     digest: Digest
     leaves: tuple[Leaf, ...]
     valid_until_s: int
     signatures: tuple[EndorserSignature, ...]
     transition: Transition
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

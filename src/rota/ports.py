@@ -22,7 +22,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Receipt, State, StateId
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -43,6 +43,42 @@ class Policy:
 
     endorsers: tuple[tuple[NodeName, ContractAddress], ...]
     threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`.
+    """
+
+    contract: Contract
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+    genesis: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTransaction:
+    """An intent of this node as its users ask for it. `sequence` orders by acceptance; the height is that of its commit.
+
+    The receipt is there when it is final.
+    """
+
+    intent: Intent
+    sequence: int
+    accepted_at_ms: int
+    receipt: Receipt | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What changed of the states that a node holds of a contract, up to the change with this number."""
+
+    as_of: int
+    held: tuple[State, ...] = ()
+    gone: tuple[StateId, ...] = ()
 
 
 class Contracts(Protocol):
@@ -110,11 +146,11 @@ class Store(Protocol):
         """Write what was ordered, and give it back."""
         ...
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
         ...
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         ...
 
@@ -124,6 +160,17 @@ class Store(Protocol):
 
     async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
+        ...
+
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """What is held of a contract now that was not at the change `since`, and what is no longer held.
+
+        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:

@@ -165,18 +165,22 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8)."""
+    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8).
+
+    `unknown` is what a newer version has said of it and we do not understand: as private as the content.
+    """
 
     id: StateId
     commitment: bytes
     distribution: tuple[NodeName, ...]
     content: bytes | None = None
+    unknown: bytes = b""
 
     def as_seen_by(self, node: NodeName) -> State:
         """This state, without its bytes where the node may not see them."""
-        if self.content is None or node in self.distribution:
+        if (self.content is None and not self.unknown) or node in self.distribution:
             return self
-        return replace(self, content=None)
+        return replace(self, content=None, unknown=b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,10 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells."""
+    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells.
+
+    `unknown` is what a newer version has said of it and we do not understand: it is passed on, and no leaf binds it.
+    """
 
     intent: IntentId
     leaf: Leaf
@@ -220,6 +227,7 @@ class Transition:
     signature: bytes = b""
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
+    unknown: bytes = b""
 
     @property
     def is_empty(self) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rota.core.graph import Graph
 from rota.messages import HandedOver
 from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.wire.sizes import state_bytes
 from tests.core.kit import A, B
 
 LEAVES = 8
@@ -92,6 +93,9 @@ def check(graph: Graph, model: Model) -> None:
     snapshot = graph.snapshot(A)
     assert sorted(snapshot.locks) == sorted(model.spender)
     assert {state.id for state in snapshot.states} == model.offered()
+    size = sum(state_bytes(state) for state in snapshot.states)
+    assert graph.fits_snapshot(size)
+    assert not graph.fits_snapshot(size - 1)
     order = list(model.steps)
     for each in (*model.steps, GROUND):
         assert {placed.leaf for placed in graph.direct_users(each)} == model.users(each)

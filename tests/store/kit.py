@@ -39,7 +39,7 @@ from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.ports import StoreEffect
+from rota.ports import KnownContract, StoreEffect
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
@@ -62,6 +62,12 @@ from rota.types import (
     Transition,
 )
 from tests.store.servers import PostgresServer
+
+
+def known(contract: Contract) -> KnownContract:
+    """A contract as a node takes it in."""
+    return KnownContract(contract, IntentId(b"deployment of it"), (contract.address,) * len(contract.endorsers), b"{}")
+
 
 NODE = NodeName("node1")
 PEER = NodeName("node2")
@@ -125,7 +131,7 @@ class Opened:
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
         await self.store.start()
         for contract in contracts:
-            await self.store.add_contract(contract)
+            await self.store.add_contract(known(contract))
         return self
 
     def order(self, contract: ContractAddress, *records: Record) -> int:

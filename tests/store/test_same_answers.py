@@ -61,17 +61,7 @@ from rota.digests import domain_separator, void_leaf
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
-from rota.types import (
-    BlockHash,
-    ContractAddress,
-    DelegationNumber,
-    Digest,
-    IntentId,
-    Leaf,
-    Outcome,
-    Receipt,
-    Transition,
-)
+from rota.types import BlockHash, ContractAddress, DelegationNumber, Digest, IntentId, Outcome, Receipt, Transition
 from tests.store.kit import (
     CONFIG,
     CONTRACTS,
@@ -429,13 +419,12 @@ class Sameness(RuleBasedStateMachine):
 
     @rule(contract=ADDRESSES, choices=st.lists(SMALL, min_size=1, max_size=4, unique=True))
     def find_states(self, contract: ContractAddress, choices: list[int]) -> None:
-        """The model is asked leaf by leaf, because of a round that came in parts it finds one part at a time."""
         known = [made.leaf for _, _, transitions in self.rounds for made in transitions]
         leaves = tuple(dict.fromkeys([leaf(999), *(known[choice % len(known)] for choice in choices if known)]))
-        expected: dict[Digest, dict[Leaf, Transition]] = {}
-        for each in leaves:
-            for name, transitions in self.disk.find_states(contract, (each,)):
-                expected.setdefault(name, {}).update({made.leaf: made for made in transitions})
+        expected = {
+            name: {made.leaf: made for made in transitions}
+            for name, transitions in self.disk.find_states(contract, leaves)
+        }
 
         async def asked() -> list[StatesFound]:
             self.opened.store.perform(FindStates(contract, PEER, leaves))

@@ -221,7 +221,7 @@ async def test_a_contract_is_there_after_a_restart(make: Callable[[], Awaitable[
     database = await make()
     async with opened_on(database) as opened:
         known = await opened.store.contracts()
-        assert [contract.address for contract in known] == [FIRST, SECOND]
+        assert [each.contract.address for each in known] == [FIRST, SECOND]
         assert await opened.store.contracts_with_work() == ()
         assert await opened.write(SECOND, IntentAccepted(an_intent(1, SECOND)))
     async with opened_on(again(database)) as opened:

@@ -93,19 +93,17 @@ class Entrance:
         """Where operators are answered."""
         return self._listeners.get("operations", self._listeners["http"]).address("http")
 
+    def connection_count(self, listener: str) -> int:
+        """How many connections are open at `http`, `websocket` or `operations`."""
+        return self._listeners[listener].connection_count
+
     def _application(self) -> web.Application:
         # aiohttp refuses a body of just this size too.
         return web.Application(client_max_size=self._settings.limits.body_bytes_max + 1)
 
     def _listen(self, name: str, application: web.Application, bind: Bind, connections_max: int) -> None:
-        limits = self._settings.limits
         listener = Listener(
-            application,
-            bind,
-            connections_max,
-            limits.idle_timeout_ms,
-            limits.stop_timeout_ms,
-            lambda: self._metrics.refused("connections"),
+            application, bind, connections_max, self._settings.limits, lambda: self._metrics.refused("connections")
         )
         self._listeners[name] = listener
         self._metrics.watch_connections(name, lambda: listener.connection_count)

@@ -254,6 +254,21 @@ class Sequencing(Protocol):
         ...
 
 
+# Contracts.
+
+
+class Contracts(Protocol):
+    """How a contract comes to its members."""
+
+    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
+        """The address with which this node endorses in the contract that this intent deploys."""
+        ...
+
+    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
+        """Have the contract from now on. `Rejected` when genesis and chain do not agree."""
+        ...
+
+
 # Operators.
 
 
@@ -308,7 +323,7 @@ class Operations(Protocol):
         ...
 
 
-class Node(Transactions, Sequencing, Operations, Protocol):
+class Node(Transactions, Sequencing, Contracts, Operations, Protocol):
     """The whole of it; what the server is given."""
 
     @property

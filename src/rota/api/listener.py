@@ -1,7 +1,8 @@
 """One port: an aiohttp application behind a bound on connections.
 
 A connection over the bound is closed before a byte of it is read. One that sends nothing, or a request's head too
-slowly, is closed after `idle_timeout_ms`, which aiohttp counts from its first moment.
+slowly, is closed after `idle_timeout_ms`, which aiohttp counts from its first moment. One whose request was refused
+before its end has `receive_timeout_ms` to send the rest into nothing, so that it reads the refusal.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from rota.api.settings import Bind
+from rota.api.settings import Bind, Limits
 
 
 class Listener:
@@ -23,8 +24,7 @@ class Listener:
         application: web.Application,
         bind: Bind,
         connections_max: int,
-        idle_timeout_ms: int,
-        stop_timeout_ms: int,
+        limits: Limits,
         too_many: Callable[[], None],
     ) -> None:
         self._bind: Final = bind
@@ -36,8 +36,9 @@ class Listener:
             handle_signals=False,
             # A client that goes away ends the calls that nobody would hear the answers of.
             handler_cancellation=True,
-            keepalive_timeout=idle_timeout_ms / 1_000,
-            shutdown_timeout=stop_timeout_ms / 1_000,
+            keepalive_timeout=limits.idle_timeout_ms / 1_000,
+            lingering_time=limits.receive_timeout_ms / 1_000,
+            shutdown_timeout=limits.stop_timeout_ms / 1_000,
         )
         self._listening: asyncio.Server | None = None
         self.port = 0

@@ -23,6 +23,7 @@ from rota.api.errors import Rejected, invalid
 from rota.api.formats import Format, read
 
 _AT: Final = re.compile(r"(?s)(.*) - at `\$(.*)`")
+_MISSING: Final = re.compile("Object missing required field `([^`]*)`")
 _EXPECTED: Final = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `([^`]*)`)?")
 _WORDS: Final = {
     "str": "text",
@@ -154,6 +155,8 @@ def _rejection(name: str, text: str) -> Rejected:
     """msgspec's words as ours: the path in the client's own names, and what would be right."""
     at = _AT.fullmatch(text)
     flaw, path = (at[1], at[2]) if at else (text, "")
+    if missing := _MISSING.fullmatch(flaw):
+        return invalid(f"{name}{path}.{missing[1]}", "is missing")
     expected = _EXPECTED.fullmatch(flaw)
     if expected is not None:
         right = " or ".join(_WORDS.get(word, word) for word in expected[1].split(" | "))

@@ -34,7 +34,7 @@ class EntranceMetrics:
         )
         self._refused: Final = Counter(
             "rota_rpc_refused",
-            "Requests that were refused before they were read as calls",
+            "Requests and connections that were refused before a call was read",
             ("reason",),
             registry=registry,
         )

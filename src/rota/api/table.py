@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import follow, sequencer, submit, transport
+from rota.api.families import contracts, follow, sequencer, submit, transport
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -35,7 +35,9 @@ def table_of(methods: Sequence[Method]) -> dict[str, Method]:
     return table
 
 
-TABLE: Final = table_of((*submit.METHODS, *follow.METHODS, *sequencer.METHODS, *transport.METHODS, discover))
+TABLE: Final = table_of(
+    (*submit.METHODS, *follow.METHODS, *sequencer.METHODS, *contracts.METHODS, *transport.METHODS, discover)
+)
 
 
 @cache

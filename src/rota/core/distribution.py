@@ -19,6 +19,7 @@ from rota.config import Config
 from rota.core.effects import DispatchRound, TransitionPrepared
 from rota.digests import leaf_of_transition, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
+from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
 DELIVERY_BYTES_MAX = 1_048_576
@@ -153,16 +154,7 @@ def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
 
 def parts_of(transitions: Iterable[Transition]) -> tuple[tuple[Transition, ...], ...]:
     """What goes in one message each, so that no frame grows too large; a transition is never divided."""
-    parts: list[list[Transition]] = []
-    room = 0
-    for transition in transitions:
-        size = sum(len(state.content or b"") for state in transition.outputs)
-        if size > room or not parts:
-            parts.append([])
-            room = DELIVERY_BYTES_MAX
-        parts[-1].append(transition)
-        room -= size
-    return tuple(tuple(part) for part in parts)
+    return in_parts(transitions, transition_bytes, DELIVERY_BYTES_MAX)
 
 
 def order_of(contract: ContractAddress, record: TransitionPrepared) -> DispatchRound:

@@ -22,7 +22,14 @@ from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.digests import ROUND_LEAVES_MAX, leaf_of_transition, round_digest
-from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
+from rota.messages import (
+    REFUSAL_KEPT_MAX,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    Refusal,
+    Rejection,
+)
 from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId, Rotation, Transition, node_of
 
 ANSWERS_KEPT_MAX = 256
@@ -162,26 +169,24 @@ class Endorser:
         self.context.persist(PreparedEndorsed(kept), self, done, failed)
 
     def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
-        found = ((transition, self._flaw_of_kept(transition)) for transition in request.transitions)
-        return tuple(Refusal(transition.intent, reason) for transition, reason in found if reason)
+        found = (self._refusal_of_kept(transition) for transition in request.transitions)
+        return tuple(refusal for refusal in found if refusal is not None)
 
-    def _flaw_of_kept(self, transition: Transition) -> str:
+    def _refusal_of_kept(self, transition: Transition) -> Refusal | None:
         """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
-        if self.kept.is_signed_away(transition):
-            return "a state is kept for a prepared transition"
+        kept = self.kept.signed_away(transition)
+        if kept:
+            return Refusal(transition.intent, "a state is kept for a prepared transition", kept[:REFUSAL_KEPT_MAX])
         if transition.preparation is not None and not self.kept.may_sign:
-            return "too many prepared transitions stand already"
-        return ""
+            return Refusal(transition.intent, "too many prepared transitions stand already")
+        return None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity."""
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
-        refusals = tuple(
-            Refusal(transition.intent, reason)
-            for transition in request.transitions
-            if (reason := self._flaw_of(transition, request, is_signed_over))
-        )
+        found = (self._refusal_of(transition, request, is_signed_over) for transition in request.transitions)
+        refusals = tuple(refusal for refusal in found if refusal is not None)
         if refusals:
             self._answer(peer, request, b"", refusals)
             return
@@ -198,6 +203,10 @@ class Endorser:
             )
         )
 
+    def _refusal_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> Refusal | None:
+        reason = self._flaw_of(transition, request, is_signed_over)
+        return Refusal(transition.intent, reason) if reason else self._refusal_of_kept(transition)
+
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
@@ -213,7 +222,7 @@ class Endorser:
             return "the round is no longer valid"
         if has_false_content(transition):
             return "a state's content is not what its commitment says"
-        return self._flaw_of_kept(transition)
+        return ""
 
     def _answer(
         self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]

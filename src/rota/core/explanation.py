@@ -111,6 +111,8 @@ def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tupl
 def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[str, tuple[NodeName, ...]]:
     opened = transaction.round
     match transaction.state:
+        case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
+            return "what is under way to have its outcome: it fills a message", ()
         case CoordinatorSide.POOLED:
             return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
         case CoordinatorSide.PREASSEMBLY_BLOCKED:

@@ -12,9 +12,10 @@ brings nothing, because it is older than the question's occasion or does not han
 again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
 below the last block that both could be asked for at once, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
-`confirmations`. A new life has no ledger until it has caught up with it. The chain stood once where the index
-stands now: when that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its ledger; and a process that
-slept through that moment first hears where the chain stands.
+`confirmations`. A new life has no ledger until it has caught up with it. The chain stood once where the
+index stands now: when that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block
+behind a fast chain has its ledger; and a process that slept through that moment first hears where the chain
+stands.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class ChainIndex:
     def record_of(self, change: IndexChange) -> BlocksIndexed:
         """The change as the store is told. A write that failed may have happened: then it is told from there on."""
         above = min(change.parted_at, self._unsure_above)
-        kept = tuple(block for block in self.blocks if above < block.height <= change.parted_at)
+        kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
         return BlocksIndexed(above, kept + change.added)
 
     def take_final(self) -> tuple[ChainBlock, ...]:
@@ -185,12 +186,16 @@ class ChainIndex:
 
     def next_due_ms(self) -> int | None:
         """When to look again."""
-        due = [] if self.is_lost else [self._reached_ms + self.config.ledger_grace_ms]
-        if self._asked_ms is not None and self.writing is None:
-            due.append(self._asked_ms + self.config.request_timeout_ms)
-        if self._lower_since_ms is not None and self._asked_ms is None and self.writing is None:
-            due.append(self._lower_since_ms + self.config.stale_head_ms)
-        return min(due, default=None)
+        lost_ms = None if self.is_lost else self._reached_ms + self.config.ledger_grace_ms
+        if self.writing is not None:
+            return lost_ms
+        if self._asked_ms is not None:
+            again_ms = self._asked_ms + self.config.request_timeout_ms
+        elif self._lower_since_ms is not None:
+            again_ms = self._lower_since_ms + self.config.stale_head_ms
+        else:
+            return lost_ms
+        return again_ms if lost_ms is None else min(lost_ms, again_ms)
 
     def _is_news(self, now_ms: int) -> bool:
         """The latest block is not one that we have; or it lies below ours, and for long."""

@@ -89,6 +89,7 @@ from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import (
     STATE_REQUEST_LEAVES_MAX,
+    SUBMITTED_LISTED_MAX,
     Envelope,
     HandedOver,
     Message,
@@ -129,10 +130,16 @@ class StoredNode:
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing."""
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it."""
 
     def __init__(
-        self, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+        self,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        signer: str = "",
     ) -> None:
         self.name = name
         self.config = config
@@ -148,7 +155,7 @@ class Node:
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
-        self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
+        self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
@@ -180,16 +187,16 @@ class Node:
         """Be told one event at this time."""
         self.now_ms = now_ms
         match event:
-            case ForContract(contract, inner):
-                self._take_for_contract(contract, inner)
             case MessageReceived():
                 self._take_message(event)
+            case ForContract(contract, inner):
+                self._take_for_contract(contract, inner)
+            case Persisted(token) | PersistFailed(token):
+                self._take_written(token, event)
             case StatesWanted(contract, leaves):
                 self._ask_for_states(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
                 self._send_found(contract, peer, digest, transitions)
-            case Persisted(token) | PersistFailed(token):
-                self._take_written(token, event)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
@@ -204,13 +211,11 @@ class Node:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        deadlines = (
-            self.sequencers.next_due_ms(),
-            self.next_heartbeat_ms,
-            self.distribution.next_due_ms(),
-            self.index.next_due_ms(),
-        )
-        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
+        earliest_ms = self.sequencers.next_due_ms()
+        for due_ms in (self.next_heartbeat_ms, self.distribution.next_due_ms(), self.index.next_due_ms()):
+            if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
+                earliest_ms = due_ms
+        return earliest_ms
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
@@ -228,19 +233,20 @@ class Node:
 
     def _take_message(self, event: MessageReceived) -> None:
         """Private states concern the node; the rest a contract."""
-        match event:
-            case MessageReceived(peer, Envelope(contract, body=StateDistribution() as body)):
+        peer, contract, body = event.peer, event.envelope.contract, event.envelope.body
+        match body:
+            case StateDistribution():
                 if contract in self.sequencers.loaded:
                     self._take_states(peer, contract, body)
                 else:
                     self._await_loading(contract, event)
-            case MessageReceived(peer, Envelope(contract, body=StateDistributionAcknowledgement(digest, part))):
+            case StateDistributionAcknowledgement(digest, part):
                 if self.distribution.is_open(peer, digest, part):
                     self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
-            case MessageReceived(peer, Envelope(contract, body=StateRequest(leaves))):
+            case StateRequest(leaves):
                 self.effects.append(FindStates(contract, peer, leaves))
             case _:
-                self._tell(event.envelope.contract, event)
+                self._tell(contract, event)
 
     # Users.
 
@@ -688,7 +694,9 @@ class Node:
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            self._send(sender, contract, SubmitterHeartbeat(number, tuple(intents)))
+            for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
+                part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
+                self._send(sender, contract, SubmitterHeartbeat(number, part))
 
     def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""

@@ -20,8 +20,8 @@ from rota.core.listing import Listing
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, Tried
 
-LIVE = frozenset({CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE})
-EXPECTED = LIVE | {CoordinatorState.STANDBY}
+LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
+EXPECTED = (*LIVE, CoordinatorState.STANDBY)
 PEERS_KEPT_MAX = 4_096
 
 

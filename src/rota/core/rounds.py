@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -47,11 +47,13 @@ from rota.messages import (
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
+    Refusal,
     SubmittedIntent,
     TransactionDispatched,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId
+from rota.types import Digest, FlushPoint, IntentId, KeptStates, Leaf, NodeName, RequestId
+from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -89,7 +91,7 @@ class Round:
     phase: Phase = Phase.ENDORSING
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
-    refusals: dict[NodeName, dict[IntentId, str]] = field(default_factory=dict)
+    refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
@@ -207,7 +209,7 @@ class Rounds:
                 order = VerifyEndorsement(address, peer, opened.digest, response.signature)
                 self.context.effects.append(order)
             return
-        refused = {refusal.intent: refusal.reason for refusal in response.refusals if refusal.intent in opened.members}
+        refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
         if refused:
             opened.refusals[peer] = refused
             self._weigh_refusals(opened)
@@ -260,14 +262,16 @@ class Rounds:
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 
-        A round is no larger than what one base-ledger transaction holds (ledger).
+        A round is no larger than what one base-ledger transaction holds (ledger), and one message.
         """
         first = self.unrounded[0]
         if first.goes_alone:
             return [first]
         together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
         alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
-        taken = list(islice(alike, self.context.config.round_max))
+        config = self.context.config
+        some = islice(alike, config.round_max)
+        taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
         contract = self.context.contract
         auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
         return taken[: fitting((transaction.made for transaction in taken), auth)]
@@ -347,20 +351,42 @@ class Rounds:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
         contract = self.context.contract
         spare = len(contract.endorsers) - contract.threshold
-        reasons: dict[IntentId, list[str]] = {}
+        by_intent: dict[IntentId, list[Refusal]] = {}
         for refusals in opened.refusals.values():
-            for intent, reason in refusals.items():
-                reasons.setdefault(intent, []).append(reason)
-        refused = {intent: found for intent, found in reasons.items() if len(found) > spare}
+            for intent, refusal in refusals.items():
+                by_intent.setdefault(intent, []).append(refusal)
+        refused = {intent: found for intent, found in by_intent.items() if len(found) > spare}
         if not refused and len(opened.refusals) <= spare:
             return
-        rejected = [(opened.members[intent], found[0]) for intent, found in refused.items()]
+        rejected = [(opened.members[intent], found) for intent, found in refused.items()]
         if not rejected:
-            for intent in reasons:
+            for intent in by_intent:
                 opened.members[intent].goes_alone = True
             self._ask_anew(opened)
-        for transaction, reason in rejected:
-            transaction.handle(EndorsedRejected(reason))
+        for transaction, found in rejected:
+            self._reject(transaction, found, spare)
+
+    def _reject(self, transaction: CoordinatorTransaction, refusals: list[Refusal], spare: int) -> None:
+        """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
+        if transaction.transition is None:
+            return  # What it stood on was refused too, and has taken it along.
+        kept = [self._in_the_way(transaction, refusal) for refusal in refusals]
+        is_counted = sum(not found for found in kept) > spare
+        transaction.handle(EndorsedRejected(refusals[0].reason, is_counted))
+        for each in chain.from_iterable(kept if not is_counted else ()):
+            self.coordinator.respect(each)
+
+    def _in_the_way(self, transaction: CoordinatorTransaction, refusal: Refusal) -> tuple[KeptStates, ...]:
+        """What is kept, by an endorser's word, of the states that it spends or reads; it must be possible."""
+        transition = transaction.made
+        references = frozenset((*transition.inputs, *transition.reads))
+        return tuple(
+            kept
+            for kept in refusal.kept
+            if kept.intent != transition.intent
+            and not references.isdisjoint(kept.inputs)
+            and self.coordinator.may_be_kept(kept)
+        )
 
     def _ask_anew(self, opened: Round) -> None:
         """The endorsers cannot sign this round as it is: what is left of it goes into new ones."""

@@ -167,6 +167,10 @@ class Sequencer:
                 self._run_timers()
             case MessageReceived(peer, envelope):
                 self._take_message(peer, envelope)
+            case Persisted(token):
+                self.context.written(token, succeeded=True)
+            case PersistFailed(token):
+                self.context.written(token, succeeded=False)
             case ConnectionLost(peer):
                 self._connection_lost(peer)
             case ConnectionMade(peer):
@@ -191,10 +195,6 @@ class Sequencer:
                 self.sender.handle(sender_events.PeerHeard(self.context.node))
             case StopRequested():
                 self.coordinator.handle(event)
-            case Persisted(token):
-                self.context.written(token, succeeded=True)
-            case PersistFailed(token):
-                self.context.written(token, succeeded=False)
             case IntentSubmitted() | ResumeRequested() | CancelRequested():
                 self._take_user(event)
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
@@ -372,18 +372,19 @@ class Sequencer:
 
     def _settle(self) -> None:
         """Until nothing is left to be told: posted events, then what we say to ourselves."""
+        context = self.context
         while True:
-            while self.context.posted:
-                machine, event = self.context.posted.popleft()
+            while context.posted:
+                machine, event = context.posted.popleft()
                 machine.handle(event)
-            if self.context.is_writing:
+            if context.writing or not context.effects:
                 return
-            to_ourselves, others = _split(self.context.effects, self.context.node)
+            to_ourselves, others = _split(context.effects, context.node)
             if not to_ourselves:
                 return
-            self.context.effects = others
+            context.effects = others
             for envelope in to_ourselves:
-                self._take_message(self.context.node, envelope)
+                self._take_message(context.node, envelope)
 
 
 def _split(effects: Iterable[Effect], node: NodeName) -> tuple[list[Envelope], list[Effect]]:

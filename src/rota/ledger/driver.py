@@ -42,7 +42,7 @@ class LedgerDriver:
         patience = patience or Patience()
         own = OwnNonces(client, self._account, index_window_max, patience)
         self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience)
-        self._submission: Final = Submission(client, chain_id, contracts, signer, own)
+        self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own)
         self._account_trouble = ""
         self._fetching: asyncio.Task[None] | None = None
         self._next_fetch: FetchBlocks | None = None

@@ -117,7 +117,7 @@ class Engine:
         self._tell_core(Tick())
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """An error of ours must be loud: a node that goes on without a part of itself is worse than one that is gone."""
+        """An error of ours must be loud: a node without a part of itself is worse than one that is gone."""
         try:
             work()
         except Exception as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from enum import Enum
 from typing import Final
 
@@ -23,7 +22,7 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.keys.names import endorser_key
 from rota.ledger.bindings import EndorsedDeployment
 from rota.messages import CoordinatorState
-from rota.ports import KnownContract, Signer, Unavailable
+from rota.ports import Signer, Unavailable
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.intent_ids import IntentIds
@@ -60,7 +59,7 @@ class NodeFacade:
         intent = self._intent_of(submission)
         reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
         if reply != intent.id:
-            raise errors.key_used(submission.idempotency_key, _shown(reply))
+            raise errors.key_used(submission.idempotency_key, reply)
         return intent.id
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
@@ -92,7 +91,7 @@ class NodeFacade:
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
-            stored.settled_at_ms or stored.accepted_at_ms,
+            stored.accepted_at_ms,
             stored.sequence,
             self._running.contracts.domain_of(stored.intent.contract),
             receipt.leaf or None,

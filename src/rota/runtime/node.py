@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -45,7 +45,7 @@ from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import NodeName
+from rota.types import ContractAddress, NodeName
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
@@ -80,7 +80,7 @@ class Adapters:
 
 
 class RunningNode:
-    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens."""
+    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays."""
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class RunningNode:
         contracts: KnownContracts,
         adapters_for: Callable[[Tell], Adapters],
         stop_timeout_ms: int,
+        account: ContractAddress,
         watcher: Watcher | None = None,
     ) -> None:
         self.name: Final = name
@@ -98,6 +99,7 @@ class RunningNode:
         self.is_stopping = False
         self.writes_failed = 0
         self.rounds_dispatched = 0
+        self._account: Final = account
         self._stop_timeout_s: Final = stop_timeout_ms / 1_000
         self._watcher: Final = watcher
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
@@ -172,14 +174,15 @@ class RunningNode:
             logger.error("nothing can be done in this contract", contract=address, reason=reason)
         stored = await store.restore(await store.contracts_with_work())
         contracts = tuple(known.contract for known in map(self.contracts.known, stored.contracts) if known is not None)
-        core = Core(self.name, contracts, self.config, monotonic_ms(), stored)
+        core = Core(self.name, contracts, self.config, monotonic_ms(), stored, self._account)
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(contracts))
         self.engine.start(core)
 
     async def _until_stopped(self) -> None:
         asked = asyncio.create_task(self._stop.wait())
+        awaited: list[asyncio.Future[Any]] = [asked, self._ended]
         try:
-            await asyncio.wait({asked, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
         if not self._ended.done():

@@ -6,7 +6,7 @@ durable. When it fails, what it governs is dropped, up to the next write of its 
 is told of a write behind the effects that it governs, as in the simulator.
 
 A store that is away holds everything up, and that is right: a node that cannot write has nothing to say that
-it could keep. What piles up meanwhile is bounded: messages may be lost, so those beyond `WAITING_MAX` are, and everything
+it could keep. What piles up meanwhile is bounded: messages beyond `WAITING_MAX` are lost, as messages may be, and all
 else is bounded by the core, which does not go on without its writes.
 """
 

@@ -21,7 +21,9 @@ class LocalClock:
 
     def read(self, now_ms: int) -> int:
         """What this clock says; never less than before."""
-        self.latest_ms = max(self.latest_ms, self._at(now_ms))
+        local_ms = self._at(now_ms)
+        if local_ms > self.latest_ms:
+            self.latest_ms = local_ms
         return self.latest_ms
 
     def when(self, local_ms: int) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
-from rota.core.distribution import deliveries_of, order_of
+from rota.core.distribution import Delivery, deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
     DispatchRepriced,
@@ -48,6 +49,8 @@ from rota.types import (
     Transition,
 )
 
+Order = TypeVar("Order", int, Leaf)
+
 
 class Fate(Enum):
     """What becomes of a write: it is done, it fails, or it is done and reported as a failure."""
@@ -88,6 +91,75 @@ class Prepared:
 
 
 @dataclass(slots=True)
+class Reading:
+    """What the records say so far. A disk only grows: each restart reads on where the last one ended."""
+
+    position: int = 0
+    incarnation: int = 0
+    next_nonce: int = 0
+    intents: dict[ContractAddress, dict[IntentId, Restored]] = field(default_factory=dict)
+    outcomes: dict[IntentId, Outcome] = field(default_factory=dict)
+    by_nonce: dict[int, RoundDispatch] = field(default_factory=dict)
+    prepared: dict[ContractAddress, Prepared] = field(default_factory=dict)
+    acknowledged: set[tuple[Digest, NodeName, int]] = field(default_factory=set)
+    owed: dict[int, tuple[Delivery, ...]] = field(default_factory=dict)
+    owed_prepared: dict[Leaf, tuple[Delivery, ...]] = field(default_factory=dict)
+
+    def go_on(self, name: NodeName, records: list[tuple[ContractAddress, Record]]) -> None:
+        """Read what was written since."""
+        for contract, record in records[self.position :]:
+            self._take(name, contract, record)
+        self.position = len(records)
+
+    def undelivered(self) -> tuple[Delivery, ...]:
+        """What is owed of each dispatch and each prepared transition, and was not acknowledged."""
+        self.owed = self._without_acknowledged(self.owed)
+        self.owed_prepared = self._without_acknowledged(self.owed_prepared)
+        every = (*self.owed.values(), *self.owed_prepared.values())
+        return tuple(delivery for owed in every for delivery in owed)
+
+    def _without_acknowledged(self, owed: dict[Order, tuple[Delivery, ...]]) -> dict[Order, tuple[Delivery, ...]]:
+        left = {
+            order: tuple(each for each in all_ if (each.digest, each.peer, each.part) not in self.acknowledged)
+            for order, all_ in owed.items()
+        }
+        return {order: some for order, some in left.items() if some}
+
+    def _take(self, name: NodeName, contract: ContractAddress, record: Record) -> None:
+        match record:
+            case StatesAcknowledged(digest, peer, part):
+                self.acknowledged.add((digest, peer, part))
+            case StatesReceived() | BlocksIndexed():
+                pass
+            case DispatchRepriced(dispatch):
+                self._take_dispatch(name, dispatch)
+            case NodeStarted(number):
+                self.incarnation = number
+            case RoundDispatch():
+                # A disk that reported a failure may hold a dispatch whose nonce went to another one.
+                self._take_dispatch(name, record)
+                self.next_nonce = max(self.next_nonce, record.nonce + 1)
+            case IntentAccepted(intent):
+                self.intents.setdefault(contract, {})[intent.id] = Restored(intent)
+            case IntentFinalised(receipt):
+                self.outcomes[receipt.intent] = receipt.outcome
+            case TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
+                self.prepared.setdefault(contract, Prepared()).note(record)
+                if isinstance(record, TransitionPrepared):
+                    deliveries = deliveries_of(order_of(contract, record), name)
+                    self.owed_prepared[record.prepared.transition.leaf] = deliveries
+            case _:
+                _restore(self.intents[contract], record)
+
+    def _take_dispatch(self, name: NodeName, dispatch: RoundDispatch) -> None:
+        self.by_nonce[dispatch.nonce] = dispatch
+        self.owed[dispatch.nonce] = deliveries_of(dispatch.round, name)
+
+
+NOTHING_PREPARED = Prepared()
+
+
+@dataclass(slots=True)
 class Disk:
     """What a node has made durable, in order; `blocks` are those that it has indexed."""
 
@@ -98,6 +170,8 @@ class Disk:
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
+    _read: Reading = field(default_factory=Reading)
+    _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
     @property
     def is_failing(self) -> bool:
@@ -128,27 +202,27 @@ class Disk:
                     pass
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
-        """Which intent has this key, and what became of these."""
+        """Which intent has this key, and what became of these, as far as they are this node's own."""
         final = self._final(confirmations)
         committed: dict[IntentId, bool] = {}
         for contract in contracts if order.intents else ():
-            committed.update(_committed(final, contract))
+            committed.update(self._committed(final, contract))
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
-        for intent in order.intents:
+        for intent in (intent for intent in order.intents if intent in self.intents):
             is_confirmed = committed.get(intent) is False
-            outcome = Outcome.CONFIRMED if is_confirmed else self.intents.get(intent)
+            outcome = Outcome.CONFIRMED if is_confirmed else self.intents[intent]
             if outcome is not None:
                 outcomes.append((intent, outcome))
-            elif intent in self.intents:
+            else:
                 unfinished.append(intent)
         return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
 
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
-        """The transitions of these leaves that this node dispatched or was sent, by round."""
-        found: dict[Digest, tuple[Transition, ...]] = {}
+        """The transitions of these leaves that this node dispatched or was sent, in however many parts, by round."""
+        found: dict[Digest, dict[Leaf, Transition]] = {}
         for written_for, record in self.records:
             match record:
                 case RoundDispatch(order) if order.contract == contract:
@@ -157,72 +231,67 @@ class Disk:
                     pass
                 case _:
                     continue
-            wanted = tuple(transition for transition in transitions if transition.leaf in leaves)
-            if wanted:
-                found.setdefault(digest, wanted)
-        return tuple(found.items())
-
-    def _final(self, confirmations: int) -> list[ChainBlock]:
-        return [block for block in self.blocks if block.height <= self.height - confirmations]
+            for transition in transitions:
+                if transition.leaf in leaves:
+                    found.setdefault(digest, {}).setdefault(transition.leaf, transition)
+        return tuple((digest, tuple(of_round.values())) for digest, of_round in found.items())
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
         final = self._final(confirmations)
-        incarnation, next_nonce = 0, 0
-        contracts: dict[ContractAddress, dict[IntentId, Restored]] = {c.address: {} for c in contracts_known}
-        by_nonce: dict[int, RoundDispatch] = {}
-        outcomes: dict[IntentId, Outcome] = {}
-        acknowledged: dict[tuple[Digest, NodeName, int], None] = {}
-        prepared: dict[ContractAddress, Prepared] = {c.address: Prepared() for c in contracts_known}
-        for contract, record in self.records:
-            match record:
-                case StatesAcknowledged(digest, peer, part):
-                    acknowledged[(digest, peer, part)] = None
-                case StatesReceived():
-                    pass
-                case BlocksIndexed():
-                    pass
-                case DispatchRepriced(dispatch):
-                    by_nonce[dispatch.nonce] = dispatch
-                case NodeStarted(number):
-                    incarnation = number
-                case RoundDispatch():
-                    # A disk that reported a failure may hold a dispatch whose nonce went to another one.
-                    by_nonce[record.nonce] = record
-                    next_nonce = max(next_nonce, record.nonce + 1)
-                case IntentAccepted(intent):
-                    contracts[contract][intent.id] = Restored(intent)
-                case IntentFinalised(receipt):
-                    outcomes[receipt.intent] = receipt.outcome
-                case TransitionPrepared() | PreparedAcknowledged() | PreparedEndorsed():
-                    prepared[contract].note(record)
-                case _:
-                    _restore(contracts[contract], record)
-        dispatches = list(by_nonce.values())
+        read = self._read
+        read.go_on(name, self.records)
+        outcomes = dict(read.outcomes)
+        intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
-            _settle(final, known, contracts[known.address], outcomes)
+            self._settle(final, known, intents[known.address], outcomes)
         stored = {
-            address: prepared[address].add_to(
+            address: read.prepared.get(address, NOTHING_PREPARED).add_to(
                 StoredContract(
-                    tuple(r for i, r in intents.items() if i not in outcomes),
+                    tuple(r for i, r in of_contract.items() if i not in outcomes),
                     outcomes=tuple(outcomes.items()),
                     indexed=_indexed(final, address),
                     latest_chain_time_s=self.latest_chain_time_s,
                 )
             )
-            for address, intents in contracts.items()
+            for address, of_contract in intents.items()
         }
-        unsettled = _unsettled(final, dispatches)
-        undelivered = tuple(
-            delivery
-            for order in (
-                *(dispatch.round for dispatch in dispatches),
-                *(order_of(address, record) for address, kept in prepared.items() for record in kept.records),
-            )
-            for delivery in deliveries_of(order, name)
-            if (delivery.digest, delivery.peer, delivery.part) not in acknowledged
-        )
-        return StoredNode(incarnation, stored, unsettled, undelivered, next_nonce, tuple(self.blocks))
+        unsettled = _unsettled(final, list(read.by_nonce.values()))
+        return StoredNode(read.incarnation, stored, unsettled, read.undelivered(), read.next_nonce, tuple(self.blocks))
+
+    def _final(self, confirmations: int) -> list[ChainBlock]:
+        return [block for block in self.blocks if block.height <= self.height - confirmations]
+
+    def _settle(
+        self,
+        final: list[ChainBlock],
+        contract: Contract,
+        intents: dict[IntentId, Restored],
+        outcomes: dict[IntentId, Outcome],
+    ) -> None:
+        """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
+        for intent, is_void in self._committed(final, contract).items():
+            if intent in intents:
+                if is_void:
+                    intents[intent] = replace(intents[intent], was_voided=True)
+                else:
+                    outcomes[intent] = Outcome.CONFIRMED
+
+    def _committed(self, final: list[ChainBlock], contract: Contract) -> dict[IntentId, bool]:
+        """The intents of a contract that are on the chain, and whether they were voided there."""
+        return {
+            outcome.intent: outcome.leaf == self._void_leaf(contract, outcome.intent)
+            for outcome in _indexed(final, contract.address)
+            if outcome.status is LedgerStatus.COMMITTED
+        }
+
+    def _void_leaf(self, contract: Contract, intent: IntentId) -> Leaf:
+        """Kept, because every restart asks for all of them."""
+        known = self._void_leaves.get((contract.address, intent))
+        if known is None:
+            known = void_leaf(domain_separator(contract.chain_id, contract.address), intent)
+            self._void_leaves[(contract.address, intent)] = known
+        return known
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
@@ -243,28 +312,6 @@ def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tupl
 def _indexed(final: list[ChainBlock], contract: ContractAddress) -> tuple[LedgerOutcome, ...]:
     """What the index has said of a contract, whoever sent it and in whatever version."""
     return tuple(outcome for block in final for address, outcome in block.outcomes if address == contract)
-
-
-def _settle(
-    final: list[ChainBlock], contract: Contract, intents: dict[IntentId, Restored], outcomes: dict[IntentId, Outcome]
-) -> None:
-    """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
-    for intent, is_void in _committed(final, contract).items():
-        if intent in intents:
-            if is_void:
-                intents[intent] = replace(intents[intent], was_voided=True)
-            else:
-                outcomes[intent] = Outcome.CONFIRMED
-
-
-def _committed(final: list[ChainBlock], contract: Contract) -> dict[IntentId, bool]:
-    """The intents of a contract that are on the chain, and whether they were voided there."""
-    separator = domain_separator(contract.chain_id, contract.address)
-    return {
-        outcome.intent: outcome.leaf == void_leaf(separator, outcome.intent)
-        for outcome in _indexed(final, contract.address)
-        if outcome.status is LedgerStatus.COMMITTED
-    }
 
 
 def _restore(intents: dict[IntentId, Restored], record: Record) -> None:

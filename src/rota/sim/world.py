@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
+from typing import TypeVar
 
 from rota.config import Config
 from rota.core.distribution import order_of
@@ -102,6 +103,8 @@ from rota.types import (
 )
 
 __all__ = ["Recorder", "SimNode", "World", "sign"]
+
+Rule = TypeVar("Rule", bound=MessageRule)
 
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
@@ -201,13 +204,12 @@ class World:
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool] = lambda: False) -> bool:
         """Let time pass until the end or until it is done."""
+        schedule = self._schedule
         while not is_done():
-            due_ms = self._schedule[0][0] if self._schedule else None
-            if due_ms is None or due_ms > end_ms:
+            if not schedule or schedule[0][0] > end_ms:
                 self.now_ms = end_ms
                 return is_done()
-            due_ms, _, action = heappop(self._schedule)
-            self.now_ms = due_ms
+            self.now_ms, _, action = heappop(schedule)
             action()
         return True
 
@@ -354,19 +356,21 @@ class World:
 
     def _transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         self.message_count += 1
-        envelope, fate = self._told(source, target, envelope)
+        fate = "delivered"
+        if self.forgeries:
+            envelope, fate = self._told(source, target, envelope)
         self.judge.tell_sent(source, target, envelope)
         forged = self.weather.forged(source, target, envelope)
         if forged is not None:
             forger, body = forged
             self._deliver_later(forger, source, replace(envelope, body=body))
-        rule = next((rule for rule in self.holds if rule.matches(source, target, envelope)), None)
+        rule = _matching(self.holds, source, target, envelope)
         if (source, target) in self.cut or (source, target) in self.down:
             self.recorder.sent(self, source, target, envelope, "lost")
         elif rule is not None:
             rule.kept.append((source, target, envelope))
             self.recorder.sent(self, source, target, envelope, "held")
-        elif any(copied.matches(source, target, envelope) for copied in self.duplicates):
+        elif _matching(self.duplicates, source, target, envelope) is not None:
             self.recorder.sent(self, source, target, envelope, "twice")
             self._deliver_later(source, target, envelope)
             self._deliver_later(source, target, envelope, COPY_DELAY_MS)
@@ -376,7 +380,7 @@ class World:
 
     def _told(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[Envelope, str]:
         """The message as it leaves its node, which may lie once, and what becomes of it if nothing is in its way."""
-        forgery = next((rule for rule in self.forgeries if rule.matches(source, target, envelope)), None)
+        forgery = _matching(self.forgeries, source, target, envelope)
         if forgery is None:
             return envelope, "delivered"
         self.forgeries.remove(forgery)
@@ -554,8 +558,9 @@ class World:
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
             self._queue(node, effects)
+        if not node.is_flushing:
             self._flush(node)
-        self._schedule_tick(node)
+            self._schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
         """In the order of their steps; a write is told as done behind the effects that it governs."""
@@ -583,7 +588,7 @@ class World:
                 self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
                 break
             node.outbox.popleft()
-            if self._dies_now(node):
+            if node.effects_to_live is not None and self._dies_now(node):
                 break
             if isinstance(effect, Written):
                 self._tell(node, Persisted(effect.token))
@@ -592,6 +597,7 @@ class World:
         node.is_flushing = False
 
     def _dies_now(self, node: SimNode) -> bool:
+        """It was to live for so many effects more, and this is the last."""
         if node.effects_to_live is None:
             return False
         node.effects_to_live -= 1
@@ -618,6 +624,7 @@ class World:
                 return
             self._tell(node, PersistFailed(write.token, "the disk is failing"))
         self._flush(node)
+        self._schedule_tick(node)
 
     def _store(self, node: SimNode, write: Persist, is_told: bool) -> None:
         node.disk.write(write.contract, write.records)
@@ -644,7 +651,8 @@ class World:
             self.at(due_ms, partial(self._tick, node, node.life))
 
     def _tick(self, node: SimNode, life: int) -> None:
-        if node.life != life or node.core is None:
+        """A deadline, unless an earlier one has taken its place since."""
+        if node.life != life or node.core is None or node.tick_at_ms != self.now_ms:
             return
         node.tick_at_ms = None
         due_ms = node.core.next_deadline_ms()
@@ -808,3 +816,11 @@ class World:
 
     def _show_members(self, dispatch: RoundDispatch) -> str:
         return ", ".join(self.show(transition.intent) for transition in dispatch.round.transitions)
+
+
+def _matching(rules: list[Rule], source: NodeName, target: NodeName, envelope: Envelope) -> Rule | None:
+    """The first rule that this message is under."""
+    for rule in rules:
+        if rule.matches(source, target, envelope):
+            return rule
+    return None

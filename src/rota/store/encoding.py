@@ -16,12 +16,13 @@ from rota.core.events import LedgerOutcome
 from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
-from rota.types import Contract, Intent, KeptStates, Receipt, Transition
+from rota.ports import KnownContract
+from rota.types import Intent, KeptStates, Receipt, Transition
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode
 
-decode_contract: Final = msgspec.msgpack.Decoder(Contract).decode
+decode_contract: Final = msgspec.msgpack.Decoder(KnownContract).decode
 decode_intent: Final = msgspec.msgpack.Decoder(Intent).decode
 decode_permission: Final = msgspec.msgpack.Decoder(Permission).decode
 decode_prepared: Final = msgspec.msgpack.Decoder(PreparedTransaction).decode

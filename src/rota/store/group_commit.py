@@ -5,7 +5,7 @@ waits, which is all that one turn of the event loop has ordered, or all that cam
 being committed, and writes it as one transaction: a commit costs the same for one as for hundreds. When the
 database does not take the transaction, each syncpoint is tried again in one of its own, so that the fault of
 one contract's is not another's. What cannot be written is told as `PersistFailed`, and its contract repeats it
-by its own rule.
+by its own rule. A database that is away is away for all that waits: nobody waits for its patience to end twice.
 
 A commit that is not answered may have happened. The database notes the number of each transaction in it, and
 looks for that number; only when it cannot look is a syncpoint told as failed that may be there all the same. The
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -31,7 +31,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import StoreEffect, Tell, Unavailable
+from rota.ports import KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.reading import Asking
@@ -77,9 +77,11 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         await self._database.open()
         self._written = await self._database.read(_written())
-        for contract in await self.contracts():
-            self._note(contract)
+        for known in await self.contracts():
+            self._note(known.contract)
         self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
+        for task in self._tasks:
+            task.add_done_callback(self._tell_of_end)
 
     async def close(self) -> None:
         """Write what was ordered, and give the database back; questions that are open stay unanswered."""
@@ -100,20 +102,20 @@ class DatabaseStore:
 
     # Contracts, and what a node starts with.
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            known = Statement(
+            statement = Statement(
                 "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
-                (contract.address, encode(contract)),
+                (known.contract.address, encode(known)),
             )
             try:
-                await self._database.write((known,), self._next_number())
+                await self._database.write((statement,), self._next_number())
             except (NotWritten, OutcomeUnknown) as problem:
                 raise Unavailable(str(problem)) from problem
-            self._note(contract)
+            self._note(known.contract)
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         return await self._database.read(self._asking.contracts())
 
@@ -128,6 +130,14 @@ class DatabaseStore:
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
+
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """Interim."""
+        return await self._database.read(self._asking.state_changes(contract, since, self._written))
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """Interim."""
+        return await self._database.read(self._asking.transaction(intent))
 
     # Orders.
 
@@ -144,8 +154,16 @@ class DatabaseStore:
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
 
+    def _tell_of_end(self, task: asyncio.Task[None]) -> None:
+        """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None:
+            self._trouble = f"the store has stopped: {problem!r}"
+            context = {"message": self._trouble, "exception": problem, "task": task}
+            asyncio.get_running_loop().call_exception_handler(context)
+
     def _assert_at_work(self) -> None:
-        """A task that ended has met an error of our own: whoever orders next hears of it, and waits for nothing."""
+        """Whoever orders when a task has ended hears of it, and waits for nothing."""
         assert self._tasks, "a store is started before it is used"
         for task in self._tasks:
             if task.done():
@@ -188,10 +206,19 @@ class DatabaseStore:
         """All in one transaction; when that is not taken, each in one of its own."""
         problem = await self._write_together(group)
         if isinstance(problem, NotWritten) and len(group) > 1:
-            for write in group:
-                self._tell_written([write], await self._write_together([write]))
+            alone = deque(group)
+            while alone:
+                write = alone.popleft()
+                problem = await self._write_together([write])
+                self._tell_written([write], problem)
+                if _is_away(problem):
+                    self._tell_written(alone, problem)
+                    break
         else:
             self._tell_written(group, problem)
+        if _is_away(problem):
+            waiting, self._writes = self._writes, deque()
+            self._tell_written(waiting, problem)
 
     async def _write_together(self, group: list[_Write]) -> Exception | None:
         statements = [statement for write in group for statement in write.statements]
@@ -201,7 +228,7 @@ class DatabaseStore:
             return problem
         return None
 
-    def _tell_written(self, group: list[_Write], problem: Exception | None) -> None:
+    def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         self._trouble = str(problem) if problem is not None else ""
         for write in group:
             self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
@@ -250,6 +277,10 @@ class DatabaseStore:
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
+
+def _is_away(problem: Exception | None) -> bool:
+    return isinstance(problem, Unavailable | OutcomeUnknown)
 
 
 def _written() -> Reading[int]:

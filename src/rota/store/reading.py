@@ -23,6 +23,7 @@ from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
+from rota.ports import KnownContract, StateChanges, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -39,7 +40,19 @@ from rota.store.encoding import (
     decode_transition_prepared,
     encode_text,
 )
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, Receipt, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 # Both databases take as many parameters in one statement.
 PARAMETERS_MAX: Final = 500
@@ -79,7 +92,7 @@ class Asking:
             return None
         final_height = yield from self._final_height()
         stored = yield from self._contract(address, final_height)
-        return decode_contract(rows[0][0]), stored
+        return decode_contract(rows[0][0]).contract, stored
 
     def _contract(self, address: ContractAddress, final_height: int) -> Reading[StoredContract]:
         intents = yield from self._unfinished(address, final_height)
@@ -128,21 +141,22 @@ class Asking:
     # Single ones.
 
     def look_up(self, order: LookUpIntents) -> Reading[IntentsLookedUp]:
-        """Which intent has this key, and what became of these."""
+        """Which intent has this key, and what became of these, as far as they are this node's own."""
         existing: IntentId | None = None
         if order.key:
             rows: Any = yield Statement(_BY_KEY, (encode_text(order.key),))
             existing = IntentId(rows[0][0]) if rows else None
-        outcomes = yield from self._outcomes(order.intents, (yield from self._final_height()))
         known: dict[IntentId, None] = {}
         for some in _in_batches(order.intents):
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
-            known.update({intent: None for (intent,) in rows})
+            known.update({IntentId(intent): None for (intent,) in rows})
+        own = tuple(intent for intent in order.intents if intent in known)
+        outcomes = yield from self._outcomes(own, (yield from self._final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
-            tuple((intent, outcomes[intent]) for intent in order.intents if intent in outcomes),
-            tuple(intent for intent in order.intents if intent in known and intent not in outcomes),
+            tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
+            tuple(intent for intent in own if intent not in outcomes),
         )
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
@@ -152,6 +166,34 @@ class Asking:
             return Receipt(intent, Outcome.CONFIRMED, leaf=committed[intent])
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
         return decode_receipt(rows[0][0]) if rows else None
+
+    def state_changes(self, contract: ContractAddress, since: int, as_of: int) -> Reading[StateChanges]:
+        """Interim: all of it, always."""
+        rows: Any = yield Statement(
+            "SELECT t.transition FROM outcomes o JOIN transitions t ON t.leaf = o.leaf AND t.contract = o.contract"
+            " WHERE o.contract = ? AND o.status = 'committed' ORDER BY o.height, o.place",
+            (contract,),
+        )
+        unspent: dict[StateId, State] = {}
+        gone: dict[StateId, None] = {}
+        for (encoded,) in rows:
+            transition = decode_transition(encoded)
+            for state in transition.outputs:
+                if state.content is not None:
+                    unspent[state.id] = state
+            for spent in transition.inputs:
+                gone[spent] = None
+                unspent.pop(spent, None)
+        return StateChanges(max(as_of, since + 1), tuple(unspent.values()), tuple(gone))
+
+    def transaction(self, intent: IntentId) -> Reading[StoredTransaction | None]:
+        """Interim."""
+        rows: Any = yield Statement("SELECT intent, position, settled_at FROM intents WHERE id = ?", (intent,))
+        if not rows:
+            return None
+        receipt = yield from self.receipt_of(intent)
+        encoded, position, height = rows[0]
+        return StoredTransaction(decode_intent(encoded), position, 0, receipt, height)
 
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
@@ -172,7 +214,7 @@ class Asking:
             for digest, of_round in rounds
         )
 
-    def contracts(self) -> Reading[tuple[Contract, ...]]:
+    def contracts(self) -> Reading[tuple[KnownContract, ...]]:
         """All contracts of this node."""
         rows: Any = yield Statement("SELECT contract FROM contracts ORDER BY address")
         return tuple(decode_contract(contract) for (contract,) in rows)

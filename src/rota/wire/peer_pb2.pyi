@@ -453,12 +453,14 @@ class EndorsementRequest(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ...) -> None: ...
 
 class Refusal(_message.Message):
-    __slots__ = ("intent", "reason")
+    __slots__ = ("intent", "reason", "kept")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     reason: str
-    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+    kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
+    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
 
 class EndorsementResponse(_message.Message):
     __slots__ = ("request_id", "digest", "signature", "refusals")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from google.protobuf.message import Message
 
 from rota import messages, types
 from rota.wire import enumerations, limits
@@ -120,7 +121,8 @@ def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages
     wire.digest = response.digest
     wire.signature = response.signature
     for refusal in response.refusals:
-        wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        part = wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        _write_kept(part.kept, refusal.kept)
 
 
 def _write_endorsement_error(wire: pb.EndorsementError, error: messages.EndorsementError) -> None:
@@ -207,9 +209,7 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part.leaf = handed.leaf
         _write_state_ids(part.locks, handed.locks)
         _write_states(part.states, handed.states)
-    for kept in handover.kept:
-        entry = wire.kept.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
-        _write_state_ids(entry.inputs, kept.inputs)
+    _write_kept(wire.kept, handover.kept)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -249,6 +249,7 @@ def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages
     for endorser, signature in prepared.signatures:
         wire.signatures.add(endorser=endorser, signature=signature)
     _write_transition(wire.transition, prepared.transition)
+    _write_unknown(wire, prepared.unknown)
 
 
 def _write_prepared_transaction_acknowledgement(
@@ -296,6 +297,7 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     if transition.preparation is not None:
         wire.preparation.committer = _address(transition.preparation.committer)
         wire.preparation.condition = transition.preparation.condition
+    _write_unknown(wire, transition.unknown)
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
@@ -306,11 +308,24 @@ def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Itera
         part.distribution.extend(state.distribution)
         if state.content is not None:
             part.content = state.content
+        _write_unknown(part, state.unknown)
+
+
+def _write_unknown(wire: Message, unknown: bytes) -> None:
+    """What a newer version has said of it goes on as it came (protocol §6)."""
+    if unknown:
+        wire.MergeFromString(unknown)
 
 
 def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Iterable[types.StateId]) -> None:
     for leaf, output in ids:
         wire.add(leaf=leaf, output=output)
+
+
+def _write_kept(wire: RepeatedCompositeFieldContainer[pb.KeptStates], some: Iterable[types.KeptStates]) -> None:
+    for kept in some:
+        part = wire.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
+        _write_state_ids(part.inputs, kept.inputs)
 
 
 def _write_intent_errors(

@@ -27,6 +27,9 @@ class State(Enum):
     REVERTED = "Reverted"
     FINAL = "Final"
 
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
+
 
 UNASSEMBLED = (State.POOLED, State.PREASSEMBLY_BLOCKED)
 ASSEMBLED = (State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)

@@ -18,6 +18,7 @@ from rota.config import Config
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits
 from rota.ledger.follower import FollowerLimits
+from rota.ledger.registry import RegistryLimits
 from rota.runtime.configuring import borrowed
 from rota.runtime.configuring.borrowed import borrowed_keys
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key, key, keys_of
@@ -98,6 +99,13 @@ class LedgerSection:
     registry_range_max: int = key(Whole(), 2_000, "Blocks whose events are asked for at once.", "blocks")
     following: FollowerLimits = field(default_factory=FollowerLimits)
     client: ClientLimits = field(default_factory=ClientLimits)
+
+    @property
+    def registry_limits(self) -> RegistryLimits:
+        """How the Registry is followed."""
+        return RegistryLimits(
+            from_height=self.registry_from_height, poll_ms=self.registry_poll_ms, range_max=self.registry_range_max
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +190,9 @@ class TelemetrySection:
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
-    sample_percent: int = key(Whole(0, 100), 100, "Of transactions that are traced; all nodes pick the same ones.", "%")
+    sample_percent: int = key(
+        Whole(0, 100), 100, "How many of all transactions are traced; all nodes pick the same ones.", "%"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
