@@ -92,6 +92,8 @@ def test_hooks_are_refused_in_clear_words() -> None:
         deploy(Noto(), {**TOKEN, "notaryMode": "hooks"}, ALICE)
     with pytest.raises(Rejected, match="notaryMode: must be basic"):
         deploy(Noto(), {**TOKEN, "notaryMode": "anarchy"}, ALICE)
+    with pytest.raises(Rejected, match="symbol: must be at most 255 bytes"):
+        deploy(Noto(), {**TOKEN, "symbol": "$" * 256}, ALICE)
     with pytest.raises(Rejected, match="notary: is missing"):
         deploy(Noto(), {}, ALICE)
 
@@ -199,6 +201,20 @@ def test_what_a_token_does_not_allow_is_refused_before_it_gets_an_id() -> None:
 def test_the_parties_of_a_request_are_to_be_resolved(rich: Town) -> None:
     asked = UserCall(ALICE, "createTransferLock", {"from": "alice", "recipients": shares(bob=1, carol=2)})
     assert init(rich.hosted, asked).parties == (NOTARY, ALICE, BOB, CAROL)
+
+
+def test_a_huge_input_is_reverted_or_fits(rich: Town) -> None:
+    rich.do(ALICE, "transfer", {"to": BOB, "amount": 1, "data": "0x" + "ab" * 100_000})
+    with pytest.raises(Rejected, match="data: must be 0x and pairs of hex digits, at most 131072"):
+        init(rich.hosted, UserCall(ALICE, "burn", {"amount": 1, "data": "0x" + "ab" * 131_073}))
+    lock = {
+        "from": ALICE,
+        "recipients": shares(bob=1),
+        "unlockData": "0x" + "ab" * 131_072,
+        "data": "0x" + "cd" * 131_072,
+    }
+    with pytest.raises(Reverts, match="the states of a transition are at most 1048576 bytes"):
+        rich.assemble(ALICE, "createTransferLock", lock)
 
 
 def test_views_tell_what_the_token_is(rich: Town) -> None:
@@ -379,7 +395,7 @@ def test_a_request_that_nobody_may_make_is_refused_by_the_notary_too(rich: Town)
 def test_coins_of_others_are_refused(rich: Town) -> None:
     honest = rich.assemble(ALICE, "transfer", {"to": BOB, "amount": 100})
     (paid, _) = made_by(rich, honest)
-    request = NewState(Requested("transfer", b'["bob@node3","100","0x"]'), (NOTARY, BOB), Role.INFO)
+    request = NewState(Requested("transfer", '["bob@node3","100","0x"]'), (NOTARY, BOB), Role.INFO)
     reason = rich.refusal(forged(rich, honest, paid, request, sender=BOB), BOB)
     assert reason == "PD200018: State is not owned by 'bob@node3'"
 
@@ -400,12 +416,12 @@ def test_requests_that_cannot_be_read_are_refused(rich: Town) -> None:
     honest = rich.assemble(ALICE, "transfer", {"to": BOB, "amount": 30})
     paid, change, request = made_by(rich, honest)
     for function, arguments in (
-        ("fly", b"[]"),
-        ("transfer", b"{"),
-        ("transfer", b"[" * 5_000),
-        ("transfer", b'["bob@node3"]'),
-        ("transfer", b'["bob","30","0x"]'),
-        ("transfer", b'["bob@node3","030","0x"]'),
+        ("fly", "[]"),
+        ("transfer", "{"),
+        ("transfer", "[" * 5_000),
+        ("transfer", '["bob@node3"]'),
+        ("transfer", '["bob","30","0x"]'),
+        ("transfer", '["bob@node3","030","0x"]'),
     ):
         told = replace(request, record=Requested(function, arguments))
         assert rich.refusal(forged(rich, honest, paid, change, told), ALICE), (function, arguments)

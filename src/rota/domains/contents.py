@@ -77,6 +77,8 @@ def seal(content: Content) -> bytes:
 
 def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     """What the bytes say, given the record classes by the names of their schemas. `Rejected` when it is nonsense."""
+    if len(sealed) > CONTENT_BYTES_MAX:
+        raise Rejected("state", f"must be at most {CONTENT_BYTES_MAX} bytes")
     try:
         read = msgspec.json.decode(sealed, type=tuple[str, str, str, tuple[str, ...], list[object]])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:

@@ -65,6 +65,7 @@ from rota.domains.records import Record, packed, unpacked
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
 
 DECIMALS: Final = 4
+NAME_BYTES_MAX: Final = 255
 BALANCE_STATES_MAX: Final = 100_000
 
 
@@ -90,6 +91,9 @@ class Noto(Domain[Configuration]):
             raise Rejected("notaryMode", "hooks of a private contract are not supported; basic is")
         if arguments.notary_mode != "basic":
             raise Rejected("notaryMode", f"must be basic, not {arguments.notary_mode!r}")
+        for field, text in (("name", arguments.name), ("symbol", arguments.symbol)):
+            if len(text.encode()) > NAME_BYTES_MAX:
+                raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
         notary = party_of("notary", arguments.notary, node_of(sender))
         configuration = Configuration(arguments.name, arguments.symbol, notary, arguments.options.basic)
         return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
@@ -187,7 +191,7 @@ def _asked(configuration: Configuration, sender: Party, function: str, arguments
 
 
 def _request_told(asked: Asked) -> NewState:
-    written = msgspec.json.encode(packed(asked.arguments))
+    written = msgspec.json.encode(packed(asked.arguments)).decode()
     readers = tuple(dict.fromkeys((asked.configuration.notary, asked.sender)))
     return NewState(Requested(asked.function, written), readers, Role.INFO)
 
@@ -197,7 +201,7 @@ def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
     return (*states, *infos, _request_told(asked))
 
 
-def _arguments_of(arguments_type: type[Record], written: bytes) -> Record:
+def _arguments_of(arguments_type: type[Record], written: str) -> Record:
     try:
         return unpacked(arguments_type, msgspec.json.decode(written), "arguments")
     except (msgspec.MsgspecError, RecursionError):

@@ -1,0 +1,1 @@
+"""Privacy groups: members deploy and call ordinary Solidity contracts that nobody else sees."""
