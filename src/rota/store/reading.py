@@ -232,6 +232,17 @@ class Asking:
             for digest, of_round in rounds
         )
 
+    def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
+        """The blocks of this range that the index has something of a contract in."""
+        sql = "SELECT DISTINCT height FROM outcomes WHERE contract = ? AND height >= ? AND height <= ?"
+        rows: Any = yield Statement(sql, (contract, first, last))
+        return frozenset(height for (height,) in rows)
+
+    def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> Reading[tuple[Leaf, ...]]:
+        """What was committed up to this height and of which this node holds no state."""
+        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit))
+        return tuple(Leaf(leaf) for (leaf,) in rows)
+
     def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
         """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
         rows: Any = yield Statement(_UNSPENT, (contract,))
@@ -409,6 +420,13 @@ SELECT COUNT(*) FROM (
 
 _COMMITS: Final = f"""
 SELECT contract, height, outcome FROM outcomes WHERE status = '{LedgerStatus.COMMITTED.value}'"""
+
+_LEAVES_WITHOUT_STATES: Final = f"""
+SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{LedgerStatus.COMMITTED.value}'
+AND NOT EXISTS (
+    SELECT 1 FROM states
+    WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
+ORDER BY height, place LIMIT ?"""
 
 _UNSPENT: Final = """
 SELECT state FROM states
