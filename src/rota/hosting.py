@@ -7,8 +7,8 @@ or as the makers of a round. Within a slot or a round each transition stands on 
 The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
 is whether the transition is well made and whether the domain agrees.
 
-An info is carried as an output that nobody spends, because a transition has no other place for private bytes:
-`contents.is_info` tells it from a state, and a store need not give it back in `held`.
+An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
+in `held` what `contents.is_info`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import STATES_MAX, core_of, domain_separator, keccak, leaf_of, leaf_of_transition, state_commitment
-from rota.domains.available import Available, Known, Shelf, readable
+from rota.domains.available import Available, Known, Shelf, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -41,7 +41,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Role, distribution_of, name_of, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
 from rota.messages import AssemblyOutcome, Refusal
@@ -218,9 +218,9 @@ def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
     A domain that lacks a state says so; whoever has many of them to tell, as after a restart, tells them all at once.
     """
     for state in states:
-        content = readable(hosted.known, state.as_seen_by(node))
-        if content is not None and content.role is Role.STATE:
-            hosted.domain.learn(hosted.memory, Known(state.id, content.record, content.salt, content.readers))
+        read = known_in(hosted.known, state.as_seen_by(node))
+        if read is not None:
+            hosted.domain.learn(hosted.memory, read)
 
 
 # Users.
@@ -262,23 +262,16 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
     referred = {
         reference: _known(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
-    outputs = [_known(hosted, state, node) for state in transition.outputs]
-    contents = [readable(hosted.known, state.as_seen_by(node)) for state in transition.outputs]
-    told = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.INFO)
-    made = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.STATE)
+    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
     settled = Settled(
         hosted.contract,
         hosted.configuration,
         transition.intent,
         tuple(state for state in map(referred.get, transition.inputs) if state is not None),
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
-        made,
-        told,
-        all(
-            known is not None
-            for known, state in zip(outputs, transition.outputs, strict=True)
-            if node in state.distribution
-        ),
+        tuple(read for state in transition.outputs if (read := _known(hosted, state, node)) is not None),
+        _infos_in([(state, content) for state, content in seen if content is not None]),
+        all(content is not None for state, content in seen if node in state.distribution),
     )
     return hosted.domain.receipt(settled)
 
@@ -370,7 +363,7 @@ def _payload_of(domain: AnyDomain, payload: bytes) -> tuple[str, Record]:
 def _transition(
     hosted: Hosted, order: AssembleIntents, intent: Intent, outcome: Assembled, preparation: Preparation | None
 ) -> Transition:
-    made = _contents(hosted, order.request_id, intent.id, (*outcome.makes, *outcome.info), len(outcome.makes))
+    made = _contents(hosted, order.request_id, intent.id, outcome)
     for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
@@ -406,20 +399,32 @@ def _transition(
     )
 
 
-def _contents(
-    hosted: Hosted, request: RequestId, intent: IntentId, made: tuple[NewState, ...], state_count: int
-) -> tuple[Content, ...]:
-    """Each with a salt of its own; the same request has the same salts, and nobody else can work them out."""
+def _contents(hosted: Hosted, request: RequestId, intent: IntentId, outcome: Assembled) -> tuple[Content, ...]:
+    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+
+    Each has a salt of its own. The same request has the same salts, and nobody else can work them out.
+    """
+    riders: dict[tuple[Party, ...], list[Told]] = {}
+    for number, info in enumerate(outcome.info):
+        riders.setdefault(info.readers, []).append(Told(number, info.record))
+    # The first state of its readers takes what is for them.
+    drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
+    carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
     about = b"%d/%d/" % request + intent
     return tuple(
-        Content(
-            Role.STATE if number < state_count else Role.INFO,
-            each.record,
-            keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))),
-            each.readers,
-        )
-        for number, each in enumerate(made)
+        Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
+        for number, (record, infos, readers) in enumerate((*drafts, *carried))
     )
+
+
+def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+    """The infos that these states carry, in the order in which the domain gave them."""
+    found = [
+        (told.number, Known(state.id, told.record, content.salt, content.readers))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
 # Checking.
@@ -533,7 +538,7 @@ class _Bench:
             sender,
             tuple(self._read(reference) for reference in transition.inputs),
             tuple(self._read(reference) for reference in transition.reads),
-            tuple(self._made(transition, sender, number) for number in range(len(transition.outputs))),
+            self._makes(transition, sender),
             transition.calls,
             transition.preparation,
             self.available,
@@ -549,12 +554,22 @@ class _Bench:
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)
         assert state is not None, "what is unknown is not judged"
-        content = readable(self.known, state)
-        if content is None or content.role is not Role.STATE:
+        read = known_in(self.known, state)
+        if read is None:
             raise Refused("it spends or reads what is no state of this domain")
-        return Known(reference, content.record, content.salt, content.readers)
+        return read
 
-    def _made(self, transition: Transition, sender: Party, number: int) -> NewState:
+    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
+        """What the domain said that it makes: the states, then the infos, each in its order."""
+        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
+        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
+        infos.sort(key=lambda info: info[0])
+        if [number for number, _, _ in infos] != list(range(len(infos))):
+            raise Refused("an info is missing, or there twice")
+        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+
+    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
         """An output must be whole, in its place, and go to exactly those who may see it."""
         state = transition.outputs[number]
         if state.id != (transition.leaf, number):
@@ -564,7 +579,7 @@ class _Bench:
         content = unseal(self.known, state.content)
         if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
             raise Refused("an output's distribution list is not that of its readers")
-        return NewState(content.record, content.readers, content.role)
+        return content
 
 
 # Shared.
@@ -595,10 +610,7 @@ def _history(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State 
 
 
 def _known(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
-    content = readable(hosted.known, state.as_seen_by(node)) if state is not None else None
-    if state is None or content is None:
-        return None
-    return Known(state.id, content.record, content.salt, content.readers)
+    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
 
 
 def _told(error: Exception) -> str:

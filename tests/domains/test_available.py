@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rota.digests import state_commitment
 from rota.domains.available import Available, Known, Shelf, cover
-from rota.domains.contents import Content, Role, seal
+from rota.domains.contents import Content, Told, seal
 from rota.domains.noto.records import Coin, Lock
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected
@@ -22,8 +22,8 @@ ALICE, BOB = Party("alice@a"), Party("Bob@b")
 NODE = NodeName("a")
 
 
-def state(number: int, record: Record, role: Role = Role.STATE) -> State:
-    content = seal(Content(role, record, number.to_bytes(32, "big"), (ALICE,)))
+def state(number: int, record: Record | None) -> State:
+    content = seal(Content(record, (Told(0, Coin(ALICE, 7)),), (ALICE,), number.to_bytes(32, "big")))
     return State(reference(number), state_commitment(content), (NODE,), content)
 
 
@@ -69,7 +69,7 @@ def test_a_state_that_is_confirmed_while_it_is_offered_is_there_once() -> None:
 def test_what_cannot_be_read_is_held_and_not_found() -> None:
     held = shelf()
     hidden = State(reference(1), bytes(32), (NODE,))
-    for each in (hidden, State(reference(2), bytes(32), (NODE,), b"junk"), state(3, Coin(ALICE, 1), Role.INFO)):
+    for each in (hidden, State(reference(2), bytes(32), (NODE,), b"junk"), state(3, None)):
         held.put(each)
     assert len(held) == 3
     assert held[reference(1)] == hidden

@@ -11,7 +11,7 @@ import pytest
 
 from rota.digests import state_commitment
 from rota.domains.base import NewState, Rejected
-from rota.domains.contents import Content, Role, distribution_of, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, is_info, seal, unseal
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import RECIPIENTS_MAX, lock_id_of
 from rota.domains.noto.records import Attached, Coin, Lock, Promised, Requested
@@ -55,7 +55,7 @@ def locked(built: Town, function: str = "lock", arguments: object = None, sender
     """Make a lock, and tell its id."""
     made = built.do(sender, function, arguments if arguments is not None else {"amount": 40})
     lock = "0x" + lock_id_of(built.hosted.separator, made.intent).hex()
-    assert f'"{lock}"' in str(made.outputs[0].content)
+    assert f'"{lock}"' in str(made.outputs[0].content), "the lock stands first"
     return lock
 
 
@@ -354,9 +354,12 @@ def test_what_ends_a_delegated_lock_is_endorsed_for_its_delegate_and_that_condit
 
 def forged(built: Town, transition: Transition, *states: NewState, sender: Party = ALICE) -> Transition:
     """The transition with other outputs, well made, as a node that cheats would make them."""
-    outputs = []
+    outputs: list[State] = []
+    infos = 0
     for number, new in enumerate(states):
-        content = seal(Content(new.role, new.record, bytes([number]) * 32, new.readers))
+        record, told = (new.record, ()) if new.role is Role.STATE else (None, (Told(infos, new.record),))
+        infos += new.role is Role.INFO
+        content = seal(Content(record, told, new.readers, bytes([number]) * 32))
         distribution = distribution_of(built.hosted.contract, sender, new.readers)
         outputs.append(State(StateId(transition.leaf, number), state_commitment(content), distribution, content))
     return replace(transition, outputs=tuple(outputs))
@@ -364,7 +367,9 @@ def forged(built: Town, transition: Transition, *states: NewState, sender: Party
 
 def made_by(built: Town, transition: Transition) -> list[NewState]:
     contents = [unseal(built.hosted.known, state.content or b"") for state in transition.outputs]
-    return [NewState(content.record, content.readers, content.role) for content in contents]
+    states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+    infos = sorted((told.number, content.readers, told.record) for content in contents for told in content.infos)
+    return [*states, *(NewState(record, readers, Role.INFO) for _, readers, record in infos)]
 
 
 def test_outputs_other_than_those_of_the_request_are_refused(rich: Town) -> None:
@@ -434,9 +439,25 @@ def test_requests_that_cannot_be_read_are_refused(rich: Town) -> None:
 
 def test_a_receiver_sees_its_coin_and_what_was_attached_and_nothing_else(rich: Town) -> None:
     made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30, "data": "0xfeed"})
-    assert rich.records(made, NODE3) == [Coin(BOB, 30), Attached(b"\xfe\xed")]
+    request = Requested("transfer", '["bob@node3","30","0xfeed"]')
+    assert rich.records(made, NODE3) == [Coin(BOB, 30), Attached(b"\xfe\xed"), request]
     assert rich.records(made, NODE4) == []
     assert len(rich.records(made, NODE1)) == len(rich.records(made, NODE2)) == 4
+
+
+def test_what_is_told_rides_on_a_state_of_the_same_readers(rich: Town) -> None:
+    """So that a transfer is one input and two outputs on the ledger, and no more."""
+    for function, arguments, count in (
+        ("transfer", {"to": BOB, "amount": 30, "data": "0xfeed"}, 2),
+        ("transfer", {"to": BOB, "amount": 70}, 1),
+    ):
+        assert len(rich.do(ALICE, function, arguments).outputs) == count
+    assert len(rich.do(NOTARY, "mint", {"to": ALICE, "amount": 9}).outputs) == 1
+    assert len(rich.do(ALICE, "burn", {"amount": 1}).outputs) == 1
+    # Nothing else is made: what is told has an output of its own.
+    burned = rich.do(ALICE, "burn", {"amount": 8})
+    assert [is_info(output.content or b"") for output in burned.outputs] == [True]
+    assert rich.receipt(burned, NODE2)["transfers"] == [{"from": ALICE, "amount": "8"}]
 
 
 def test_each_recipient_of_a_prepared_lock_is_promised_its_own_share(rich: Town) -> None:

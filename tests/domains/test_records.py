@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.domains.contents import Content, Role, is_info, schema_of, seal, unseal
+from rota.domains.contents import Content, Told, is_info, schema_of, seal, unseal
 from rota.domains.records import (
     LIST_MAX,
     OCTETS_MAX,
@@ -68,10 +68,10 @@ journeys = st.builds(
 )
 contents = st.builds(
     Content,
-    st.sampled_from(Role),
-    journeys,
-    st.binary(min_size=32, max_size=32),
+    st.none() | journeys,
+    st.lists(st.builds(Told, st.integers(0, 9), journeys), max_size=2).map(tuple),
     st.lists(texts.map(Party), max_size=4).map(tuple),
+    st.binary(min_size=32, max_size=32),
 )
 ORDINARY = {
     "from": "alice@node1",
@@ -96,7 +96,7 @@ def test_a_record_is_read_as_it_was_written(journey: Journey) -> None:
 def test_the_bytes_of_a_state_are_read_as_they_were_written(content: Content) -> None:
     sealed = seal(content)
     assert unseal(KNOWN, sealed) == content
-    assert is_info(sealed) is (content.role is Role.INFO)
+    assert is_info(sealed) is (content.record is None)
 
 
 @given(contents, st.data())
@@ -122,10 +122,13 @@ def test_deep_and_unknown_content_is_no_state() -> None:
     salt = "0x" + "00" * 32
     for junk in (
         b"[" * 100_000,
-        json.dumps(["state", "Unknown", salt, [], []]).encode(),
-        json.dumps(["spell", "Journey", salt, [], []]).encode(),
-        json.dumps(["state", "Journey", "0x00", [], []]).encode(),
-        json.dumps(["state", "Journey", salt, ["a"] * 65, []]).encode(),
+        json.dumps([["Unknown", []], [], [], salt]).encode(),
+        json.dumps([["Journey", []], [], [], salt]).encode(),
+        json.dumps([None, [[0, "Unknown", []]], [], salt]).encode(),
+        json.dumps([None, [], [], "0x00"], separators=(",", ":")).encode(),
+        json.dumps([None, [], [], "zz"], separators=(",", ":")).encode(),
+        json.dumps([None, [], ["a"] * 65, salt], separators=(",", ":")).encode(),
+        b" " * 1_100_000,
     ):
         with pytest.raises(Rejected):
             unseal(KNOWN, junk)

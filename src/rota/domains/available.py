@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from rota.domains.contents import Content, Role, unseal
+from rota.domains.contents import Content, unseal
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected, fields_of
 from rota.types import Party, State, StateId
@@ -60,9 +60,8 @@ class Shelf(Mapping[StateId, State]):
         """It is held from now on."""
         self.remove(state.id)
         self._states[state.id] = state
-        content = readable(self.known, state)
-        if content is not None and content.role is Role.STATE:
-            read = Known(state.id, content.record, content.salt, content.readers)
+        read = known_in(self.known, state)
+        if read is not None:
             self._read[state.id] = read
             self._by_type.setdefault(type(read.record), {})[state.id] = read
             for label in _labels_in(read.record):
@@ -152,6 +151,14 @@ def readable(known: Mapping[str, type[Record]], state: State) -> Content | None:
         return unseal(known, state.content)
     except Rejected:
         return None
+
+
+def known_in(known: Mapping[str, type[Record]], state: State) -> Known[Record] | None:
+    """The state that this is, if we can read it and it is one; what only carries infos is none."""
+    content = readable(known, state)
+    if content is None or content.record is None:
+        return None
+    return Known(state.id, content.record, content.salt, content.readers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Final
 
@@ -40,11 +41,12 @@ from rota.core.effects import (
 from rota.core.events import ForContract, IntentSubmitted, LedgerStatus, RoundChecked
 from rota.core.machine import Event
 from rota.digests import void_leaf
-from rota.domains.available import Known, readable
+from rota.domains.available import Known, known_in
 from rota.domains.records import Record as DomainRecord
 from rota.domains.records import Rejected
 from rota.hosting import (
     AnyDomain,
+    Background,
     Checked,
     ContractDefaults,
     Hosted,
@@ -54,6 +56,7 @@ from rota.hosting import (
     deploy,
     genesis_of,
     init,
+    learn,
     open_genesis,
 )
 from rota.messages import Refusal
@@ -272,9 +275,9 @@ class HostedSwarm(Swarm):
 
     def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
         for state in states:
-            content = readable(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
-            if content is not None:
-                yield Known(state.id, content.record, content.salt, content.readers)
+            read = known_in(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
+            if read is not None:
+                yield read
 
 
 class HostedServices(Services):
@@ -285,16 +288,17 @@ class HostedServices(Services):
         self.world = world
         self.hosted = hosted
         self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
-        self._judged: dict[tuple[NodeName, int], dict[Leaf, Transition]] = {}
+        self._lives: dict[NodeName, _Life] = {}
 
     def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
         """Assembly and judgement are the domain's; signatures and keys are the world's."""
         match effect:
             case AssembleIntents(contract):
-                held = self.holdings[node].held(contract)
-                return [ForContract(contract, result) for result in assemble(self.hosted, effect, held, node)]
+                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
+                results = assemble(hosted, effect, held, node, self._background(node))
+                return [ForContract(contract, result) for result in results]
             case CheckRound(contract, peer, request_id, digest):
-                checked = self._check(node, effect, life)
+                checked = self._check(node, effect, self._life(node, life))
                 missing = tuple(Refusal(each.intent, "a state is not here yet") for each in _lacking(effect, checked))
                 refusals = (*checked.refusals, *missing, *unsigned(effect))
                 signature = b"" if refusals else sign(node, digest)
@@ -302,15 +306,27 @@ class HostedServices(Services):
             case _:
                 return super().answer(node, effect, unspent, life)
 
-    def _check(self, node: NodeName, order: CheckRound, life: int) -> Checked:
+    def _life(self, node: NodeName, life: int) -> _Life:
+        """What a node has in memory: a new life has nothing, and learns what is on its disk."""
+        current = self._lives.get(node)
+        if current is None or current.number != life:
+            current = self._lives[node] = _Life(life, self.hosted.at_another_node())
+        written = self.holdings[node].written()
+        learn(current.hosted, islice(written.values(), current.learned_count, None), node)
+        current.learned_count = len(written)
+        return current
+
+    def _background(self, node: NodeName) -> Background:
+        return Background(self.holdings[node].written().get, VERIFIERS)
+
+    def _check(self, node: NodeName, order: CheckRound, life: _Life) -> Checked:
         """An endorser knows what it holds, and what it has judged before in this life of its process."""
-        judged = self._judged.setdefault((node, life), {})
         held = self.holdings[node].held(order.contract)
-        checked = check(self.hosted, order, held, node)
+        checked = check(life.hosted, order, held, node, self._background(node))
         if checked.missing:
-            held = {**self._speculative(node, order.contract, judged), **held}
-            checked = check(self.hosted, order, held, node)
-        judged.update({transition.leaf: transition for transition in order.transitions})
+            held = {**self._speculative(node, order.contract, life.judged), **held}
+            checked = check(life.hosted, order, held, node, self._background(node))
+        life.judged.update({transition.leaf: transition for transition in order.transitions})
         return checked
 
     def _speculative(
@@ -327,6 +343,34 @@ class HostedServices(Services):
         seen = {state.id: state for transition in judged.values() for state in transition.outputs}
         known = {**self.holdings[node].written(), **seen}
         return {reference: state for reference, state in known.items() if reference.leaf not in committed}
+
+
+@dataclass(slots=True)
+class _Life:
+    """One life of a node's process: its domain's memory, and the transitions that it has judged."""
+
+    number: int
+    hosted: Hosted
+    learned_count: int = 0
+    judged: dict[Leaf, Transition] = field(default_factory=dict)
+
+
+class Verifiers(Mapping[Party, str]):
+    """Every party has an address that follows from its name; a nobody has none."""
+
+    def __getitem__(self, party: Party) -> str:
+        if party.startswith("nobody"):
+            raise KeyError(party)
+        return "0x" + hashlib.sha256(party.encode()).hexdigest()[:40]
+
+    def __iter__(self) -> Iterator[Party]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+VERIFIERS: Final = Verifiers()
 
 
 def _lacking(order: CheckRound, checked: Checked) -> Iterator[Transition]:

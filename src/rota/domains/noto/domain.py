@@ -6,7 +6,8 @@ nobody spends another's, and every state goes to those who may see it and to nob
 is for the ledger to see to.
 
 Who sees what: a coin its owner, who paid it and the notary; a lock its owner and the notary; a promise of a prepared
-lock the owner, the recipient and the notary; what was asked for, the sender and the notary.
+lock the owner, the recipient and the notary; what was asked for, the sender, whose coins it spends and the notary, and
+the receiver of a mint or transfer, who knows it anyway.
 """
 
 from __future__ import annotations
@@ -57,9 +58,11 @@ from rota.domains.noto.records import (
     Constructor,
     EndLock,
     Lock,
+    Mint,
     Nothing,
     Promised,
     Requested,
+    TransferFrom,
 )
 from rota.domains.records import Record, packed, unpacked
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
@@ -191,8 +194,11 @@ def _asked(configuration: Configuration, sender: Party, function: str, arguments
 
 
 def _request_told(asked: Asked) -> NewState:
+    """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
     written = msgspec.json.encode(packed(asked.arguments)).decode()
-    readers = tuple(dict.fromkeys((asked.configuration.notary, asked.sender)))
+    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Mint | TransferFrom) else ()
+    payer = getattr(asked.arguments, "from_", asked.sender)
+    readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
     return NewState(Requested(asked.function, written), readers, Role.INFO)
 
 
