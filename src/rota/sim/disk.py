@@ -34,6 +34,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     Contract,
@@ -170,6 +171,7 @@ class Disk:
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -191,6 +193,7 @@ class Disk:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None

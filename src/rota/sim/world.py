@@ -18,6 +18,7 @@ from rota.core.distribution import order_of
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
+    CheckRound,
     Effect,
     FetchBlocks,
     FindStates,
@@ -524,6 +525,7 @@ class World:
                 for made in transition.outputs:
                     del unspent[made.id]
                 unspent.update({reference: self._state(reference) for reference in transition.inputs})
+                disk.contents.spent.difference_update(transition.inputs)
 
     def _state(self, reference: StateId) -> State:
         return self.transitions[reference.leaf].outputs[reference.output]
@@ -536,6 +538,7 @@ class World:
                 transition = self.transitions[outcome.leaf]
                 for reference in transition.inputs:
                     unspent.pop(reference)
+                disk.contents.spent.update(transition.inputs)
                 unspent.update({made.id: made for made in transition.outputs})
 
     # Telling and performing.
@@ -761,11 +764,12 @@ class World:
             node.unanswered.append(effect)
             return
         unspent: dict[StateId, State] = {}
-        if isinstance(effect, AssembleIntents):
+        if isinstance(effect, AssembleIntents | CheckRound):
             unspent = node.disk.unspent.get(effect.contract, {})
+        if isinstance(effect, AssembleIntents):
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
-        for event in self.services.answer(node.name, effect, unspent, node.life):
+        for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
             elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):

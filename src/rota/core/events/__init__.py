@@ -7,7 +7,19 @@ from enum import Enum
 
 from rota.core.machine import Event
 from rota.messages import AssemblyOutcome, Envelope, Refusal
-from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Party, RequestId, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    StateId,
+    Transition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +190,16 @@ class SignatureVerified(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundChecked(Event):
-    """The domain has checked a round for this endorser: a signature, or what it refuses."""
+    """The domain has checked a round for this endorser: a signature, or what it refuses.
+
+    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent.
+    """
 
     peer: NodeName
     request_id: RequestId
     signature: bytes = b""
     refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
