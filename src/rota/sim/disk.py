@@ -35,6 +35,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     Contract,
@@ -171,6 +172,7 @@ class Disk:
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -192,6 +194,7 @@ class Disk:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
@@ -213,6 +216,7 @@ class Disk:
                 unspent = self.unspent.setdefault(contract, {})
                 for reference in transition.inputs:
                     unspent.pop(reference)
+                self.contents.spent.update(transition.inputs)
                 unspent.update({made.id: made for made in transition.outputs})
 
     def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
@@ -223,6 +227,7 @@ class Disk:
                 del unspent[made.id]
             for reference in transition.inputs:
                 unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+            self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""

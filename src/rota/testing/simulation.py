@@ -59,7 +59,7 @@ from rota.hosting import (
     learn,
     open_genesis,
 )
-from rota.messages import Refusal
+from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import intent_id
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
@@ -290,7 +290,7 @@ class HostedServices(Services):
         self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
         self._lives: dict[NodeName, _Life] = {}
 
-    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """Assembly and judgement are the domain's; signatures and keys are the world's."""
         match effect:
             case AssembleIntents(contract):
@@ -299,12 +299,12 @@ class HostedServices(Services):
                 return [ForContract(contract, result) for result in results]
             case CheckRound(contract, peer, request_id, digest):
                 checked = self._check(node, effect, self._life(node, life))
-                missing = tuple(Refusal(each.intent, "a state is not here yet") for each in _lacking(effect, checked))
-                refusals = (*checked.refusals, *missing, *unsigned(effect))
-                signature = b"" if refusals else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+                refusals = (*checked.refusals, *unsigned(effect))
+                missing = () if refusals else checked.missing
+                signature = b"" if refusals or missing else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
             case _:
-                return super().answer(node, effect, unspent, life)
+                return super().answer(node, effect, unspent, life, contents)
 
     def _life(self, node: NodeName, life: int) -> _Life:
         """What a node has in memory: a new life has nothing, and learns what is on its disk."""
