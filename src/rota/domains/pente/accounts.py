@@ -12,7 +12,7 @@ the chain is walked back to its creation, with the states that the host hands ou
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -23,7 +23,7 @@ from rota.domains.pente.records import AccountState
 from rota.domains.records import Record
 from rota.types import StateId, address_bytes
 
-ACCOUNTS_KEPT_MAX: Final = 4_096
+ACCOUNTS_KEPT_MAX: Final = 16_384
 SLOTS_KEPT_MAX: Final = 4_000_000
 STEPS_KEPT_MAX: Final = 4_096
 
@@ -174,7 +174,7 @@ class Accounts:
         chain.learn(step)
         if chain.head == step.predecessor:
             self._move(chain, [step], step.predecessor)
-        self._forget_some(())
+        self._forget_some()
 
     def chain_at(self, address: Address, state: StateId, history: History) -> Chain:
         """The account at this state. `Lacking` when a state on the way there is not known."""
@@ -194,8 +194,9 @@ class Accounts:
             if address not in self._shown:
                 self._evm.show(address)
                 self._shown[address] = None
-        self._forget_some(heads)
-        return self._evm.run(message)
+        execution = self._evm.run(message)
+        self._forget_some()
+        return execution
 
     def _chain(self, address: Address) -> Chain:
         chain = self._chains.setdefault(address, Chain(address))
@@ -218,12 +219,10 @@ class Accounts:
             self._evm.change(chain.address, chain.nonce, changed)
         self._slot_count += len(chain.slots) - slots_before
 
-    def _forget_some(self, but: Collection[Address]) -> None:
-        """The accounts that were not used longest go first; they can be folded again."""
-        while len(self._chains) > ACCOUNTS_KEPT_MAX or self._slot_count > SLOTS_KEPT_MAX:
-            oldest = next((address for address in self._chains if address not in but), None)
-            if oldest is None or oldest == next(reversed(self._chains)):
-                return
-            self._slot_count -= len(self._chains.pop(oldest).slots)
-            self._shown.pop(oldest, None)
-            self._evm.drop(oldest)
+    def _forget_some(self) -> None:
+        """The accounts that were not used longest go first, and the last one stays; they can be folded again."""
+        while len(self._chains) > 1 and (len(self._chains) > ACCOUNTS_KEPT_MAX or self._slot_count > SLOTS_KEPT_MAX):
+            address, chain = self._chains.popitem(last=False)
+            self._slot_count -= len(chain.slots)
+            self._shown.pop(address, None)
+            self._evm.drop(address)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
@@ -139,7 +139,7 @@ class Pente(Domain[Group]):
         """The accounts, folded, in a machine of their own."""
         return Accounts(self.make_evm(EvmVersion(configuration.evm_version), contract.chain_id))
 
-    def learn(self, memory: Any, state: Known[Record]) -> None:  # noqa: ANN401  a memory is the domain's own
+    def learn(self, memory: object, state: Known[Record]) -> None:
         """A state, for the folded accounts."""
         assert isinstance(memory, Accounts), "what `memory` made"
         memory.learn(state)
