@@ -41,7 +41,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Role, distribution_of, name_of, seal, unseal
+from rota.domains.contents import Content, Role, distribution_of, is_info, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
 from rota.messages import AssemblyOutcome, Refusal
@@ -539,9 +539,8 @@ class _Bench:
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)
         assert state is not None, "what is unknown is not judged"
-        known = _known(self.hosted, state, self.node)
-        content = readable(self.hosted.known, state)
-        if known is None or content is None or content.role is not Role.STATE:
+        known = None if is_info(state.content or b"") else _known(self.hosted, state, self.node)
+        if known is None:
             raise Refused("it spends or reads what is no state of this domain")
         return known
 

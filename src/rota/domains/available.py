@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from rota.domains.contents import Content, Role, unseal
+from rota.domains.contents import Content, Role, is_info, unseal
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected
 from rota.types import Party, State, StateId
@@ -38,6 +38,8 @@ class Available:
 
     def add(self, state: State) -> None:
         """It is there from now on, if we can read it and it is no mere info."""
+        if state.content is None or is_info(state.content):
+            return
         content = readable(self.known, state)
         if content is not None and content.role is Role.STATE:
             self._states[state.id] = Known(state.id, content.record, content.salt, content.readers)
