@@ -7,8 +7,8 @@ or as the makers of a round. Within a slot or a round each transition stands on 
 The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
 is whether the transition is well made and whether the domain agrees.
 
-An info is carried as an output that nobody spends, because a transition has no other place for private bytes:
-`contents.is_info` tells it from a state, and a store need not give it back in `held`.
+An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
+in `held` what `contents.is_info`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import STATES_MAX, core_of, domain_separator, keccak, leaf_of, leaf_of_transition, state_commitment
-from rota.domains.available import Available, Known, readable
+from rota.domains.available import Available, Known, Shelf, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -41,7 +41,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Role, distribution_of, is_info, name_of, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
 from rota.messages import AssemblyOutcome, Refusal
@@ -63,6 +63,8 @@ from rota.types import (
 
 ENTRY_POINTS: Final = "rota.domains"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
+# It has to fit into a frame, beside others.
+TRANSITION_BYTES_MAX: Final = 1_048_576
 REASON_LETTERS_MAX: Final = 1_000
 SALT_KEY_BYTES: Final = 32
 
@@ -216,9 +218,9 @@ def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
     A domain that lacks a state says so; whoever has many of them to tell, as after a restart, tells them all at once.
     """
     for state in states:
-        content = readable(hosted.known, state.as_seen_by(node))
-        if content is not None and content.role is Role.STATE:
-            hosted.domain.learn(hosted.memory, Known(state.id, content.record, content.salt, content.readers))
+        read = known_in(hosted.known, state.as_seen_by(node))
+        if read is not None:
+            hosted.domain.learn(hosted.memory, read)
 
 
 # Users.
@@ -247,7 +249,7 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
         asked.sender,
         asked.function,
         arguments,
-        _available(hosted, held.values(), frozenset(), node),
+        Available(shelf_of(hosted, held, node)),
         _history(hosted, node, held.get, background.recall),
         background.verifiers,
         hosted.memory,
@@ -260,23 +262,16 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
     referred = {
         reference: _known(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
-    outputs = [_known(hosted, state, node) for state in transition.outputs]
-    contents = [readable(hosted.known, state.as_seen_by(node)) for state in transition.outputs]
-    told = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.INFO)
-    made = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.STATE)
+    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
     settled = Settled(
         hosted.contract,
         hosted.configuration,
         transition.intent,
         tuple(state for state in map(referred.get, transition.inputs) if state is not None),
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
-        made,
-        told,
-        all(
-            known is not None
-            for known, state in zip(outputs, transition.outputs, strict=True)
-            if node in state.distribution
-        ),
+        tuple(read for state in transition.outputs if (read := _known(hosted, state, node)) is not None),
+        _infos_in([(state, content) for state, content in seen if content is not None]),
+        all(content is not None for state, content in seen if node in state.distribution),
     )
     return hosted.domain.receipt(settled)
 
@@ -288,8 +283,8 @@ def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made."""
-    locked = frozenset(order.snapshot.locks)
-    available = _available(hosted, (*held.values(), *order.snapshot.states), locked, node)
+    under_way = (state.as_seen_by(node) for state in order.snapshot.states)
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, under_way)
     # Also what is locked or spent by now: states stand on others.
     new = {state.id: state for state in order.snapshot.states}
     history = _history(hosted, node, new.get, held.get, background.recall)
@@ -368,11 +363,16 @@ def _payload_of(domain: AnyDomain, payload: bytes) -> tuple[str, Record]:
 def _transition(
     hosted: Hosted, order: AssembleIntents, intent: Intent, outcome: Assembled, preparation: Preparation | None
 ) -> Transition:
-    made = _contents(hosted, order.request_id, intent.id, (*outcome.makes, *outcome.info), len(outcome.makes))
+    made = _contents(hosted, order.request_id, intent.id, outcome)
     for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
     sealed = tuple(seal(content) for content in made)
+    if sum(map(len, sealed)) > TRANSITION_BYTES_MAX:
+        raise Rejected("", f"the states of a transition are at most {TRANSITION_BYTES_MAX} bytes")
+    for each in sealed:
+        # What nobody could read would be refused by every endorser.
+        unseal(hosted.known, each)
     commitments = tuple(state_commitment(each) for each in sealed)
     core = core_of(
         hosted.separator,
@@ -399,20 +399,32 @@ def _transition(
     )
 
 
-def _contents(
-    hosted: Hosted, request: RequestId, intent: IntentId, made: tuple[NewState, ...], state_count: int
-) -> tuple[Content, ...]:
-    """Each with a salt of its own; the same request has the same salts, and nobody else can work them out."""
+def _contents(hosted: Hosted, request: RequestId, intent: IntentId, outcome: Assembled) -> tuple[Content, ...]:
+    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+
+    Each has a salt of its own. The same request has the same salts, and nobody else can work them out.
+    """
+    riders: dict[tuple[Party, ...], list[Told]] = {}
+    for number, info in enumerate(outcome.info):
+        riders.setdefault(info.readers, []).append(Told(number, info.record))
+    # The first state of its readers takes what is for them.
+    drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
+    carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
     about = b"%d/%d/" % request + intent
     return tuple(
-        Content(
-            Role.STATE if number < state_count else Role.INFO,
-            each.record,
-            keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))),
-            each.readers,
-        )
-        for number, each in enumerate(made)
+        Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
+        for number, (record, infos, readers) in enumerate((*drafts, *carried))
     )
+
+
+def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+    """The infos that these states carry, in the order in which the domain gave them."""
+    found = [
+        (told.number, Known(state.id, told.record, content.salt, content.readers))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
 # Checking.
@@ -421,7 +433,9 @@ def _contents(
 def check(
     hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> Checked:
-    """Judge a round's transitions on top of one another. What lacks a state is not judged but named."""
+    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    if node not in hosted.contract.endorsers:
+        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
     bench = _Bench(hosted, held, node, background)
     for maker in makers_of(order):
         bench.take_maker(maker)
@@ -452,6 +466,7 @@ class _Bench:
 
     def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
         self.hosted = hosted
+        self.known = hosted.known
         self.held = held
         self.node = node
         self.verifiers = background.verifiers
@@ -484,8 +499,8 @@ class _Bench:
     def available(self) -> Available:
         """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
         if self._available is None:
-            states = (*self.held.values(), *self.speculative.values())
-            self._available = _available(self.hosted, states, frozenset(self.spent), self.node)
+            under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
+            self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
         return self._available
 
     def unknown(self, transition: Transition) -> tuple[StateId, ...]:
@@ -523,7 +538,7 @@ class _Bench:
             sender,
             tuple(self._read(reference) for reference in transition.inputs),
             tuple(self._read(reference) for reference in transition.reads),
-            tuple(self._made(transition, sender, number) for number in range(len(transition.outputs))),
+            self._makes(transition, sender),
             transition.calls,
             transition.preparation,
             self.available,
@@ -539,22 +554,32 @@ class _Bench:
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)
         assert state is not None, "what is unknown is not judged"
-        known = None if is_info(state.content or b"") else _known(self.hosted, state, self.node)
-        if known is None:
+        read = known_in(self.known, state)
+        if read is None:
             raise Refused("it spends or reads what is no state of this domain")
-        return known
+        return read
 
-    def _made(self, transition: Transition, sender: Party, number: int) -> NewState:
+    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
+        """What the domain said that it makes: the states, then the infos, each in its order."""
+        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
+        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
+        infos.sort(key=lambda info: info[0])
+        if [number for number, _, _ in infos] != list(range(len(infos))):
+            raise Refused("an info is missing, or there twice")
+        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+
+    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
         """An output must be whole, in its place, and go to exactly those who may see it."""
         state = transition.outputs[number]
         if state.id != (transition.leaf, number):
             raise Refused("an output is not in its place")
         if state.content is None:
             raise Refused("the bytes of an output are missing")
-        content = unseal(self.hosted.known, state.content)
+        content = unseal(self.known, state.content)
         if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
             raise Refused("an output's distribution list is not that of its readers")
-        return NewState(content.record, content.readers, content.role)
+        return content
 
 
 # Shared.
@@ -567,12 +592,11 @@ def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
     return found
 
 
-def _available(hosted: Hosted, states: Iterable[State], locked: frozenset[StateId], node: NodeName) -> Available:
-    available = Available(hosted.known)
-    for state in states:
-        if state.id not in locked:
-            available.add(state.as_seen_by(node))
-    return available
+def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
+    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    if isinstance(held, Shelf):
+        return held
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
 
 
 def _history(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
@@ -586,10 +610,7 @@ def _history(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State 
 
 
 def _known(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
-    content = readable(hosted.known, state.as_seen_by(node)) if state is not None else None
-    if state is None or content is None:
-        return None
-    return Known(state.id, content.record, content.salt, content.readers)
+    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
 
 
 def _told(error: Exception) -> str:

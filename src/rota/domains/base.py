@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from rota.domains.available import Available, Known
+from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.records import Record, Rejected, Schema
 from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparation, StateId, SubmitMode, node_of
@@ -139,8 +139,8 @@ class Assembly(Generic[C]):
 class Proposal(Generic[C]):
     """A transition that an endorser is to judge, with the records of all that it touches.
 
-    `available` tells which states the endorser itself takes to be available before this transition; it costs as much
-    as there are, and the states must not be changed.
+    `available` tells which states the endorser itself takes to be available before this transition; they must not be
+    changed.
     """
 
     contract: Contract
@@ -153,7 +153,7 @@ class Proposal(Generic[C]):
     makes: tuple[NewState, ...]
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
-    available: Callable[[], Available] = lambda: Available({})
+    available: Callable[[], Available] = lambda: Available(Shelf({}))
     history: History = NO_HISTORY
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     memory: Any = None
@@ -163,6 +163,14 @@ class Proposal(Generic[C]):
         return tuple(
             made.record for made in self.makes if made.role is Role.STATE and isinstance(made.record, record_type)
         )
+
+    def only(self, record_type: type[R]) -> R:
+        """The one state that it makes, which is of this kind. `Refused` when it makes others, or none."""
+        states = [made for made in self.makes if made.role is Role.STATE]
+        found = self.created(record_type)
+        if len(states) != 1 or len(found) != 1:
+            raise Refused(f"one {name_of(record_type)} is made, and nothing else")
+        return found[0]
 
     def told(self, record_type: type[R]) -> R:
         """The one info of this kind. `Refused` when there is none, or more than one."""

@@ -14,33 +14,36 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import structlog
 from prometheus_client import CollectorRegistry
 
-from rota.api.credentials import Credential
+from rota.api.credentials_file import read_credentials
 from rota.api.entrance import Entrance
 from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
 from rota.digests import keccak
 from rota.hosting import load_domains
+from rota.keys.files import KeyFileError
 from rota.keys.names import SUBMITTER
-from rota.keys.node_keys import NodeKeys, open_node_keys, read_password
-from rota.keys.secret import Secret
+from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
-from rota.ledger.bindings import EndorsedDeployment
+from rota.keys.transport_files import TransportFolder
 from rota.ledger.client import RpcClient
-from rota.ledger.deployments import find_deployment
+from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
+from rota.ledger.registry import ChainRegistry
+from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
-from rota.runtime.configuration import NodeConfiguration, SqliteFile
+from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facade import FindDeployment, NodeFacade
 from rota.runtime.held_states import HeldStates
-from rota.runtime.node import Adapters, RunningNode, Watcher
+from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
+from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.services import Services
 from rota.runtime.verifiers import Verifiers
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
@@ -50,6 +53,7 @@ from rota.types import IntentId
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
+CERTIFICATE_LOOK_S: Final = 1.0
 
 logger = structlog.get_logger("rota.process")
 
@@ -77,30 +81,54 @@ class NodeProcess:
         except OSError as error:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
+        renewing = asyncio.create_task(self._renew_certificate())
         try:
             await self.running.run()
         finally:
+            renewing.cancel()
             await self.entrance.stop()
+
+    async def _renew_certificate(self) -> None:
+        """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
+        shown = self.keys.certificate.fingerprint
+        while True:
+            await asyncio.sleep(CERTIFICATE_LOOK_S)
+            try:
+                current = self.keys.transport.current()
+            except KeyFileError as error:
+                logger.error("the certificate cannot be read; the one of before stays", reason=str(error))
+                continue
+            if current.certificate.fingerprint != shown:
+                shown = current.certificate.fingerprint
+                self.peers.use(_identity(self.keys.transport))
+                logger.info("shows another certificate", fingerprint=shown.hex())
 
 
 @asynccontextmanager
-async def opened(configuration: NodeConfiguration, watcher: Watcher | None = None) -> AsyncIterator[NodeProcess]:
-    """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had."""
-    keys = _open_keys(configuration)
+async def opened(
+    configuration: NodeConfiguration, keys: NodeKeys, watcher: Watcher | None = None
+) -> AsyncIterator[NodeProcess]:
+    """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had.
+
+    `watcher` sees every event and effect; without one, transactions are traced as the configuration says.
+    """
+    name = configuration.node.name
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(configuration.node.name, configuration.ledger.chain_id, load_domains(), salt_key)
+    contracts = KnownContracts(name, configuration.ledger.chain_id, load_domains(), salt_key)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
-    registry = _registry(configuration)
+    registry = _registry(configuration, client)
+    entrance_settings = _entrance_settings(configuration)
+    database = _database(configuration)
+    tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal peers
         peers = _peers(configuration, keys, registry, tell)
-        store = DatabaseStore(_database(configuration), configuration.node.name, configuration.sequencer, tell)
+        store = DatabaseStore(database, name, configuration.sequencer, tell)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
-        signatures = Signatures(configuration.node.name, keys.signer, contracts, contracts)
-        held = HeldStates(store)
-        services = Services(configuration.node.name, contracts, signatures, held, verifiers, tell)
+        signatures = Signatures(name, keys.signer, contracts, contracts)
+        services = Services(name, contracts, signatures, HeldStates(store), verifiers, tell)
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
@@ -111,33 +139,51 @@ async def opened(configuration: NodeConfiguration, watcher: Watcher | None = Non
             tell=tell,
             limits=configuration.ledger.following,
         )
-        return Adapters(store, ledger, peers, services, verifiers)
+        chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
+        return Adapters(store, ledger, peers, services, verifiers, chain)
 
     running = RunningNode(
-        configuration.node.name,
+        name,
         configuration.sequencer,
         contracts,
         adapters_for,
         configuration.node.stop_timeout_ms,
         keys.submitter,
-        watcher,
+        watcher or spans,
     )
     assert peers is not None, "the adapters were made"
     facade = NodeFacade(running, keys.signer, _deployments_on(client, configuration), _measured(peers))
-    entrance = Entrance(facade, _entrance_settings(configuration), CollectorRegistry())
+    entrance = Entrance(facade, entrance_settings, CollectorRegistry())
+    following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
         yield NodeProcess(running, facade, entrance, peers, keys)
     finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         await client.close()
+        if tracing is not None and spans is not None:
+            spans.close()
+            await asyncio.to_thread(tracing.stop)
 
 
-async def serve(configuration: NodeConfiguration, on_ready: Callable[[NodeProcess], None] | None = None) -> None:
-    """A node's life in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    async with opened(configuration) as process:
+async def serve(
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
+) -> None:
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
+    while await _live(configuration, keys, on_ready):
+        logger.info("beginning a new life")
+
+
+async def _live(
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
+) -> bool:
+    """One life; whether it ended for another one to begin."""
+    async with opened(configuration, keys) as process:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, process.running.stop)
-        telling = asyncio.create_task(_tell_when_ready(process, on_ready)) if on_ready is not None else None
+        telling = asyncio.create_task(_tell_when_begun(process, on_ready)) if on_ready is not None else None
         try:
             await process.run()
         finally:
@@ -145,67 +191,73 @@ async def serve(configuration: NodeConfiguration, on_ready: Callable[[NodeProces
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+        return process.running.begins_again
 
 
-async def _tell_when_ready(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
+async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
     await process.running.started.wait()
     await process.peers.started.wait()
     on_ready(process)
-
-
-def _open_keys(configuration: NodeConfiguration) -> NodeKeys:
-    node = configuration.node
-    password = node.password if node.password is not None else _password_in(node.password_file)
-    if password is None:
-        raise CannotStart("node.password_file: must be given, or the password in ROTA_NODE_PASSWORD")
-    try:
-        return open_node_keys(node.keys, node.name, password)
-    except (ValueError, OSError) as error:
-        raise CannotStart(f"node.keys: {error}") from error
-
-
-def _password_in(path: Path | None) -> Secret | None:
-    if path is None:
-        return None
-    try:
-        return read_password(path)
-    except (ValueError, OSError) as error:
-        raise CannotStart(f"password_file: {error}") from error
 
 
 def _database(configuration: NodeConfiguration) -> Database:
     store = configuration.store
     if isinstance(store.url, SqliteFile):
         return SqliteDatabase(store.url.path, configuration.node.name)
-    password = store.password if store.password is not None else _password_in(store.password_file)
+    try:
+        password = password_of(store)
+    except KeyFileError as error:
+        raise CannotStart(f"store.password_file: {error}") from error
     return PostgresDatabase(store.url.with_password(password), configuration.node.name)
 
 
-def _registry(configuration: NodeConfiguration) -> Registry:
-    source = configuration.transport.registry
+def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
+    source, ledger = configuration.transport.registry, configuration.ledger
     if source == "chain":
-        raise CannotStart("transport.registry: must be a file with the nodes")
+        if ledger.registry is None:
+            raise CannotStart('ledger.registry: must be given where transport.registry is "chain"')
+        return ChainRegistry(client, ledger.registry, ledger.chain_id, ledger.registry_limits)
     try:
         return StaticRegistry(read_registry(source))
     except (ValueError, OSError) as error:
         raise CannotStart(f"transport.registry: {error}") from error
 
 
+def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, TransactionSpans | None]:
+    """Where spans go, and what makes them; nothing where nobody asked for them, so that they cost nothing."""
+    try:
+        tracing = tracing_to(configuration.telemetry.endpoint, configuration.node.name)
+    except CannotTrace as error:
+        raise CannotStart(str(error)) from error
+    if tracing is None:
+        return None, None
+    percent = configuration.telemetry.sample_percent
+    return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
+
+
 def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell) -> GrpcPeers:
-    own = keys.transport.current()
-    if not own.certificate.is_valid_at(int(time.time())):
-        raise CannotStart("node.keys: the certificate has expired; `rota keys rotate-certificate` makes a new one")
-    identity = Identity(own.certificate.pem, own.private_key.reveal())
+    if not keys.certificate.is_valid_at(int(time.time())):
+        raise CannotStart("node.keys: the certificate is not valid now; `rota keys rotate-certificate` makes another")
     transport = configuration.transport
     return GrpcPeers(
-        configuration.node.name, identity, registry, tell, listen=transport.listen, settings=transport.settings
+        configuration.node.name,
+        _identity(keys.transport),
+        registry,
+        tell,
+        listen=transport.listen,
+        settings=transport.settings,
     )
+
+
+def _identity(folder: TransportFolder) -> Identity:
+    current = folder.current()
+    return Identity(current.certificate.pem, current.private_key.reveal())
 
 
 def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> FindDeployment:
     factory = configuration.ledger.factory
 
-    async def find(intent: IntentId) -> EndorsedDeployment | None:
+    async def find(intent: IntentId) -> FoundDeployment | None:
         if factory is None:
             raise Unavailable("ledger.factory: must be set before contracts can be taken in")
         return await find_deployment(client, factory, intent)
@@ -230,15 +282,15 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
 
 def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
     rpc, operations = configuration.rpc, configuration.operations
-    elsewhere = configuration.operations_address
     is_shared = operations.host is None and operations.port is None
-    credentials: tuple[Credential, ...] = ()
     try:
         return EntranceSettings(
             Bind(rpc.host, rpc.port),
             Bind(rpc.host, rpc.websocket_port),
-            None if is_shared else Bind(*elsewhere),
-            credentials,
+            None if is_shared else Bind(*configuration.operations_address),
+            read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
+            rpc.origins,
+            rpc.limits,
         )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error

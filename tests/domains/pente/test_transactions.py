@@ -189,7 +189,7 @@ def test_more_logs_than_an_info_holds_are_refused(members: Members) -> None:
     members.done(ALICE, address, playground(), "shout", 255, 10)
     with pytest.raises(Reverts, match="it logs more than 255 events"):
         members.invoke(ALICE, address, playground(), "shout", 256, 10)
-    with pytest.raises(Reverts, match="bytes, and 524288 are the most"):
+    with pytest.raises(Reverts, match="bytes, and 400000 are the most"):
         members.invoke(ALICE, address, playground(), "shout", 60, 10_000)
 
 

@@ -22,7 +22,6 @@ from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
 from rota.digests import keccak
-from rota.domains.available import Available
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -57,7 +56,7 @@ from rota.domains.pente.records import (
     PrivateLog,
     PrivateTransaction,
 )
-from rota.domains.pente.worlds import Ran, World
+from rota.domains.pente.worlds import Latest, Ran, World
 from rota.domains.records import LIST_MAX, OCTETS_MAX, Record
 from rota.types import (
     CALL_BYTES_MAX,
@@ -79,8 +78,8 @@ GAS_MAX: Final = 30_000_000
 # A call on the public ledger gets exactly this much gas, used or not.
 EXTERNAL_CALL_GAS: Final = 500_000
 EXTERNAL_CALLS_MAX: Final = 4
-# What the states and the info of one transaction may hold; they are written in hex, and travel in one message.
-WRITTEN_BYTES_MAX: Final = 524_288
+# What the states and the info of one transaction may hold; they are written in hex, and one of them carries the info.
+WRITTEN_BYTES_MAX: Final = 400_000
 ENDORSEMENT_TYPES: Final = ("group_scoped_identities",)
 
 # What a private contract emits to have a public one called (client API).
@@ -156,7 +155,7 @@ class Pente(Domain[Group]):
     def assemble(self, work: Work) -> Outcome:
         """Run the message on the latest states."""
         _require_member(work.configuration, work.sender)
-        latest = _latest(work.states)
+        latest = Latest(lambda: work.states)
         message = _message(work, latest)
         ran = _world(work.memory, latest, work.history).run(message)
         if ran.execution.ending is not Ending.DONE:
@@ -184,7 +183,7 @@ class Pente(Domain[Group]):
         if len(listed) != len(proposal.spends) + len(proposal.reads):
             raise Refused("an account is listed twice")
         # What we take to be the latest states, but for those that are listed.
-        latest = _latest(proposal.available()) | listed
+        latest = Latest(proposal.available, listed)
         message = _message_of(told, proposal, listed)
         world = _world(proposal.memory, latest, proposal.history)
         execution = world.run_among(message, tuple(listed))
@@ -203,7 +202,7 @@ class Pente(Domain[Group]):
         _require_member(question.configuration, question.asker)
         arguments = question.arguments
         assert isinstance(arguments, Invoke), "the view's record"
-        latest = _latest(question.states)
+        latest = Latest(lambda: question.states)
         to = address_bytes(arguments.to)
         called = latest.get(to)
         if called is None:
@@ -243,15 +242,11 @@ class Pente(Domain[Group]):
 # Accounts.
 
 
-Latest: TypeAlias = dict[Address, Known[AccountState]]
+Listed: TypeAlias = dict[Address, Known[AccountState]]
 
 
-def _latest(states: Available) -> Latest:
-    return {address_bytes(known.record.address): known for known in states.where(AccountState)}
-
-
-def _listed(states: tuple[Known[Record], ...]) -> Latest:
-    listed: Latest = {}
+def _listed(states: tuple[Known[Record], ...]) -> Listed:
+    listed: Listed = {}
     for known in states:
         record = known.record
         if not isinstance(record, AccountState):
@@ -262,7 +257,7 @@ def _listed(states: tuple[Known[Record], ...]) -> Latest:
 
 def _world(memory: object, latest: Latest, history: History) -> World:
     assert isinstance(memory, Accounts), "what `memory` made"
-    return World(memory, {address: known.id for address, known in latest.items()}, history)
+    return World(memory, latest, history)
 
 
 # Messages.
@@ -283,7 +278,7 @@ def _message(work: Work, latest: Latest) -> Message:
     return Message(sender, address_bytes(arguments.to), _input_of(arguments), _gas_of(arguments), number, number)
 
 
-def _message_of(told: PrivateTransaction, proposal: Proposal[Group], listed: Latest) -> Message:
+def _message_of(told: PrivateTransaction, proposal: Proposal[Group], listed: Listed) -> Message:
     """The same, at an endorser's."""
     if told.gas > GAS_MAX:
         raise Refused(f"it takes {told.gas} gas, and {GAS_MAX} are the most")
