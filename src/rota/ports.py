@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rota.core.effects import (
     FetchBlocks,
@@ -22,7 +22,10 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Receipt, State, StateId
+from rota.messages import PreparedTransaction
+from rota.types import NO_LEAF, Contract, ContractAddress, Intent, IntentId, Leaf, NodeName, Receipt, State, StateId
+
+TRANSACTIONS_MAX: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -49,20 +52,25 @@ class Policy:
 class KnownContract:
     """A contract of this node: what its genesis says, and what the chain says of its deployment.
 
-    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`.
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
+    the chain, and the chain stood at another when this node took it in.
     """
 
     contract: Contract
     deployment: IntentId
     signers: tuple[ContractAddress, ...]
     genesis: bytes = b""
+    deployed_at: int = 0
+    taken_in_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTransaction:
     """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
-    The receipt is there when it is final, and the height of its commit when it has one.
+    The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
+    has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
+    of an external one.
     """
 
     intent: Intent
@@ -70,6 +78,11 @@ class StoredTransaction:
     accepted_at_ms: int
     receipt: Receipt | None = None
     height: int | None = None
+    leaf: Leaf = NO_LEAF
+    transaction: bytes = b""
+    parked_reason: str | None = None
+    ending_reason: str | None = None
+    issued: PreparedTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +182,61 @@ class Store(Protocol):
         """
         ...
 
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+
+        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        """
+        ...
+
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...
 
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several. `Unavailable` when away."""
+        ...
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
+
+        At most `TRANSACTIONS_MAX` at a time. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome. `Unavailable` when the store is away."""
+        ...
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        ...
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        ...
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
+        ...
+
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
+        ...
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds.
+
+        As the index has it, final or not; in the order in which they were committed, and then of their outputs.
+        `Unavailable` when it is away.
+        """
+        ...
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain.
+
+        In the order asked for. `Unavailable` when it is away.
+        """
         ...
 
     def perform(self, effect: StoreEffect) -> None:

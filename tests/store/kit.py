@@ -71,11 +71,13 @@ def known(contract: Contract) -> KnownContract:
 
 NODE = NodeName("node1")
 PEER = NodeName("node2")
+STRANGER = NodeName("node9")
 CONFIG = Config(confirmations=1, index_window_max=4)
 FIRST = ContractAddress("0x" + "c1" * 20)
 SECOND = ContractAddress("0x" + "c2" * 20)
 CONTRACTS = tuple(Contract(address, (NODE, PEER), (), 0) for address in (FIRST, SECOND))
 ANSWER_TIMEOUT_S = 60
+NOW_MS = 1_700_000_000_123
 
 Parameters = ParamSpec("Parameters")
 
@@ -125,7 +127,7 @@ class Opened:
 
     def __init__(self, database: Database, config: Config = CONFIG) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait)
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS)
         self.tokens = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
@@ -201,10 +203,14 @@ def an_intent(
 
 
 def a_transition(intent: int, version: int = 0) -> Transition:
-    """A version of an intent, with a state that this node and a peer may see."""
+    """A version of an intent: two states that this node and a peer may see, and between them one of strangers."""
     name = leaf(intent * 100 + version)
-    state = State(StateId(name, 0), b"\1" * 32, (NODE, PEER), b"content %d" % intent)
-    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=(state,), valid_until_s=1_000)
+    outputs = (
+        State(StateId(name, 0), b"\1" * 32, (NODE, PEER), b"content %d" % intent),
+        State(StateId(name, 1), b"\2" * 32, (STRANGER,)),
+        State(StateId(name, 2), b"\3" * 32, (NODE, PEER), b""),
+    )
+    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=outputs, valid_until_s=1_000)
 
 
 def a_dispatch(

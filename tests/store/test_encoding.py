@@ -41,7 +41,7 @@ STORED = {
     RoundDispatch: "round signer nonce fees transaction hash",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
     Receipt: "intent outcome reason leaf",
-    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable",
+    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction",
     ChainBlock: "height hash parent time_s outcomes mined",
     MinedTransaction: "nonce status reason",
     Permission: "number delegate transition",

@@ -58,17 +58,31 @@ from rota.core.issuing import kept_for
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.digests import domain_separator, void_leaf
+from rota.ports import StoredTransaction
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
-from rota.types import BlockHash, ContractAddress, DelegationNumber, Digest, IntentId, Outcome, Receipt, Transition
+from rota.types import (
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 from tests.store.kit import (
     CONFIG,
     CONTRACTS,
     FIRST,
     NODE,
+    NOW_MS,
     PEER,
     SECOND,
+    STRANGER,
     FaultyDatabase,
     Opened,
     a_dispatch,
@@ -82,6 +96,7 @@ from tests.store.kit import (
     new_postgres,
     new_sqlite,
 )
+from tests.store.model import transactions_on
 from tests.store.servers import PostgresServer
 
 Made = TypeVar("Made")
@@ -98,6 +113,7 @@ STATUSES = (LedgerStatus.COMMITTED, *LedgerStatus, "void")
 FATES = st.sampled_from([Fate.WORKS] * 6 + [Fate.FAILS, Fate.LIES])
 VERSIONS = st.integers(0, 1)
 SMALL = st.integers(0, 11)
+SPENT = st.lists(st.tuples(SMALL, st.integers(0, 2)), max_size=2, unique=True)
 # Some have ended when a block is final, and some have not.
 ENDS = st.integers(GENESIS.time_s, GENESIS.time_s + 50)
 
@@ -121,6 +137,7 @@ class Sameness(RuleBasedStateMachine):
         self.numbers = 0
         self.next_nonce = 0
         self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
+        self.followers: dict[ContractAddress, tuple[int, dict[StateId, State]]] = {FIRST: (0, {}), SECOND: (0, {})}
 
     def do(self, work: Callable[[], Awaitable[Made]]) -> Made:
         async def done() -> Made:
@@ -219,15 +236,25 @@ class Sameness(RuleBasedStateMachine):
         by_nonce = {record.nonce: record for _, record in self.disk.records if isinstance(record, RoundDispatch)}
         self.write(fate, OWN, DispatchRepriced(dearer(list(by_nonce.values())[choice % len(by_nonce)])))
 
-    @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), part=st.integers(0, 1), fate=FATES)
-    def receive(self, choices: list[int], part: int, fate: Fate) -> None:
+    @rule(
+        choices=st.lists(SMALL, min_size=1, max_size=3, unique=True),
+        part=st.integers(0, 1),
+        is_seen=st.booleans(),
+        fate=FATES,
+    )
+    def receive(self, choices: list[int], part: int, is_seen: bool, fate: Fate) -> None:
+        """Of some only what everybody may see, as if the content came later and in another round."""
         contract, _ = self.an_intent_of(choices[0])
         found = [self.an_intent_of(choice) for choice in choices]
         numbers = dict.fromkeys(number for address, number in found if address == contract)
-        transitions = tuple(a_transition(number, 7) for number in numbers)
-        name = digest(10_000 + choices[0])
+        transitions = tuple(a_transition(number, 7).as_seen_by(NODE if is_seen else STRANGER) for number in numbers)
+        name = digest(10_000 + choices[0] + 100 * is_seen)
         if self.write(fate, contract, StatesReceived(name, transitions, part)):
             self.rounds.append((contract, name, transitions))
+
+    def receive_all(self, transitions: tuple[Transition, ...]) -> None:
+        """In a round of their own."""
+        self.write(Fate.WORKS, FIRST, StatesReceived(digest(40_000 + self.next_number()), transitions))
 
     @rule(choice=SMALL, fate=FATES)
     def acknowledge(self, choice: int, fate: Fate) -> None:
@@ -302,7 +329,7 @@ class Sameness(RuleBasedStateMachine):
         contents=st.lists(
             st.tuples(
                 st.integers(1, 2),
-                st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES)), max_size=3),
+                st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES), SPENT), max_size=3),
                 st.lists(st.tuples(st.integers(0, 3), st.sampled_from(MinedStatus)), max_size=2),
             ),
             min_size=1,
@@ -333,15 +360,23 @@ class Sameness(RuleBasedStateMachine):
             mined = tuple(MinedTransaction(nonce, status) for nonce, status in latest if nonce not in used)
             mined = tuple({each.nonce: each for each in mined}.values())
             used.update(each.nonce for each in mined)
-            found = tuple(self.an_outcome(choice, version, status, committed) for choice, version, status in outcomes)
+            found = tuple(
+                self.an_outcome(choice, version, status, spent, committed)
+                for choice, version, status, spent in outcomes
+            )
             name = BlockHash(b"%d of %d" % (height, self.next_number()))
             blocks.append(ChainBlock(height, name, BlockHash(b""), GENESIS.time_s + self.numbers % 40, found, mined))
         self.index(standing, tuple(blocks), fate)
 
     def an_outcome(
-        self, choice: int, version: int, status: LedgerStatus | str, committed: set[IntentId]
+        self,
+        choice: int,
+        version: int,
+        status: LedgerStatus | str,
+        spent: list[tuple[int, int]],
+        committed: set[IntentId],
     ) -> tuple[ContractAddress, LedgerOutcome]:
-        """Of a transition of a round that we know, mostly; or of somebody's."""
+        """Of a transition of a round that we know, mostly; or of somebody's. It spends what we hold, or not."""
         contract, number = self.an_intent_of(choice)
         made, name = a_transition(number, version), digest(20_000 + choice)
         if self.rounds and choice % 3:
@@ -353,9 +388,18 @@ class Sameness(RuleBasedStateMachine):
         result = status if isinstance(status, LedgerStatus) else LedgerStatus.COMMITTED
         if result is LedgerStatus.COMMITTED and made.intent in committed:
             result = LedgerStatus.SKIPPED
-        if result is LedgerStatus.COMMITTED:
-            committed.add(made.intent)
-        return contract, LedgerOutcome(made.intent, found, name, result, "why")
+        if result is not LedgerStatus.COMMITTED:
+            return contract, LedgerOutcome(made.intent, found, name, result, "why")
+        committed.add(made.intent)
+        inputs = tuple(self.a_state(state, output) for state, output in spent)
+        return contract, LedgerOutcome(made.intent, found, name, result, inputs=inputs, transaction=b"hash %d" % choice)
+
+    def a_state(self, choice: int, output: int) -> StateId:
+        """Of a transition that we have met, mostly; or of one that we may meet later."""
+        if self.rounds and choice % 4:
+            _, _, transitions = self.rounds[choice % len(self.rounds)]
+            return StateId(transitions[choice % len(transitions)].leaf, output)
+        return StateId(a_transition(FOREIGN + choice, 7).leaf, output)
 
     # Lives.
 
@@ -384,6 +428,58 @@ class Sameness(RuleBasedStateMachine):
             assert comparable(found, final_time_s) == comparable(
                 replace(self.expected(), blocks=tuple(self.window)), final_time_s
             )
+
+    @invariant()
+    def the_same_states_are_held_and_unspent(self) -> None:
+        if self.window:
+            numbers = (*range(self.numbers + 2), *range(FOREIGN, FOREIGN + 12))
+            ids = tuple(
+                state.id
+                for number in numbers
+                for version in (7, 1, 0)
+                for state in a_transition(number, version).outputs
+            )
+            for contract in (FIRST, SECOND):
+                unspent = self.do(partial(self.opened.store.unspent_states, contract))
+                assert unspent == self.disk.unspent_states(contract)
+                assert self.followed(contract) == {state.id: state for state in unspent}
+                assert self.do(partial(self.opened.store.states, contract, ids)) == self.disk.states(contract, ids)
+
+    def followed(self, contract: ContractAddress) -> dict[StateId, State]:
+        """What somebody holds who has asked for changes from the beginning on."""
+        as_of, held = self.followers[contract]
+        changes = self.do(lambda: self.opened.store.state_changes(contract, as_of))
+        assert changes.as_of > as_of or (changes.held, changes.gone) == ((), ())
+        held.update({state.id: state for state in changes.held})
+        for gone in changes.gone:
+            held.pop(gone, None)
+        self.followers[contract] = (changes.as_of, held)
+        return held
+
+    @rule(key=st.sampled_from(KEYS), page=st.integers(1, 4))
+    def ask_for_transactions(self, key: str, page: int) -> None:
+        """One by one, by key, and page by page."""
+        store = self.opened.store
+        expected = transactions_on(self.disk, CONTRACTS, CONFIG.confirmations)
+        found: list[StoredTransaction] = []
+        while True:
+            after = found[-1].intent.id if found else None
+            more = self.do(partial(store.transactions, after, page))
+            found.extend(more)
+            if len(more) < page:
+                break
+        assert [each.sequence for each in found] == sorted((each.sequence for each in found), reverse=True)
+        assert {each.accepted_at_ms for each in found} == {NOW_MS}
+        assert [replace(each, sequence=0, accepted_at_ms=0) for each in found] == [
+            replace(each, sequence=0) for each in expected
+        ]
+        with_key = [each for each in found if each.intent.idempotency_key == key]
+        assert self.do(lambda: store.transaction_with_key(key)) == (with_key[0] if key and with_key else None)
+        for each in found[:3]:
+            assert self.do(partial(store.transaction, each.intent.id)) == each
+        assert self.do(lambda: store.transaction(intent_id(FOREIGN))) is None
+        assert self.do(lambda: store.transactions(intent_id(FOREIGN), page)) == ()
+        assert self.do(store.unfinished_count) == sum(each.receipt is None for each in found)
 
     def unfinished_found(self) -> list[IntentId]:
         stored = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
@@ -514,7 +610,9 @@ def machine() -> Iterator[Sameness]:
     begun.begin()
     yield begun
     begun.a_new_life_finds_the_same()
+    begun.the_same_states_are_held_and_unspent()
     begun.look_up("")
+    begun.ask_for_transactions("", 2)
     begun.teardown()
 
 
@@ -533,6 +631,45 @@ def test_an_intent_whose_block_is_gone_is_unfinished_again(machine: Sameness) ->
     assert intent_id(1) not in machine.unfinished_found()
     machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
     assert intent_id(1) in machine.unfinished_found()
+
+
+def spending(number: int, *spent: Transition) -> tuple[ContractAddress, LedgerOutcome]:
+    """It spends the first state of each of these."""
+    contract, outcome = committed_of(number)
+    return contract, replace(outcome, inputs=tuple(made.outputs[0].id for made in spent))
+
+
+def unspent(machine: Sameness) -> list[StateId]:
+    machine.the_same_states_are_held_and_unspent()
+    return [state.id for state in machine.do(lambda: machine.opened.store.unspent_states(FIRST))]
+
+
+def test_states_are_unspent_from_their_commit_to_their_spending_and_again_when_that_is_gone(machine: Sameness) -> None:
+    made, spender = a_transition(1), a_transition(2)
+    machine.receive_all((made,))
+    assert unspent(machine) == [], "both are held, and neither is on the chain"
+    machine.index(0, (a_block(1, committed_of(1)),), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 0), StateId(made.leaf, 2)], "the one between is a stranger's"
+    machine.index(1, (a_block(2, spending(2, made)),), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 2), StateId(spender.leaf, 0), StateId(spender.leaf, 2)]
+    machine.index(1, (a_block(2), a_block(3)), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 0), StateId(made.leaf, 2)]
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert unspent(machine) == []
+
+
+def test_content_that_comes_after_commit_and_spending_is_held_and_known_as_what_it_is(machine: Sameness) -> None:
+    made = a_transition(FOREIGN)
+    machine.index(0, (a_block(1, committed_of(FOREIGN)), a_block(2, spending(1, made))), Fate.WORKS)
+    machine.receive_all((made.as_seen_by(STRANGER),))
+    assert StateId(made.leaf, 0) not in unspent(machine)
+    machine.receive_all((made,))
+    assert StateId(made.leaf, 0) not in unspent(machine)
+    assert StateId(made.leaf, 2) in unspent(machine)
+    held = machine.do(lambda: machine.opened.store.states(FIRST, [StateId(made.leaf, 0), StateId(made.leaf, 1)]))
+    assert held == (made.outputs[0],)
+    machine.index(1, (a_block(2),), Fate.WORKS)
+    assert StateId(made.leaf, 0) in unspent(machine)
 
 
 def test_the_chains_word_counts_before_what_was_decided(machine: Sameness) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -34,6 +35,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     Contract,
@@ -170,6 +172,7 @@ class Disk:
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -191,6 +194,7 @@ class Disk:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
@@ -200,6 +204,30 @@ class Disk:
                     self.intents[receipt.intent] = receipt.outcome
                 case _:
                     pass
+
+    def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
+        """The unspent states that a node knows follow its index, also when it goes back."""
+        while self.height > record.parted_at:
+            self._take_back(self.blocks.pop(), transitions)
+        for block in record.blocks:
+            self.blocks.append(block)
+            self.latest_chain_time_s = max(self.latest_chain_time_s, block.time_s)
+            for contract, transition in _commits(block, transitions):
+                unspent = self.unspent.setdefault(contract, {})
+                for reference in transition.inputs:
+                    unspent.pop(reference)
+                self.contents.spent.update(transition.inputs)
+                unspent.update({made.id: made for made in transition.outputs})
+
+    def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
+        """The node's latest block is no longer in its index, nor what it did to the unspent states."""
+        for contract, transition in reversed(_commits(block, transitions)):
+            unspent = self.unspent[contract]
+            for made in transition.outputs:
+                del unspent[made.id]
+            for reference in transition.inputs:
+                unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+            self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
@@ -235,6 +263,43 @@ class Disk:
                 if transition.leaf in leaves:
                     found.setdefault(digest, {}).setdefault(transition.leaf, transition)
         return tuple((digest, tuple(of_round.values())) for digest, of_round in found.items())
+
+    def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """What the node holds of what is on the chain and unspent, in the order of the chain."""
+        held = self._held(contract)
+        outcomes = [each for each in _indexed(self.blocks, contract) if each.status is LedgerStatus.COMMITTED]
+        spent = {state for outcome in outcomes for state in outcome.inputs}
+        of_leaf: dict[Leaf, list[State]] = {}
+        for state in sorted(held.values(), key=lambda each: each.id.output):
+            of_leaf.setdefault(state.id.leaf, []).append(state)
+        made = [state for outcome in outcomes for state in of_leaf.get(outcome.leaf, ())]
+        return tuple(state for state in made if state.id not in spent)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these that the node holds."""
+        held = self._held(contract)
+        return tuple(held[each] for each in ids if each in held)
+
+    def _held(self, contract: ContractAddress) -> dict[StateId, State]:
+        """The states whose bytes are in a record, whatever became of them."""
+        held: dict[StateId, State] = {}
+        for written_for, record in self.records:
+            match record:
+                case RoundDispatch(order):
+                    written_for, transitions = order.contract, order.transitions
+                case StatesReceived(_, transitions):
+                    pass
+                case PermissionGranted(transition=transition):
+                    transitions = (transition,)
+                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+                    transitions = (prepared.transition,)
+                case _:
+                    continue
+            for transition in transitions if written_for == contract else ():
+                for state in transition.outputs:
+                    if state.content is not None:
+                        held.setdefault(state.id, state)
+        return held
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
@@ -292,6 +357,16 @@ class Disk:
             known = void_leaf(domain_separator(contract.chain_id, contract.address), intent)
             self._void_leaves[(contract.address, intent)] = known
         return known
+
+
+def _commits(
+    block: ChainBlock, transitions: Mapping[Leaf, Transition]
+) -> tuple[tuple[ContractAddress, Transition], ...]:
+    return tuple(
+        (contract, transitions[outcome.leaf])
+        for contract, outcome in block.outcomes
+        if outcome.status is LedgerStatus.COMMITTED
+    )
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

@@ -17,7 +17,7 @@ from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
 from rota.ports import KnownContract
-from rota.types import Intent, KeptStates, Receipt, Transition
+from rota.types import Intent, KeptStates, Receipt, State, Transition
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode
@@ -29,6 +29,7 @@ decode_prepared: Final = msgspec.msgpack.Decoder(PreparedTransaction).decode
 decode_receipt: Final = msgspec.msgpack.Decoder(Receipt).decode
 decode_dispatch: Final = msgspec.msgpack.Decoder(RoundDispatch).decode
 decode_transition: Final = msgspec.msgpack.Decoder(Transition).decode
+decode_state: Final = msgspec.msgpack.Decoder(State).decode
 decode_transition_prepared: Final = msgspec.msgpack.Decoder(TransitionPrepared).decode
 decode_kept: Final = msgspec.msgpack.Decoder(KeptStates).decode
 decode_block: Final = msgspec.msgpack.Decoder(ChainBlock).decode

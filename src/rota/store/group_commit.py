@@ -18,6 +18,7 @@ A question about intents is kept until it can be answered. The others are asked 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -31,12 +32,12 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.ports import TRANSACTIONS_MAX, KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.reading import Asking
-from rota.store.records import Writing
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.store.records import Clock, Writing
+from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -52,14 +53,21 @@ class _Write:
     statements: tuple[Statement, ...]
 
 
+def wall_clock_ms() -> int:
+    """What users are told as the time of acceptance; nothing is decided by it."""
+    return time.time_ns() // 1_000_000
+
+
 class DatabaseStore:
     """What one node remembers, in one database."""
 
-    def __init__(self, database: Database, node: NodeName, config: Config, tell: Tell) -> None:
+    def __init__(
+        self, database: Database, node: NodeName, config: Config, tell: Tell, clock: Clock = wall_clock_ms
+    ) -> None:
         self._database = database
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
-        self._writing = Writing(node, self._separators, config.index_window_max)
+        self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
         self._written = 0
         self._writes: deque[_Write] = deque()
@@ -106,14 +114,18 @@ class DatabaseStore:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
             statement = Statement(
-                "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
+                "INSERT INTO contracts (address, contract) VALUES (?, ?)"
+                " ON CONFLICT (address) DO UPDATE SET contract = excluded.contract",
                 (known.contract.address, encode(known)),
             )
-            try:
-                await self._database.write((statement,), self._next_number())
-            except (NotWritten, OutcomeUnknown) as problem:
-                raise Unavailable(str(problem)) from problem
+            await self._write_alone(statement)
             self._note(known.contract)
+
+    async def _write_alone(self, statement: Statement) -> None:
+        try:
+            await self._database.write((statement,), self._next_number())
+        except (NotWritten, OutcomeUnknown) as problem:
+            raise Unavailable(str(problem)) from problem
 
     async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
@@ -131,13 +143,53 @@ class DatabaseStore:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
 
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since))
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
+        async with self._adding:
+            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds."""
+        return await self._database.read(self._asking.unspent_states(contract))
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain."""
+        return await self._database.read(self._asking.states(contract, ids))
+
     async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
-        """Interim."""
-        return await self._database.read(self._asking.state_changes(contract, since, self._written))
+        """What is unspent and held now and was not at the change `since`, and what no longer is."""
+        return await self._database.read(self._asking.state_changes(contract, since))
+
+    # What users ask for.
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
-        """Interim."""
+        """An intent of this node, and what became of it."""
         return await self._database.read(self._asking.transaction(intent))
+
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several."""
+        return await self._database.read(self._asking.transaction_with_key(key))
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order."""
+        assert 0 < limit <= TRANSACTIONS_MAX, f"limit: must be 1 to {TRANSACTIONS_MAX}, not {limit}"
+        return await self._database.read(self._asking.transactions(after, limit))
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome."""
+        return await self._database.read(self._asking.unfinished_count())
 
     # Orders.
 
