@@ -51,6 +51,7 @@ EFFECT_TIMEOUT_S = 60
 END_TIMEOUT_S = 90
 DISK_BYTES = 16 * 1024 * 1024
 JUDGED_AGAIN_MAX = 10
+EXPLAINED_MAX = 20
 FUNCTIONS = ("spend", "mint", "pay", "spend", "revert")
 
 
@@ -136,6 +137,15 @@ class Cluster:
                 except Unreachable:
                     pass
                 await asyncio.sleep(LOOK_S)
+
+    async def described(self) -> str:
+        """Where everything stands, for whoever has to find out why it does not go on."""
+        lines = []
+        for name, node in self.network.nodes.items():
+            lines.append(f"{name}: {await node.client.status(self.contract)}\n{node.child.last_words()}")
+        for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
+            lines.append(f"{promise}: {await self.network.nodes[promise.node].client.explain(intent)}")
+        return "\n".join(lines)
 
     def others(self, name: NodeName) -> tuple[NodeName, ...]:
         return tuple(other for other in self.kind.names if other != name)
@@ -242,8 +252,7 @@ class Cluster:
         """Everything that was promised has ended as the chain says, once, and everybody holds what it should."""
         await self.workload.end()
         left = await self.workload.until_final(END_TIMEOUT_S)
-        explained = [await self.network.nodes[p.node].client.explain(i) for i, p in list(left.items())[:5]]
-        assert not left, f"{len(left)} of {len(self.workload.promises)} did not end: {explained}"
+        assert not left, f"{len(left)} of {len(self.workload.promises)} did not end:\n{await self.described()}"
         assert self.workload.refusals == []
         chain = await self._until_all_stand_at_the_head()
         codes = await self.network.stop()
@@ -333,7 +342,8 @@ def chosen(names: tuple[NodeName, ...]) -> Callable[[int, NodeName], Request]:
     """Transactions that stand on each other, on nothing, and on private states, and now and then one that fails."""
 
     def choose(number: int, name: NodeName) -> Request:
-        function = FUNCTIONS[number % len(FUNCTIONS)]
+        # As many functions as nodes would give each node always the same one.
+        function = FUNCTIONS[(number + number // len(names)) % len(FUNCTIONS)]
         payee = names[number % len(names)]
         return Request(number, function, {"to": f"{ALICE}@{payee}"} if function == "pay" else None)
 

@@ -47,8 +47,7 @@ async def suffer(running: Cluster, fault: str) -> None:
     try:
         await running.faults[fault]()
     except TimeoutError:
-        for name, node in running.network.nodes.items():
-            print(f"{name}: {await running.status_of(name)}\n{node.child.last_words()}", file=sys.stderr)
+        print(await running.described(), file=sys.stderr)
         raise
 
 
