@@ -11,7 +11,8 @@ from rota.domains.pente import accounts
 from rota.domains.pente.accounts import Accounts
 from rota.domains.pente.changes import pack_predecessor
 from rota.domains.pente.evm import EvmVersion
-from rota.domains.pente.records import AccountState
+from rota.domains.pente.records import AccountState, PrivateTransaction
+from rota.domains.records import Record
 from rota.engines.private_evm import PrivateEvm
 from rota.hosting import Background, UserCall, assemble, call, learn
 from rota.messages import Snapshot
@@ -30,6 +31,7 @@ from tests.domains.pente.members import (
     token,
 )
 
+KNOWN: dict[str, type[Record]] = {"PenteAccount": AccountState, "PenteTransaction": PrivateTransaction}
 NODE1, NODE2, NODE3 = (NodeName(f"node{n}") for n in (1, 2, 3))
 
 
@@ -111,7 +113,7 @@ def test_endorser_that_lacks_a_state_of_the_past_names_it(members: Members) -> N
 
 def record_of(state: State) -> AccountState:
     assert state.content is not None
-    record = unseal({"PenteAccount": AccountState}, state.content).record
+    record = unseal(KNOWN, state.content).record
     assert isinstance(record, AccountState)
     return record
 
