@@ -128,7 +128,7 @@ async def opened(
         store = DatabaseStore(database, name, configuration.sequencer, tell)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        services = Services(name, contracts, signatures, HeldStates(store), verifiers, tell)
+        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
