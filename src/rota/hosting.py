@@ -7,14 +7,14 @@ or as the makers of a round. Within a slot or a round each transition stands on 
 The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
 is whether the transition is well made and whether the domain agrees.
 
-An info is carried as an output that nobody spends, because a transition has no other place for private bytes:
-`contents.is_info` tells it from a state, and a store need not give it back in `held`.
+An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
+in `held` what `contents.is_info`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -23,12 +23,14 @@ import msgspec
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import STATES_MAX, core_of, domain_separator, keccak, leaf_of, leaf_of_transition, state_commitment
-from rota.domains.available import Available, Known, readable
+from rota.domains.available import Available, Known, Shelf, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
     Deployment,
     Domain,
+    History,
+    Lacking,
     NewState,
     Parked,
     Proposal,
@@ -39,7 +41,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Role, distribution_of, name_of, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
 from rota.messages import AssemblyOutcome, Refusal
@@ -61,6 +63,8 @@ from rota.types import (
 
 ENTRY_POINTS: Final = "rota.domains"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
+# It has to fit into a frame, beside others.
+TRANSITION_BYTES_MAX: Final = 1_048_576
 REASON_LETTERS_MAX: Final = 1_000
 SALT_KEY_BYTES: Final = 32
 
@@ -69,15 +73,34 @@ AnyDomain = Domain[Any]
 Held = Mapping[StateId, State]
 
 
+def _not_here(_: StateId) -> State | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties."""
+
+    recall: Callable[[StateId], State | None] = _not_here
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+
+
+NO_BACKGROUND: Final = Background()
+
+
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states."""
+    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
+
+    `memory` is the domain's own, of this contract at one node.
+    """
 
     contract: Contract
     domain: AnyDomain
     configuration: Record
     separator: bytes
     salt_key: bytes
+    memory: object = None
 
     def __post_init__(self) -> None:
         assert len(self.salt_key) == SALT_KEY_BYTES, f"a salt key is {SALT_KEY_BYTES} bytes, not {len(self.salt_key)}"
@@ -86,6 +109,10 @@ class Hosted:
     def known(self) -> Mapping[str, type[Record]]:
         """The record classes of its states, by the names of their schemas."""
         return {name_of(record_type): record_type for record_type in self.domain.states}
+
+    def at_another_node(self) -> Hosted:
+        """The same contract where nothing of it has been seen yet."""
+        return replace(self, memory=self.domain.memory(self.configuration, self.contract))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +208,19 @@ def open_genesis(
         raise Rejected("configuration", "must be JSON") from None
     configuration = unpacked(domain.configuration, written, "configuration")
     domain.configure(configuration, contract)
-    return Hosted(contract, domain, configuration, domain_separator(contract.chain_id, address), salt_key)
+    memory = domain.memory(configuration, contract)
+    return Hosted(contract, domain, configuration, domain_separator(contract.chain_id, address), salt_key, memory)
+
+
+def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
+    """Let the domain remember states that this node has, spent or not, each before those that stand on it.
+
+    A domain that lacks a state says so; whoever has many of them to tell, as after a restart, tells them all at once.
+    """
+    for state in states:
+        read = known_in(hosted.known, state.as_seen_by(node))
+        if read is not None:
+            hosted.domain.learn(hosted.memory, read)
 
 
 # Users.
@@ -198,11 +237,23 @@ def init(hosted: Hosted, call: UserCall) -> Initialised:
     return Initialised(payload, tuple(dict.fromkeys(parties)))
 
 
-def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName) -> object:
-    """Answer a question from what this node holds, as JSON. `Rejected` names the field."""
+def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> object:
+    """Answer a question from what this node holds, as JSON. `Rejected` names the field.
+
+    `Lacking` when the domain needs a state that this node does not have, or has not been asked for (`recall`).
+    """
     arguments = accept(_function(hosted.domain.views, asked.function), asked.arguments)
-    available = _available(hosted, held.values(), frozenset(), node)
-    question = Question(hosted.contract, hosted.configuration, asked.sender, asked.function, arguments, available)
+    question = Question(
+        hosted.contract,
+        hosted.configuration,
+        asked.sender,
+        asked.function,
+        arguments,
+        Available(shelf_of(hosted, held, node)),
+        _history(hosted, node, held.get, background.recall),
+        background.verifiers,
+        hosted.memory,
+    )
     return hosted.domain.call(question)
 
 
@@ -211,23 +262,16 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
     referred = {
         reference: _known(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
-    outputs = [_known(hosted, state, node) for state in transition.outputs]
-    contents = [readable(hosted.known, state.as_seen_by(node)) for state in transition.outputs]
-    told = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.INFO)
-    made = tuple(k for k, c in zip(outputs, contents, strict=True) if k and c and c.role is Role.STATE)
+    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
     settled = Settled(
         hosted.contract,
         hosted.configuration,
         transition.intent,
         tuple(state for state in map(referred.get, transition.inputs) if state is not None),
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
-        made,
-        told,
-        all(
-            known is not None
-            for known, state in zip(outputs, transition.outputs, strict=True)
-            if node in state.distribution
-        ),
+        tuple(read for state in transition.outputs if (read := _known(hosted, state, node)) is not None),
+        _infos_in([(state, content) for state, content in seen if content is not None]),
+        all(content is not None for state, content in seen if node in state.distribution),
     )
     return hosted.domain.receipt(settled)
 
@@ -236,16 +280,20 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
 
 
 def assemble(
-    hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName
+    hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made."""
-    locked = frozenset(order.snapshot.locks)
-    available = _available(hosted, (*held.values(), *order.snapshot.states), locked, node)
+    under_way = (state.as_seen_by(node) for state in order.snapshot.states)
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, under_way)
+    # Also what is locked or spent by now: states stand on others.
+    new = {state.id: state for state in order.snapshot.states}
+    history = _history(hosted, node, new.get, held.get, background.recall)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
-        result = _assemble_one(hosted, order, intent, available)
+        result = _assemble_one(hosted, order, intent, available, history, background.verifiers)
         results.append(result)
         if isinstance(result, AssemblyFinished) and result.transition is not None:
+            new.update({state.id: state for state in result.transition.outputs})
             for reference in result.transition.inputs:
                 available.remove(reference)
             # Whether an external one ever comes is for its user to say: nothing is built on it.
@@ -255,24 +303,33 @@ def assemble(
 
 
 def _assemble_one(
-    hosted: Hosted, order: AssembleIntents, intent: Intent, available: Available
+    hosted: Hosted,
+    order: AssembleIntents,
+    intent: Intent,
+    available: Available,
+    history: History,
+    verifiers: Mapping[Party, str],
 ) -> AssemblyFinished | AssemblyFailed:
     """A domain is somebody else's code: whatever it raises is its failure, not the node's."""
     try:
-        work = _work(hosted, intent, available)
+        work = _work(hosted, intent, available, history, verifiers)
         outcome = hosted.domain.assemble(work)
         if isinstance(outcome, Assembled):
             transition = _transition(hosted, order, intent, outcome, _preparation(hosted, work))
             return AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
     except Rejected as error:
         outcome = Reverted(str(error))
+    except Lacking as error:
+        return AssemblyFailed(order.request_id, intent.id, str(error))
     except Exception as error:
         return AssemblyFailed(order.request_id, intent.id, _bounded(f"the domain failed: {_told(error)}"))
     kind = AssemblyOutcome.PARKED if isinstance(outcome, Parked) else AssemblyOutcome.REVERTED
     return AssemblyFinished(order.request_id, intent.id, kind, reason=_bounded(outcome.reason))
 
 
-def _work(hosted: Hosted, intent: Intent, available: Available) -> Assembly[Any]:
+def _work(
+    hosted: Hosted, intent: Intent, available: Available, history: History, verifiers: Mapping[Party, str]
+) -> Assembly[Any]:
     function, arguments = _payload_of(hosted.domain, intent.payload)
     return Assembly(
         hosted.contract,
@@ -284,6 +341,9 @@ def _work(hosted: Hosted, intent: Intent, available: Available) -> Assembly[Any]
         arguments,
         intent.submit_mode,
         available,
+        history,
+        verifiers,
+        hosted.memory,
     )
 
 
@@ -303,11 +363,16 @@ def _payload_of(domain: AnyDomain, payload: bytes) -> tuple[str, Record]:
 def _transition(
     hosted: Hosted, order: AssembleIntents, intent: Intent, outcome: Assembled, preparation: Preparation | None
 ) -> Transition:
-    made = _contents(hosted, order.request_id, intent.id, (*outcome.makes, *outcome.info), len(outcome.makes))
+    made = _contents(hosted, order.request_id, intent.id, outcome)
     for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
     sealed = tuple(seal(content) for content in made)
+    if sum(map(len, sealed)) > TRANSITION_BYTES_MAX:
+        raise Rejected("", f"the states of a transition are at most {TRANSITION_BYTES_MAX} bytes")
+    for each in sealed:
+        # What nobody could read would be refused by every endorser.
+        unseal(hosted.known, each)
     commitments = tuple(state_commitment(each) for each in sealed)
     core = core_of(
         hosted.separator,
@@ -334,28 +399,44 @@ def _transition(
     )
 
 
-def _contents(
-    hosted: Hosted, request: RequestId, intent: IntentId, made: tuple[NewState, ...], state_count: int
-) -> tuple[Content, ...]:
-    """Each with a salt of its own; the same request has the same salts, and nobody else can work them out."""
+def _contents(hosted: Hosted, request: RequestId, intent: IntentId, outcome: Assembled) -> tuple[Content, ...]:
+    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+
+    Each has a salt of its own. The same request has the same salts, and nobody else can work them out.
+    """
+    riders: dict[tuple[Party, ...], list[Told]] = {}
+    for number, info in enumerate(outcome.info):
+        riders.setdefault(info.readers, []).append(Told(number, info.record))
+    # The first state of its readers takes what is for them.
+    drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
+    carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
     about = b"%d/%d/" % request + intent
     return tuple(
-        Content(
-            Role.STATE if number < state_count else Role.INFO,
-            each.record,
-            keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))),
-            each.readers,
-        )
-        for number, each in enumerate(made)
+        Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
+        for number, (record, infos, readers) in enumerate((*drafts, *carried))
     )
+
+
+def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+    """The infos that these states carry, in the order in which the domain gave them."""
+    found = [
+        (told.number, Known(state.id, told.record, content.salt, content.readers))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
 # Checking.
 
 
-def check(hosted: Hosted, order: CheckRound, held: Held, node: NodeName) -> Checked:
-    """Judge a round's transitions on top of one another. What lacks a state is not judged but named."""
-    bench = _Bench(hosted, held, node)
+def check(
+    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Checked:
+    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    if node not in hosted.contract.endorsers:
+        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
+    bench = _Bench(hosted, held, node, background)
     for maker in makers_of(order):
         bench.take_maker(maker)
     refusals: list[Refusal] = []
@@ -363,7 +444,11 @@ def check(hosted: Hosted, order: CheckRound, held: Held, node: NodeName) -> Chec
     for transition, sender in zip(order.transitions, order.senders, strict=True):
         unknown = bench.unknown(transition)
         missing.update(dict.fromkeys(unknown))
-        reason = "" if unknown else bench.flaw_of(transition, sender)
+        try:
+            reason = "" if unknown else bench.flaw_of(transition, sender)
+        except Lacking as error:
+            missing[error.state] = None
+            reason = ""
         if reason:
             refusals.append(Refusal(transition.intent, _bounded(reason)))
         bench.place(transition)
@@ -379,12 +464,16 @@ def makers_of(order: CheckRound) -> tuple[Transition, ...]:
 class _Bench:
     """What an endorser judges with: the states that it knows, and what the round has spent so far."""
 
-    def __init__(self, hosted: Hosted, held: Held, node: NodeName) -> None:
+    def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
         self.hosted = hosted
+        self.known = hosted.known
         self.held = held
         self.node = node
+        self.verifiers = background.verifiers
         self.speculative: dict[StateId, State] = {}
         self.spent: dict[StateId, None] = {}
+        self.history = _history(hosted, node, self.speculative.get, held.get, background.recall)
+        self._available: Available | None = None
 
     def take_maker(self, maker: Transition) -> None:
         """Believed only as far as its leaf binds it: a state of that leaf can be nothing else."""
@@ -394,9 +483,25 @@ class _Bench:
     def place(self, transition: Transition) -> None:
         """What it makes is there for the next ones, and what it spends is gone."""
         self.spent.update(dict.fromkeys(transition.inputs))
-        for number, state in enumerate(transition.outputs):
-            if state.content is not None and state_commitment(state.content) == state.commitment:
-                self.speculative[StateId(transition.leaf, number)] = state
+        made = [state for number, state in enumerate(transition.outputs) if self._is_made(transition, number, state)]
+        self.speculative.update({state.id: state for state in made})
+        if self._available is not None:
+            for reference in transition.inputs:
+                self._available.remove(reference)
+            for state in made:
+                self._available.add(state.as_seen_by(self.node))
+
+    def _is_made(self, transition: Transition, number: int, state: State) -> bool:
+        """Its bytes are here, and are what the leaf binds."""
+        is_bound = state.content is not None and state_commitment(state.content) == state.commitment
+        return is_bound and state.id == (transition.leaf, number)
+
+    def available(self) -> Available:
+        """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
+        if self._available is None:
+            under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
+            self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
+        return self._available
 
     def unknown(self, transition: Transition) -> tuple[StateId, ...]:
         """The states that it spends or reads and that we do not know."""
@@ -417,6 +522,8 @@ class _Bench:
             self.hosted.domain.endorse(self._proposal(transition, sender))
         except (Refused, Rejected) as error:
             return str(error) or "the domain refuses it"
+        except Lacking:
+            raise
         except Exception as error:
             return f"the domain failed: {_told(error)}"
         return ""
@@ -431,9 +538,13 @@ class _Bench:
             sender,
             tuple(self._read(reference) for reference in transition.inputs),
             tuple(self._read(reference) for reference in transition.reads),
-            tuple(self._made(transition, sender, number) for number in range(len(transition.outputs))),
+            self._makes(transition, sender),
             transition.calls,
             transition.preparation,
+            self.available,
+            self.history,
+            self.verifiers,
+            hosted.memory,
         )
 
     def _state(self, reference: StateId) -> State | None:
@@ -443,23 +554,32 @@ class _Bench:
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)
         assert state is not None, "what is unknown is not judged"
-        known = _known(self.hosted, state, self.node)
-        content = readable(self.hosted.known, state)
-        if known is None or content is None or content.role is not Role.STATE:
+        read = known_in(self.known, state)
+        if read is None:
             raise Refused("it spends or reads what is no state of this domain")
-        return known
+        return read
 
-    def _made(self, transition: Transition, sender: Party, number: int) -> NewState:
+    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
+        """What the domain said that it makes: the states, then the infos, each in its order."""
+        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
+        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
+        infos.sort(key=lambda info: info[0])
+        if [number for number, _, _ in infos] != list(range(len(infos))):
+            raise Refused("an info is missing, or there twice")
+        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+
+    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
         """An output must be whole, in its place, and go to exactly those who may see it."""
         state = transition.outputs[number]
         if state.id != (transition.leaf, number):
             raise Refused("an output is not in its place")
         if state.content is None:
             raise Refused("the bytes of an output are missing")
-        content = unseal(self.hosted.known, state.content)
+        content = unseal(self.known, state.content)
         if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
             raise Refused("an output's distribution list is not that of its readers")
-        return NewState(content.record, content.readers, content.role)
+        return content
 
 
 # Shared.
@@ -472,19 +592,25 @@ def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
     return found
 
 
-def _available(hosted: Hosted, states: Iterable[State], locked: frozenset[StateId], node: NodeName) -> Available:
-    available = Available(hosted.known)
-    for state in states:
-        if state.id not in locked:
-            available.add(state.as_seen_by(node))
-    return available
+def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
+    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    if isinstance(held, Shelf):
+        return held
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
+
+
+def _history(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
+    """What is in these places, looked for in this order."""
+
+    def find(reference: StateId) -> Known[Record] | None:
+        found = (known for look in places if (known := _known(hosted, look(reference), node)) is not None)
+        return next(found, None)
+
+    return History(find)
 
 
 def _known(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
-    content = readable(hosted.known, state.as_seen_by(node)) if state is not None else None
-    if state is None or content is None:
-        return None
-    return Known(state.id, content.record, content.salt, content.readers)
+    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
 
 
 def _told(error: Exception) -> str:

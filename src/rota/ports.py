@@ -52,13 +52,16 @@ class Policy:
 class KnownContract:
     """A contract of this node: what its genesis says, and what the chain says of its deployment.
 
-    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`.
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
+    the chain, and the chain stood at another when this node took it in.
     """
 
     contract: Contract
     deployment: IntentId
     signers: tuple[ContractAddress, ...]
     genesis: bytes = b""
+    deployed_at: int = 0
+    taken_in_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,13 @@ class Store(Protocol):
         """
         ...
 
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+
+        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        """
+        ...
+
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...
@@ -196,6 +206,18 @@ class Store(Protocol):
 
     async def unfinished_count(self) -> int:
         """How many intents of this node have no final outcome. `Unavailable` when the store is away."""
+        ...
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        ...
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        ...
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:

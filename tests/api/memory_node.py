@@ -50,18 +50,6 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
 
-    # Contracts.
-
-    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
-        return ContractAddress("0x" + hashlib.sha256(self.name.encode() + deployment).hexdigest()[:40])
-
-    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
-        if not genesis:
-            raise invalid("genesis", "must be what was deployed")
-        taken = ContractAddress("0x" + hashlib.sha256(genesis + deployment).hexdigest()[:40])
-        self.known = (*self.known, taken)
-        return taken
-
     # Transactions.
 
     async def submit(self, submission: Submission) -> IntentId:
@@ -188,6 +176,18 @@ class MemoryNode:
     async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
+
+    # Contracts.
+
+    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
+        return ContractAddress("0x" + hashlib.sha256(self.name.encode() + deployment).digest()[:20].hex())
+
+    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
+        if genesis != b"genesis of " + deployment:
+            raise invalid("genesis", "is not the one whose hash stands on the chain")
+        address = ContractAddress("0x" + hashlib.sha256(deployment).digest()[:20].hex())
+        self.known = (*self.known, address)
+        return address
 
     # Operators.
 

@@ -197,6 +197,11 @@ def test_loopback_needs_no_credentials(host: str) -> None:
     Settings(http=Bind(host), websocket=Bind(host), operations=Bind(host))
 
 
+def test_a_user_name_has_no_colon() -> None:
+    with pytest.raises(ValueError, match="name: must be a user name without a colon"):
+        password_credential("a:b", EVERY_ROLE, "x")
+
+
 def test_two_credentials_do_not_have_one_name() -> None:
     with pytest.raises(ValueError, match="credentials: names must be distinct, and 'anna' is there twice"):
         Settings(credentials=(PERSON, token_credential("anna", EVERY_ROLE, "x")))

@@ -214,6 +214,28 @@ async def test_our_own_fault_is_told_by_a_reference_only() -> None:
         assert 'rota_rpc_calls_total{method="ptx_getTransactionReceipt",outcome="internal"} 1.0' in figures
 
 
+class StoppingNode(MemoryNode):
+    """One that answers nobody any more."""
+
+    async def receipt(self, intent: object) -> None:
+        given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        given_up.cancel()
+        await given_up
+
+
+@asynchronous
+async def test_a_call_that_the_node_gives_up_has_an_answer() -> None:
+    async with served(StoppingNode()) as to:
+        batch = [
+            {"id": 1, "method": "ptx_getTransactionReceipt", "params": [UNKNOWN_ID]},
+            {"id": 2, "method": "transport_nodeName"},
+        ]
+        _, (given_up, answered_one) = await to.post(batch)
+        assert given_up["error"]["code"] == -32603
+        assert "will not be answered, as the node is stopping" in given_up["error"]["message"]
+        assert answered_one["result"] == "node1"
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_get_an_error_and_never_a_failure_of_ours(body: bytes) -> None:
     assert_answer_is_theirs(body)

@@ -13,8 +13,6 @@ from rota.api.settings import Bind, Limits, Settings
 from tests.api.kit import TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import MemoryNode
 
-SLOW = Limits(receive_timeout_ms=50, send_timeout_ms=50, idle_timeout_ms=50)
-
 
 async def refused_count(to: Served, reason: str) -> float:
     _, text = await to.get("/metrics")
@@ -68,7 +66,7 @@ async def test_an_encoded_body_is_refused_because_it_may_be_much_more_than_it_se
 
 @asynchronous
 async def test_a_client_that_sends_its_body_too_slowly_is_given_up() -> None:
-    async with served(limits=SLOW) as to:
+    async with served(limits=Limits(receive_timeout_ms=50)) as to:
         reader, writer = await asyncio.open_connection("127.0.0.1", port_of(to.entrance.http_url))
         writer.write(b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"id":')
         head = await reader.readuntil(b"\r\n")
@@ -79,7 +77,7 @@ async def test_a_client_that_sends_its_body_too_slowly_is_given_up() -> None:
 
 @asynchronous
 async def test_a_client_that_says_nothing_or_half_a_head_is_given_up() -> None:
-    async with served(limits=SLOW) as to:
+    async with served(limits=Limits(idle_timeout_ms=50)) as to:
         for beginning in (b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port_of(to.entrance.http_url))
             writer.write(beginning)
@@ -89,7 +87,7 @@ async def test_a_client_that_says_nothing_or_half_a_head_is_given_up() -> None:
 
 @asynchronous
 async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
-    async with served(limits=SLOW) as to:
+    async with served(limits=Limits(send_timeout_ms=50)) as to:
         body = json.dumps([{"id": n, "method": "rpc.discover"} for n in range(1_000)]).encode()
         client = slow_reader(to.entrance.http_url)
         loop = asyncio.get_running_loop()

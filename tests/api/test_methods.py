@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rota.api.facade import TransactionType
-from rota.api.formats import Address, Uuid
+from rota.api.formats import Uuid
 from rota.api.table import TABLE, document
 from rota.types import ContractAddress
 from tests.api.kit import TRANSFER, UNKNOWN_ID, asynchronous, served
@@ -76,6 +76,17 @@ async def test_a_used_idempotency_key_is_an_error_with_its_code_and_the_existing
             "code": -32001,
             "message": f"PD012220: idempotencyKey 'k1' was used before, for transaction {first}",
             "data": {"transactionId": first},
+        }
+
+
+@asynchronous
+async def test_what_the_node_refuses_is_named_as_the_caller_wrote_it() -> None:
+    async with served() as to:
+        error = await to.call("ptx_sendTransaction", {**TRANSFER, "dependsOn": [UNKNOWN_ID]})
+        assert error == {
+            "code": -32602,
+            "message": "transaction.dependsOn[0]: must be a transaction of node1",
+            "data": {"field": "transaction.dependsOn[0]"},
         }
 
 
@@ -234,6 +245,19 @@ async def test_contracts_are_listed_in_pages() -> None:
 
 
 @asynchronous
+async def test_a_contract_comes_to_a_member_that_says_with_which_address_it_endorses() -> None:
+    async with served() as to:
+        addresses = [await to.call("seq_endorserAddress", UNKNOWN_ID) for _ in range(2)]
+        assert addresses[0] == addresses[1]
+        assert await to.call("seq_endorserAddress", UNKNOWN_ID.replace("1", "2")) != addresses[0]
+        genesis = b"genesis of " + Uuid(UNKNOWN_ID).intent
+        wrong = await to.call("seq_addContract", "0x00", UNKNOWN_ID)
+        assert wrong["message"] == "genesis: is not the one whose hash stands on the chain"
+        contract = await to.call("seq_addContract", genesis.hex(), UNKNOWN_ID)
+        assert (await to.call("seq_status", contract))["contract"] == contract
+
+
+@asynchronous
 async def test_parameters_may_be_given_by_name() -> None:
     async with served() as to:
         body = {"id": 1, "method": "seq_list", "params": {"after": "0x" + "00" * 20}}
@@ -323,6 +347,9 @@ async def test_a_missing_field_is_named(missing: str) -> None:
         ("seq_list", [1_001], "limit: must be a whole number <= 1000"),
         ("seq_list", ["x"], "limit: must be a whole number, not text"),
         ("seq_list", [1, 2], "after: must be an address of 40 hex digits, not 2"),
+        ("seq_endorserAddress", [1], "deployment: must be a UUID, not 1"),
+        ("seq_addContract", ["0x1", UNKNOWN_ID], "genesis: must be hex digits in pairs, with or without 0x, not '0x1'"),
+        ("seq_addContract", ["0x"], "deployment: is missing; seq_addContract takes (genesis, deployment)"),
         ("transport_nodeName", [1], "params: are 1, but transport_nodeName takes ()"),
         ("rpc.discover", [1], "params: are 1, but rpc.discover takes ()"),
     ],
@@ -401,13 +428,3 @@ CLIENT_FIELDS = {
 def test_our_values_have_every_field_that_client_libraries_know(name: str) -> None:
     ours = document()["components"]["schemas"][name]["properties"]
     assert set(CLIENT_FIELDS[name].split()) <= set(ours)
-
-
-@asynchronous
-async def test_a_contract_comes_to_a_node_that_says_with_which_address_it_endorses() -> None:
-    async with served() as to:
-        address = await to.call("seq_endorserAddress", UNKNOWN_ID)
-        assert Address.canonical(address) == address
-        contract = await to.call("seq_addContract", "0x7b7d", UNKNOWN_ID)
-        assert contract in [each["contract"] for each in await to.call("seq_list")]
-        assert (await to.call("seq_addContract", "zz", UNKNOWN_ID))["message"].startswith("genesis: ")

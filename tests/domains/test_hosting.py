@@ -8,8 +8,8 @@ import pytest
 
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import leaf_of_transition, state_commitment
-from rota.domains.base import Rejected
-from rota.domains.contents import is_info, unseal
+from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
+from rota.domains.contents import Content, Told, is_info, seal, unseal
 from rota.hosting import ContractDefaults, Hosted, UserCall, assemble, check, deploy, genesis_of, init, open_genesis
 from rota.messages import AssemblyOutcome, Snapshot
 from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
@@ -20,6 +20,7 @@ from tests.domains.kit import (
     NOTARY,
     Counter,
     Counting,
+    Settings,
     assembly_order,
     hosted_by,
     intent,
@@ -81,6 +82,22 @@ def test_outcomes_of_the_domain_are_told_as_events(hosted: Hosted) -> None:
     assert (reverted.outcome, reverted.reason) == (AssemblyOutcome.REVERTED, "it would be more than 100")
     assert isinstance(flooded, AssemblyFinished)
     assert flooded.reason == "a transition has at most 15 outputs, and this one needs 16"
+
+
+def test_what_nobody_could_read_is_not_made(hosted: Hosted) -> None:
+    class Overflowing(Counting):
+        def assemble(self, work: Assembly[Settings]) -> Outcome:
+            return Assembled(makes=(NewState(Counter(2**256), ()),))
+
+    order = assembly_order([intent(hosted, 1, UserCall(ALICE, "raise", [1]))])
+    (result,) = assemble(replace(hosted, domain=Overflowing()), order, {}, NODE2)
+    assert isinstance(result, AssemblyFinished)
+    assert result.reason == "Counter.value: must be from 0 to 2^256 - 1"
+
+
+def test_who_endorses_nothing_here_refuses_everything(hosted: Hosted) -> None:
+    (refusal,) = check(hosted, round_of(hosted, raised(hosted, 5), (ALICE,)), {}, NODE2).refusals
+    assert refusal.reason == "node2 does not endorse here"
 
 
 def test_a_payload_that_no_init_made_reverts(hosted: Hosted) -> None:
@@ -161,7 +178,7 @@ def test_an_empty_transition_is_against_no_rule(hosted: Hosted) -> None:
 def test_outputs_that_are_not_as_the_kit_makes_them_are_refused(hosted: Hosted) -> None:
     (made,) = raised(hosted, 5)
     state, info = made.outputs
-    junk = b'["state","Unknown","0x' + b"00" * 32 + b'",[],[]]'
+    junk = b'[["Unknown",[]],[],[],"0x' + b"00" * 32 + b'"]'
     wider = (*state.distribution, NodeName("node3"))
     altered = (
         replace(state, content=None),
@@ -174,6 +191,19 @@ def test_outputs_that_are_not_as_the_kit_makes_them_are_refused(hosted: Hosted) 
     for each in altered:
         transition = replace(made, outputs=(each, info))
         assert len(check(hosted, round_of(hosted, (transition,), (ALICE,)), {}, NODE1).refusals) == 1, each
+
+
+def test_infos_that_are_not_numbered_one_after_the_other_are_refused(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    state, info = made.outputs
+    for numbers in ((1,), (0, 0), (0, 2)):
+        told = tuple(Told(number, Counter(1)) for number in numbers)
+        content = seal(Content(None, told, (), bytes(32)))
+        other = replace(info, content=content, commitment=state_commitment(content))
+        (refusal,) = check(
+            hosted, round_of(hosted, (replace(made, outputs=(state, other)),), (ALICE,)), {}, NODE1
+        ).refusals
+        assert refusal.reason == "an info is missing, or there twice"
 
 
 def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rota.digests import state_commitment
 from rota.domains.base import NewState, Rejected
-from rota.domains.contents import Content, Role, distribution_of, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, is_info, seal, unseal
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import RECIPIENTS_MAX, lock_id_of
 from rota.domains.noto.records import Attached, Coin, Lock, Promised, Requested
@@ -55,7 +55,7 @@ def locked(built: Town, function: str = "lock", arguments: object = None, sender
     """Make a lock, and tell its id."""
     made = built.do(sender, function, arguments if arguments is not None else {"amount": 40})
     lock = "0x" + lock_id_of(built.hosted.separator, made.intent).hex()
-    assert f'"{lock}"' in str(made.outputs[0].content)
+    assert f'"{lock}"' in str(made.outputs[0].content), "the lock stands first"
     return lock
 
 
@@ -92,6 +92,8 @@ def test_hooks_are_refused_in_clear_words() -> None:
         deploy(Noto(), {**TOKEN, "notaryMode": "hooks"}, ALICE)
     with pytest.raises(Rejected, match="notaryMode: must be basic"):
         deploy(Noto(), {**TOKEN, "notaryMode": "anarchy"}, ALICE)
+    with pytest.raises(Rejected, match="symbol: must be at most 255 bytes"):
+        deploy(Noto(), {**TOKEN, "symbol": "$" * 256}, ALICE)
     with pytest.raises(Rejected, match="notary: is missing"):
         deploy(Noto(), {}, ALICE)
 
@@ -199,6 +201,20 @@ def test_what_a_token_does_not_allow_is_refused_before_it_gets_an_id() -> None:
 def test_the_parties_of_a_request_are_to_be_resolved(rich: Town) -> None:
     asked = UserCall(ALICE, "createTransferLock", {"from": "alice", "recipients": shares(bob=1, carol=2)})
     assert init(rich.hosted, asked).parties == (NOTARY, ALICE, BOB, CAROL)
+
+
+def test_a_huge_input_is_reverted_or_fits(rich: Town) -> None:
+    rich.do(ALICE, "transfer", {"to": BOB, "amount": 1, "data": "0x" + "ab" * 100_000})
+    with pytest.raises(Rejected, match="data: must be 0x and pairs of hex digits, at most 131072"):
+        init(rich.hosted, UserCall(ALICE, "burn", {"amount": 1, "data": "0x" + "ab" * 131_073}))
+    lock = {
+        "from": ALICE,
+        "recipients": shares(bob=1),
+        "unlockData": "0x" + "ab" * 131_072,
+        "data": "0x" + "cd" * 131_072,
+    }
+    with pytest.raises(Reverts, match="the states of a transition are at most 1048576 bytes"):
+        rich.assemble(ALICE, "createTransferLock", lock)
 
 
 def test_views_tell_what_the_token_is(rich: Town) -> None:
@@ -338,9 +354,12 @@ def test_what_ends_a_delegated_lock_is_endorsed_for_its_delegate_and_that_condit
 
 def forged(built: Town, transition: Transition, *states: NewState, sender: Party = ALICE) -> Transition:
     """The transition with other outputs, well made, as a node that cheats would make them."""
-    outputs = []
+    outputs: list[State] = []
+    infos = 0
     for number, new in enumerate(states):
-        content = seal(Content(new.role, new.record, bytes([number]) * 32, new.readers))
+        record, told = (new.record, ()) if new.role is Role.STATE else (None, (Told(infos, new.record),))
+        infos += new.role is Role.INFO
+        content = seal(Content(record, told, new.readers, bytes([number]) * 32))
         distribution = distribution_of(built.hosted.contract, sender, new.readers)
         outputs.append(State(StateId(transition.leaf, number), state_commitment(content), distribution, content))
     return replace(transition, outputs=tuple(outputs))
@@ -348,7 +367,9 @@ def forged(built: Town, transition: Transition, *states: NewState, sender: Party
 
 def made_by(built: Town, transition: Transition) -> list[NewState]:
     contents = [unseal(built.hosted.known, state.content or b"") for state in transition.outputs]
-    return [NewState(content.record, content.readers, content.role) for content in contents]
+    states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+    infos = sorted((told.number, content.readers, told.record) for content in contents for told in content.infos)
+    return [*states, *(NewState(record, readers, Role.INFO) for _, readers, record in infos)]
 
 
 def test_outputs_other_than_those_of_the_request_are_refused(rich: Town) -> None:
@@ -379,7 +400,7 @@ def test_a_request_that_nobody_may_make_is_refused_by_the_notary_too(rich: Town)
 def test_coins_of_others_are_refused(rich: Town) -> None:
     honest = rich.assemble(ALICE, "transfer", {"to": BOB, "amount": 100})
     (paid, _) = made_by(rich, honest)
-    request = NewState(Requested("transfer", b'["bob@node3","100","0x"]'), (NOTARY, BOB), Role.INFO)
+    request = NewState(Requested("transfer", '["bob@node3","100","0x"]'), (NOTARY, BOB), Role.INFO)
     reason = rich.refusal(forged(rich, honest, paid, request, sender=BOB), BOB)
     assert reason == "PD200018: State is not owned by 'bob@node3'"
 
@@ -400,12 +421,12 @@ def test_requests_that_cannot_be_read_are_refused(rich: Town) -> None:
     honest = rich.assemble(ALICE, "transfer", {"to": BOB, "amount": 30})
     paid, change, request = made_by(rich, honest)
     for function, arguments in (
-        ("fly", b"[]"),
-        ("transfer", b"{"),
-        ("transfer", b"[" * 5_000),
-        ("transfer", b'["bob@node3"]'),
-        ("transfer", b'["bob","30","0x"]'),
-        ("transfer", b'["bob@node3","030","0x"]'),
+        ("fly", "[]"),
+        ("transfer", "{"),
+        ("transfer", "[" * 5_000),
+        ("transfer", '["bob@node3"]'),
+        ("transfer", '["bob","30","0x"]'),
+        ("transfer", '["bob@node3","030","0x"]'),
     ):
         told = replace(request, record=Requested(function, arguments))
         assert rich.refusal(forged(rich, honest, paid, change, told), ALICE), (function, arguments)
@@ -418,9 +439,25 @@ def test_requests_that_cannot_be_read_are_refused(rich: Town) -> None:
 
 def test_a_receiver_sees_its_coin_and_what_was_attached_and_nothing_else(rich: Town) -> None:
     made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30, "data": "0xfeed"})
-    assert rich.records(made, NODE3) == [Coin(BOB, 30), Attached(b"\xfe\xed")]
+    request = Requested("transfer", '["bob@node3","30","0xfeed"]')
+    assert rich.records(made, NODE3) == [Coin(BOB, 30), Attached(b"\xfe\xed"), request]
     assert rich.records(made, NODE4) == []
     assert len(rich.records(made, NODE1)) == len(rich.records(made, NODE2)) == 4
+
+
+def test_what_is_told_rides_on_a_state_of_the_same_readers(rich: Town) -> None:
+    """So that a transfer is one input and two outputs on the ledger, and no more."""
+    for function, arguments, count in (
+        ("transfer", {"to": BOB, "amount": 30, "data": "0xfeed"}, 2),
+        ("transfer", {"to": BOB, "amount": 70}, 1),
+    ):
+        assert len(rich.do(ALICE, function, arguments).outputs) == count
+    assert len(rich.do(NOTARY, "mint", {"to": ALICE, "amount": 9}).outputs) == 1
+    assert len(rich.do(ALICE, "burn", {"amount": 1}).outputs) == 1
+    # Nothing else is made: what is told has an output of its own.
+    burned = rich.do(ALICE, "burn", {"amount": 8})
+    assert [is_info(output.content or b"") for output in burned.outputs] == [True]
+    assert rich.receipt(burned, NODE2)["transfers"] == [{"from": ALICE, "amount": "8"}]
 
 
 def test_each_recipient_of_a_prepared_lock_is_promised_its_own_share(rich: Town) -> None:

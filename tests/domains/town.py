@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rota.core.events import AssemblyFinished
 from rota.domains.available import readable
@@ -78,10 +77,7 @@ class Town:
 
     def records(self, transition: Transition, node: NodeName) -> list[Record]:
         """The records that a node sees in what a transition makes."""
-        contents = (readable(self.hosted.known, state.as_seen_by(node)) for state in transition.outputs)
-        return [content.record for content in contents if content is not None]
-
-
-def with_outputs(transition: Transition, outputs: tuple[State, ...]) -> Transition:
-    """The same transition with other outputs, which the host does not hold against the leaf: the core does."""
-    return replace(transition, outputs=outputs)
+        contents = [readable(self.hosted.known, state.as_seen_by(node)) for state in transition.outputs]
+        seen = [content for content in contents if content is not None]
+        told = sorted((told for content in seen for told in content.infos), key=lambda told: told.number)
+        return [content.record for content in seen if content.record] + [each.record for each in told]

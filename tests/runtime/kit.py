@@ -60,6 +60,7 @@ class Network:
     lives: dict[NodeName, asyncio.Task[None]] = field(default_factory=dict)
     keys: dict[NodeName, NodeKeys] = field(default_factory=dict)
     ports: dict[NodeName, int] = field(default_factory=dict)
+    deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
 
     def prepare(self) -> None:
         """Keys for each, and a file in which all are registered."""
@@ -103,10 +104,13 @@ class Network:
         await self.until(lambda: all(not self.processes[name].facade.readiness() for name in names))
 
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
-        async with opened(self.configuration(name), self.keys[name]) as process:
-            self.processes[name] = process
-            begun.set()
-            await process.run()
+        begins_again = True
+        while begins_again:
+            async with opened(self.configuration(name), self.keys[name]) as process:
+                self.processes[name] = process
+                begun.set()
+                await process.run()
+                begins_again = process.running.begins_again
 
     async def stop(self, name: NodeName) -> None:
         """As an operator stops it."""
@@ -129,20 +133,28 @@ class Network:
             await asyncio.sleep(0.005)
 
     async def create(
-        self, members: Sequence[str], threshold: int = 0, mode: str = "ring", deployment: bytes = b"deployment 1...."
+        self,
+        members: Sequence[str],
+        threshold: int = 0,
+        mode: str = "ring",
+        taken_in_by: Sequence[NodeName] | None = None,
     ) -> ContractAddress:
-        """A contract of the synthetic domain, taken in by all nodes."""
+        """A contract of the synthetic domain, taken in by these nodes, or by all."""
         domain = hosting.load_domains()["synthetic"]
         arguments = {"members": list(members), "threshold": threshold, "mode": mode}
         wanted = hosting.deploy(domain, arguments, Party(f"{ALICE}@{self.names[0]}"))
         genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
-        encoded, intent = encode_genesis(genesis), IntentId(deployment)
+        encoded, intent = self.deployed = encode_genesis(genesis), IntentId(b"deployment 1....")
         signers = tuple([await self.processes[node].facade.endorser_address(intent) for node in genesis.endorsers])
         call = deploy_endorsed(intent, genesis_hash(encoded), signers, genesis.threshold)
         await send(self.client, {"to": self.factory, "data": data(call)})
-        addresses = [await self.processes[name].facade.take_in(encoded, intent) for name in self.names]
+        addresses = [await self.take_in(name) for name in taken_in_by or self.names]
         assert len(set(addresses)) == 1
         return addresses[0]
+
+    async def take_in(self, name: NodeName) -> ContractAddress:
+        """This node has the latest contract that was created."""
+        return await self.processes[name].facade.take_in(*self.deployed)
 
     async def submit(
         self, node: NodeName, contract: ContractAddress, function: str, arguments: object = None, **more: object

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.api.settings import Limits as RpcLimits
 from rota.config import Config
 from rota.keys.files import KeyFileError, UnsafePermissions
 from rota.keys.secret import Secret
@@ -32,7 +33,7 @@ from rota.runtime.configuration import (
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key
 from rota.runtime.configuring.kinds import Whole
 from rota.runtime.configuring.sections import DOMAINS, SECTIONS
-from rota.runtime.configuring.writing import render_reference, write_configuration
+from rota.runtime.configuring.writing import render_reference, with_setting, write_configuration
 from rota.transport.settings import TransportSettings
 from rota.types import Contract, ContractAddress, NodeName, Rotation
 
@@ -99,6 +100,8 @@ def test_every_section_is_read_into_its_own_value(tmp_path: Path) -> None:
         [rpc]
         host = "0.0.0.0"
         credentials_file = "users.toml"
+        origins = ["https://app.example"]
+        calls_max = 5
         [operations]
         port = 9100
         [sequencer]
@@ -122,6 +125,8 @@ def test_every_section_is_read_into_its_own_value(tmp_path: Path) -> None:
     # Pings of the transport go with the heartbeats of the sequencer.
     assert configuration.transport.settings == TransportSettings(peers_max=3, heartbeat_ms=100)
     assert configuration.operations_address == ("0.0.0.0", 9100)
+    assert configuration.rpc.origins == ("https://app.example",)
+    assert configuration.rpc.limits == RpcLimits(calls_max=5)
     assert configuration.contracts.rotation is Rotation.STRICT
     assert (configuration.log.level, configuration.log.format) == (LogLevel.DEBUG, LogFormat.JSON)
     assert configuration.domains["noto"]["limit"] == 3
@@ -141,12 +146,14 @@ def test_environment_stands_before_the_file(tmp_path: Path) -> None:
         ROTA_SEQUENCER_HEARTBEAT_MS="50",
         ROTA_NODE_PASSWORD_FILE="there",
         ROTA_CONTRACTS_ROTATION="strict",
+        ROTA_RPC_ORIGINS="https://a, http://b:1",
         ROTA_FORBID_SKIPS="1",
         PATH="/bin",
     )
     assert (configuration.node.name, configuration.ledger.chain_id) == ("node2", 99)
     assert configuration.sequencer.heartbeat_ms == configuration.transport.settings.heartbeat_ms == 50
     assert configuration.node.password_file == tmp_path / "there"
+    assert configuration.rpc.origins == ("https://a", "http://b:1")
     assert configuration.contracts.rotation is Rotation.STRICT
 
 
@@ -226,6 +233,7 @@ def test_what_is_missing_is_told_with_what_it_must_be(tmp_path: Path) -> None:
         ("transport.registry", ["''", "true"]),
         ("rpc.host", ["''", "'a b'", "'http://a'", "'[::1]'", "'-a'"]),
         ("rpc.port", ["-1", "65536", "'1'", "false"]),
+        ("rpc.origins", ["'https://a'", "['a']", "['https://a/b']", "['https://a', 1]", "['ws://a']"]),
         ("contracts.rotation", ["'Sticky'", "''", "1"]),
         ("contracts.virtual_nodes", ["0", "65537"]),
         ("log.level", ["'loud'", "true"]),
@@ -274,6 +282,11 @@ def test_password_in_a_connection_string_is_refused_and_not_shown(tmp_path: Path
         assert "geheim" not in told[0]
 
 
+def test_password_in_a_wrong_address_is_not_shown(tmp_path: Path) -> None:
+    (told,) = flaws(tmp_path, LEAST, ROTA_LEDGER_URL="htp://me:geheim@ledger.example/x")
+    assert told.endswith(', not "htp://...@ledger.example/x"')
+
+
 @pytest.mark.parametrize("section", ["node", "store"])
 def test_password_in_the_file_is_refused_and_not_shown(tmp_path: Path, section: str) -> None:
     text = LEAST.replace("[node]", '[node]\npassword = "geheim"') if section == "node" else (
@@ -315,6 +328,18 @@ def test_password_comes_from_a_private_file(tmp_path: Path) -> None:
             "[rpc]\nhost = '0.0.0.0'",
             "7: rpc.credentials_file: is missing: rpc.host is 0.0.0.0, and without it everybody may do everything",
         ),
+        (
+            "[operations]\nhost = 'ops'\nport = 9",
+            ": rpc.credentials_file: is missing: operations.host is ops, and without it everybody may do everything",
+        ),
+        (
+            "[rpc]\nbody_bytes_max = 100_000_000",
+            "7: rpc.bodies_bytes_max: must be at least body_bytes_max, which is 100000000",
+        ),
+        (
+            "[sequencer]\nintent_bytes_max = 4_000_000",
+            "7: sequencer.message_bytes_max: must be at least intent_bytes_max, which is 4000000",
+        ),
         ("[rpc]\nport = 31549", "7: rpc.websocket_port: must be another port than rpc.port, which is 31549 too"),
         (
             "[transport]\nlisten = '0.0.0.0:31548'",
@@ -336,7 +361,7 @@ def test_password_comes_from_a_private_file(tmp_path: Path) -> None:
     ],
 )
 def test_contradiction_is_refused_where_it_can_be_mended(tmp_path: Path, more: str, told: str) -> None:
-    assert flaws(tmp_path, LEAST + more) == [f"config.toml:{told}"]
+    assert flaws(tmp_path, LEAST + more) == [f"config.toml{':' * (not told.startswith(':'))}{told}"]
 
 
 def test_window_that_is_shorter_than_the_confirmations_is_refused(tmp_path: Path) -> None:
@@ -431,6 +456,7 @@ def test_every_timer_and_limit_can_be_set_in_one_place() -> None:
         assert [name for name in ("sequencer", "ledger") if field.name in by_section[name]], field.name
     assert {field.name for field in fields(FollowerLimits)} <= by_section["ledger"]
     assert {field.name for field in fields(ClientLimits)} <= by_section["ledger"]
+    assert {field.name for field in fields(RpcLimits)} <= by_section["rpc"]
     left_out = {"heartbeat_ms", "heartbeat_grace", "limits"}
     assert {field.name for field in fields(TransportSettings)} - by_section["transport"] == left_out
 
@@ -489,6 +515,38 @@ def test_written_text_is_read_back_whatever_it_is(tmp_path_factory: pytest.TempP
     said = {"node.name": "a", "ledger.url": "http://a", "ledger.chain_id": 1, "ledger.registry": REGISTRY}
     file.write_bytes(write_configuration(said | {"node.keys": odd}).encode())
     assert read_configuration(file, {}, ()).node.keys == file.parent / odd
+
+
+def test_key_that_may_be_lacking_is_not_asked_for_and_a_wrong_one_is_still_refused(tmp_path: Path) -> None:
+    lacking = LEAST.replace("registry", "# registry")
+    (tmp_path / "config.toml").write_text(lacking)
+    read_ = read_configuration(tmp_path / "config.toml", {}, may_lack=("ledger.registry",))
+    assert read_.ledger.registry is None
+    with pytest.raises(ConfigurationRejected, match="an address: 0x and 40 hex digits"):
+        read_configuration(tmp_path / "config.toml", {"ROTA_LEDGER_REGISTRY": "0x1"}, may_lack=("ledger.registry",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[a]\n# b =\nc = 1\n", "[a]\nb = 7\nc = 1\n"),
+        ("[a]\n# b = 3  # blocks\n[d]\n# b =\n", "[a]\nb = 7\n[d]\n# b =\n"),
+        ("[d]\n# b =\n[ a ] # x\nc = 1", "[d]\n# b =\n[ a ] # x\nb = 7\nc = 1"),
+        ("", "\n[a]\nb = 7\n"),
+        ("x = 1\n", "x = 1\n\n[a]\nb = 7\n"),
+        ("[[c]]\n[a]", "[[c]]\n[a]\nb = 7"),
+    ],
+)
+def test_setting_takes_the_place_of_its_comment_or_begins_its_section(before: str, after: str) -> None:
+    assert with_setting(before, "a.b", 7) == after
+
+
+@pytest.mark.parametrize(
+    "text", ["[a]\nb = 1", "a.b = 1", "a = {b = 1}", "a = {c = 1}", 'x = """\n[a]\n"""', "a.c = 1"]
+)
+def test_setting_that_is_there_or_has_no_plain_place_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a\.b: (is set already, on line|cannot be set by a programme)"):
+        with_setting(text, "a.b", 7)
 
 
 def test_reference_has_every_key_with_its_default_and_unit() -> None:

@@ -82,7 +82,7 @@ def test_lie_is_told_once_and_on_its_way_alone() -> None:
     run, listener = play(command, "submit A-1 at A", "until A-1 confirmed")
     lies = [(source, target) for source, target, _, fate in listener.heard if fate == "altered"]
     assert lies == [("B", "C")]
-    assert run.world.forgeries == []
+    assert run.world.wires.forgeries == []
 
 
 def test_invented_intent_takes_the_place_of_the_first_one_asked_for() -> None:
@@ -114,10 +114,10 @@ def test_release_backwards_and_twice_delivers_the_last_first_and_each_two_times(
         run.do(command)
     run.do("submit A-2 at A")
     run.do("run 500 ms")
-    run.world.weather = passages = Passages()
+    run.world.wires.weather = passages = Passages()
     run.do("release backwards twice")
     assert passages.ways == [("C", "B"), ("C", "B"), ("A", "B"), ("A", "B")]
-    assert run.world.holds == []
+    assert run.world.wires.holds == []
 
 
 def test_domain_that_hangs_answers_when_it_goes_on() -> None:

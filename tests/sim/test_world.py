@@ -132,8 +132,8 @@ def test_duplicated_message_arrives_twice() -> None:
 def test_forged_messages_bear_the_name_of_their_author() -> None:
     run = script("> run 1 ms")
     run.play()
-    run.world.forge_heartbeat(NodeName("C"), CoordinatorState.ACTIVE)
-    run.world.forge_request(NodeName("C"), NodeName("B"), HandoverReason.TRIED)
+    run.world.wires.forge_heartbeat(NodeName("C"), CoordinatorState.ACTIVE)
+    run.world.wires.forge_request(NodeName("C"), NodeName("B"), HandoverReason.TRIED)
     sent = [(kind, source, target) for kind, source, target, _ in run.transcript.sent_kinds]
     assert sent == [
         ("CoordinatorHeartbeat", "C", "A"),
@@ -254,7 +254,7 @@ def test_restarted_submitter_knows_every_nonce_that_is_not_mined() -> None:
     world.transitions[first.leaf] = first
     world.start(NODES[0])
     world.ledger.send(replace(dispatch(0, first), signer=NODES[0]))
-    world.mine()
+    world.chain.mine()
     world.run_until(1_000)
     assert node.disk.height == 1
     world.crash(NODES[0])

@@ -38,6 +38,12 @@ class Rejected(Exception):
         self.message = message
         self.details = dict(details or {})
 
+    def within(self, place: str) -> Rejected:
+        """The same, where the fields that it speaks of stand in this place of the user's request."""
+        if not self.field:
+            return self
+        return Rejected(self.code, f"{place}.{self.field}", self.message, self.details)
+
 
 def invalid(field: str, message: str) -> Rejected:
     """A parameter is not what it must be; the message says what would be right."""

@@ -152,6 +152,12 @@ class Dispatcher:
         try:
             async with asyncio.timeout(self._limits.call_timeout_ms / 1_000), self._calls:
                 return await method.function(self._node, **arguments)
+        except asyncio.CancelledError:
+            # Somebody stopped waiting: our own caller, or the node for what it would have answered with.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise Unavailable(f"{method.name} will not be answered, as the node is stopping") from None
         except TimeoutError:
             raise Unavailable(
                 f"{method.name} was not answered within {self._limits.call_timeout_ms} ms and may yet be done"

@@ -104,8 +104,8 @@ def _hurt(world: World, fault: Fault, node: NodeName) -> None:
         case Fault.CUT:
             for other in NODES:
                 if other != node:
-                    world.cut_way(node, other)
-                    world.cut_way(other, node)
+                    world.wires.cut_way(node, other)
+                    world.wires.cut_way(other, node)
 
 
 def _figures(times_ms: list[int]) -> FaultFigures:

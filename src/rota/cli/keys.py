@@ -4,6 +4,9 @@ An exchange goes by the steps of `keys.transport_files`, one after the other as 
 file, somebody has to write to that file; and the old certificate is dropped only when the node, if it runs, shows the
 new one, since its peers would part from it otherwise. So the command says where it stopped and is run again. It
 remembers nothing: the files and the registry tell which step is due.
+
+A node that runs finds its new certificate by itself and renews its connections. Its peers find it within
+`certificate_look_max_ms`, and so long the old one is kept after the new one was seen.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from rota.cli.node_folder import (
 )
 from rota.cli.registering import Network, opened_network
 from rota.keys.certificates import Certificate
+from rota.keys.node_keys import NodeKeys
 from rota.keys.transport_files import NO_FINGERPRINT, Registered, Step, next_step
 from rota.ledger.registering import announce, look_up, require_owner, rotate
 from rota.ports import Registration, Unavailable
@@ -37,6 +41,9 @@ from rota.transport.endings import Refused
 
 STEPS_MAX: Final = 4
 LOOK_TIMEOUT_MS: Final = 2_000
+LOOK_PAUSE_MS: Final = 250
+WAIT_S: Final = 15
+WAIT_S_MAX: Final = 3_600
 
 
 @click.group()
@@ -56,28 +63,28 @@ def show(directory: Path, password_file: Path | None, with_words: bool, as_json:
     """
     keys = open_folder(directory, password_file, may_lack=("ledger.registry",)).keys
     with told_plainly():
-        following = keys.transport.next()
-    certificates = {
-        "certificate": keys.certificate,
-        "next_certificate": following.certificate if following is not None else None,
-    }
+        following = _following(keys)
+    certificates = {"certificate": keys.certificate, "next_certificate": following}
     words = keys.wallet.phrase.reveal().decode() if with_words else None
     if as_json:
-        shown = {name: each and _described(each) for name, each in certificates.items()}
+        shown = {name: None if each is None else _described(each) for name, each in certificates.items()}
         told = {"node": keys.node, "submitter": keys.submitter, "registrar": keys.registrar, **shown}
         click.echo(json.dumps(told | ({"words": words} if with_words else {})))
         return
     click.echo(f"Node         {keys.node}")
     click.echo(f"Submitter    {keys.submitter}")
     click.echo(f"Registrar    {keys.registrar}")
-    for name, each in (
-        ("Certificate", keys.certificate),
-        ("Next", following.certificate if following is not None else None),
-    ):
+    for name, each in (("Certificate", keys.certificate), ("Next", following)):
         if each is not None:
             click.echo(f"{name:<12} {each.fingerprint.hex()}, valid until {_date(each.valid_until_s)}")
     if words is not None:
         click.echo(f"Words        {words}")
+
+
+def _following(keys: NodeKeys) -> Certificate | None:
+    """The certificate that the node will show, if one is prepared."""
+    identity = keys.transport.next()
+    return None if identity is None else identity.certificate
 
 
 def _described(certificate: Certificate) -> dict[str, object]:
@@ -95,8 +102,15 @@ def _date(time_s: int) -> str:
 @command.command("rotate-certificate")
 @directory_argument
 @password_file_option
+@click.option(
+    "--wait-s",
+    type=click.IntRange(0, WAIT_S_MAX),
+    default=WAIT_S,
+    show_default=True,
+    help="How long to wait for a running node to show it.",
+)
 @json_option
-def rotate_certificate(directory: Path, password_file: Path | None, as_json: bool) -> None:
+def rotate_certificate(directory: Path, password_file: Path | None, wait_s: int, as_json: bool) -> None:
     """Exchange a node's certificate for a new one, without an outage.
 
     Carries on with an exchange that is under way, and begins one otherwise. The node may run meanwhile.
@@ -105,7 +119,7 @@ def rotate_certificate(directory: Path, password_file: Path | None, as_json: boo
     """
     folder = open_folder(directory, password_file)
     with told_plainly():
-        exchange = asyncio.run(_exchange(folder, directory))
+        exchange = asyncio.run(_exchange(folder, directory, wait_s))
     if as_json:
         told = {"steps": [step.value for step in exchange.done], "is_done": not exchange.waits_for}
         click.echo(json.dumps({**told, "waits_for": exchange.waits_for, "fingerprint": exchange.fingerprint.hex()}))
@@ -132,7 +146,7 @@ class _Exchange:
     waits_for: str = ""
 
 
-async def _exchange(folder: NodeFolder, directory: Path) -> _Exchange:
+async def _exchange(folder: NodeFolder, directory: Path, wait_s: int) -> _Exchange:
     """At most once around; it ends where something has to be waited for."""
     exchange = _Exchange()
     async with opened_network(folder) as network:
@@ -140,28 +154,21 @@ async def _exchange(folder: NodeFolder, directory: Path) -> _Exchange:
             step = await _due(folder, network, is_begun=bool(exchange.done))
             if step is Step.NOTHING:
                 break
-            exchange.waits_for = await _take(step, folder, network, directory)
+            exchange.waits_for = await _take(step, folder, network, directory, wait_s)
             if exchange.waits_for:
                 break
             exchange.done.append(step)
             if step is Step.ROTATE:
                 break
-    following = folder.keys.transport.next()
-    exchange.fingerprint = (following or folder.keys.transport.current()).certificate.fingerprint
+    exchange.fingerprint = (_following(folder.keys) or folder.keys.transport.current().certificate).fingerprint
     return exchange
 
 
 async def _due(folder: NodeFolder, network: Network | None, is_begun: bool) -> Step:
     """The step that is due; a new exchange begins because somebody asks for it, and not for the certificate's age."""
     transport = folder.keys.transport
-    following = transport.next()
     registered = await _registered(folder, network)
-    step = next_step(
-        transport.current().certificate,
-        following.certificate if following is not None else None,
-        registered,
-        int(time.time()),
-    )
+    step = next_step(transport.current().certificate, _following(folder.keys), registered, int(time.time()))
     return Step.PREPARE if step is Step.NOTHING and not is_begun else step
 
 
@@ -182,7 +189,7 @@ async def _registered(folder: NodeFolder, network: Network | None) -> Registered
     return Registered() if entry is None else Registered(entry.fingerprint, entry.next_fingerprint or NO_FINGERPRINT)
 
 
-async def _take(step: Step, folder: NodeFolder, network: Network | None, directory: Path) -> str:
+async def _take(step: Step, folder: NodeFolder, network: Network | None, directory: Path, wait_s: int) -> str:
     """Take a step; or say what has to be done first."""
     keys = folder.keys
     if step is Step.REGISTER:
@@ -193,14 +200,14 @@ async def _take(step: Step, folder: NodeFolder, network: Network | None, directo
     elif step is Step.PROMOTE:
         keys.transport.promote()
     elif step is Step.ANNOUNCE:
-        following = keys.transport.next()
+        following = _following(keys)
         assert following is not None, "what is announced is there"
-        fingerprint = following.certificate.fingerprint
+        fingerprint = following.fingerprint
         if network is None:
             return f'Put next_fingerprint = "{fingerprint.hex()}" of {keys.node} into the registry file of every node.'
         await announce(network.account, network.registry, keys.node, fingerprint)
     else:
-        if waits_for := await _shown_elsewhere(folder):
+        if waits_for := await _not_shown(folder, wait_s):
             return waits_for
         if network is None:
             shown = keys.transport.current().certificate.fingerprint.hex()
@@ -212,19 +219,20 @@ async def _take(step: Step, folder: NodeFolder, network: Network | None, directo
     return ""
 
 
-async def _shown_elsewhere(folder: NodeFolder) -> str:
-    """Whether the node runs and shows something else than its current certificate; nothing when it does not."""
+async def _not_shown(folder: NodeFolder, wait_s: int) -> str:
+    """What is wrong with a running node that still shows its old certificate after so long; else nothing."""
     transport = folder.configuration.transport
     endpoint = transport.endpoint or transport.listen
-    current = folder.keys.transport.current().certificate
-    wanted = Registration(endpoint, current.fingerprint)
-    try:
-        await look_at_certificate(folder.keys.node, wanted, datetime.now(UTC), LOOK_TIMEOUT_MS)
-    except Unavailable:
+    wanted = Registration(endpoint, folder.keys.transport.current().certificate.fingerprint)
+    for look in range(wait_s * 1_000 // LOOK_PAUSE_MS + 1):
+        if look:
+            await asyncio.sleep(LOOK_PAUSE_MS / 1_000)
+        try:
+            await look_at_certificate(folder.keys.node, wanted, datetime.now(UTC), LOOK_TIMEOUT_MS)
+        except Unavailable:
+            return ""
+        except Refused:
+            continue
+        await asyncio.sleep(transport.settings.certificate_look_max_ms / 1_000)
         return ""
-    except Refused:
-        return (
-            f"The node at {endpoint} still shows its old certificate. Run this again when it shows the new one; a "
-            "restart makes it do so at once."
-        )
-    return ""
+    return f"The node at {endpoint} still shows its old certificate. Run this again when it shows the new one."

@@ -355,7 +355,7 @@ class Node:
             case StatesReceived(digest, transitions, part):
                 peer = self.receiving.pop((contract, digest, part))
                 if succeeded:
-                    self.distribution.note_received(contract, transitions)
+                    self._note_received(contract, transitions)
                     self._send(peer, contract, StateDistributionAcknowledgement(digest, part))
             case StatesAcknowledged(digest, peer, part):
                 if succeeded:
@@ -379,6 +379,13 @@ class Node:
         elif all(is_true(separator, self.name, transition) for transition in body.transitions):
             self.receiving[key] = peer
             self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
+
+    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        """Durable: an endorser finds them in the store from now on."""
+        self.distribution.note_received(contract, transitions)
+        sequencer = self.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            sequencer.endorser.states_stored(transitions)
 
     def _ask_for_states(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
         """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""

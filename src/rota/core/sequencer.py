@@ -351,6 +351,8 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
+            is_ours = outcome.intent in self.sender.transactions or self.coordinator.has_dispatched(outcome)
+            self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))

@@ -257,7 +257,7 @@ class Performance:
             "intents": len(self.run.intents),
             "confirmed": len(self.confirmed),
             "dispatches": len(self.run.world.dispatches),
-            "messages": self.run.world.message_count,
+            "messages": self.run.world.wires.message_count,
             "failover_ms": self.failover_ms,
             "violations": self.violations,
             "coordinators": self.coordinators,

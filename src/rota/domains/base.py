@@ -13,6 +13,7 @@ on the ledger with a configuration. In the order in which a transaction meets it
     receipt     what a committed transition did, as far as this node may see it -> for its users
 
 All of them are pure: time, ids and salts come as values, and the same question has the same answer on every node.
+What a domain keeps in its `memory` of a contract only saves work: it may be lost at any time and changes no answer.
 `assemble` runs on the sender's node, `endorse` on each endorser's. What `assemble` makes, `endorse` must judge from
 the transition alone, for the intent itself stays with its sender: what an endorser has to know is in the states, or in
 an info that goes with them. A transition is valid from its own inputs and reads, whatever else commits (ledger).
@@ -24,11 +25,11 @@ assembling it reverts the intent, as `Reverted` does. Any other exception is the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from rota.domains.available import Available, Known
+from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.records import Record, Rejected, Schema
 from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparation, StateId, SubmitMode, node_of
@@ -36,13 +37,16 @@ from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparat
 __all__ = [
     "INPUTS_MAX",
     "OUTPUTS_MAX",
+    "READS_MAX",
     "Assembled",
     "Assembly",
     "AttestationPlan",
     "Available",
     "Deployment",
     "Domain",
+    "History",
     "Known",
+    "Lacking",
     "NewState",
     "Outcome",
     "Parked",
@@ -69,7 +73,36 @@ class Refused(Exception):
     """An endorser does not sign a transition, and why."""
 
 
-# What a domain is asked.
+class Lacking(Exception):
+    """A state that is needed is not known here, though it was made: whoever asks may get it and ask again."""
+
+    def __init__(self, state: StateId) -> None:
+        super().__init__(f"output {state.output} of 0x{state.leaf.hex()} is not here yet")
+        self.state = state
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every state that this node knows, by its id: spent, or not yet on the chain, or not available for other reasons.
+
+    A domain whose states stand on their predecessors finds them here.
+    """
+
+    find: Callable[[StateId], Known[Record] | None]
+
+    def get(self, state: StateId) -> Known[Record]:
+        """This state. `Lacking` when it is not known."""
+        found = self.find(state)
+        if found is None:
+            raise Lacking(state)
+        return found
+
+
+NO_HISTORY: Final = History(lambda _: None)
+
+
+# What a domain is asked. `verifiers` tells by what addresses parties are known, as far as the host knows them;
+# `memory` is what `Domain.memory` made.
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +130,18 @@ class Assembly(Generic[C]):
     arguments: Record
     submit_mode: SubmitMode
     states: Available
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[C]):
-    """A transition that an endorser is to judge, with the records of all that it touches."""
+    """A transition that an endorser is to judge, with the records of all that it touches.
+
+    `available` tells which states the endorser itself takes to be available before this transition; they must not be
+    changed.
+    """
 
     contract: Contract
     configuration: C
@@ -113,12 +153,24 @@ class Proposal(Generic[C]):
     makes: tuple[NewState, ...]
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
+    available: Callable[[], Available] = lambda: Available(Shelf({}))
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
 
     def created(self, record_type: type[R]) -> tuple[R, ...]:
         """The states of one kind that it makes."""
         return tuple(
             made.record for made in self.makes if made.role is Role.STATE and isinstance(made.record, record_type)
         )
+
+    def only(self, record_type: type[R]) -> R:
+        """The one state that it makes, which is of this kind. `Refused` when it makes others, or none."""
+        states = [made for made in self.makes if made.role is Role.STATE]
+        found = self.created(record_type)
+        if len(states) != 1 or len(found) != 1:
+            raise Refused(f"one {name_of(record_type)} is made, and nothing else")
+        return found[0]
 
     def told(self, record_type: type[R]) -> R:
         """The one info of this kind. `Refused` when there is none, or more than one."""
@@ -138,6 +190,9 @@ class Question(Generic[C]):
     function: str
     arguments: Record
     states: Available
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +311,13 @@ class Domain(ABC, Generic[C]):
 
     def configure(self, configuration: C, contract: Contract) -> None:
         """Hold the configuration of a genesis against the contract that it comes with. `Rejected` when it is wrong."""
+
+    def memory(self, configuration: C, contract: Contract) -> object:
+        """What it keeps of a contract at one node, so as not to work it out again; it may be lost at any time."""
+        return None
+
+    def learn(self, memory: object, state: Known[Record]) -> None:
+        """A state that this node knows, spent or not; each before those that stand on it."""
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

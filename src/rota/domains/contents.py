@@ -1,11 +1,14 @@
-"""The bytes of a private state: its record, a salt, and who may see it.
+"""The bytes of a private state: its record, what goes with it, who may see it, and a salt.
 
-    ["state", "NotoCoin", "0x<salt>", ["notary@node1", "bob@node2"], ["bob@node2", "100"]]
+    [["NotoCoin", ["bob@node2", "100"]], [], ["notary@node1", "bob@node2"], "0x<salt>"]
 
 The commitment on the ledger is the hash of these bytes. The salt makes it hide what it commits to: amounts and names
 can be guessed, 32 random bytes cannot. The readers stand inside, so that who may see a state is bound with it and an
-endorser can hold the distribution list against it. A state may be spent or read later; an `info` tells the parties of
-one transaction about it and nothing more.
+endorser can hold the distribution list against it.
+
+An info tells the readers of a transaction something about it and is nothing that could be spent. It rides on a state
+that has the same readers, in the second place, numbered among the infos of its transition. Where there is no such
+state it has an output of its own, with null for a record: that costs a word on the chain which nobody ever clears.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,9 +25,10 @@ from rota.types import Contract, Mode, NodeName, Party, node_of
 
 SALT_BYTES: Final = 32
 READERS_MAX: Final = 64
+INFOS_MAX: Final = 64
 CONTENT_BYTES_MAX: Final = 1_048_576
 
-_INFO_PREFIX: Final = b'["info",'
+_NO_STATE: Final = b"[null,"
 
 
 class Role(Enum):
@@ -34,18 +38,26 @@ class Role(Enum):
     INFO = "info"
 
 
+class Told(NamedTuple):
+    """An info, and its number among those of its transition."""
+
+    number: int
+    record: Record
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the bytes of a state say."""
+    """What the bytes of an output say; without a record it only carries infos."""
 
-    role: Role
-    record: Record
-    salt: bytes
+    record: Record | None
+    infos: tuple[Told, ...]
     readers: tuple[Party, ...]
+    salt: bytes
 
     def shown(self) -> dict[str, object]:
         """The record as the API shows it, with its salt."""
-        return {"salt": "0x" + self.salt.hex(), **shown(self.record)}
+        record = {} if self.record is None else shown(self.record)
+        return {"salt": "0x" + self.salt.hex(), **record}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,15 @@ class _Salted(Record):
 
 
 _SALT: Final[tuple[Field, ...]] = fields_of(_Salted)
+
+
+class _Written(msgspec.Struct, array_like=True, frozen=True):
+    """The canonical form, by position."""
+
+    state: tuple[str, list[object]] | None
+    infos: tuple[tuple[int, str, list[object]], ...]
+    readers: tuple[str, ...]
+    salt: str
 
 
 def name_of(record_type: type[Record]) -> str:
@@ -69,24 +90,32 @@ def schema_of(record_type: type[Record]) -> Schema:
 def seal(content: Content) -> bytes:
     """The bytes that are hashed, stored and sent."""
     assert len(content.salt) == SALT_BYTES, f"a salt is {SALT_BYTES} bytes, not {len(content.salt)}"
-    assert len(content.readers) <= READERS_MAX, f"a state has at most {READERS_MAX} readers"
-    name = name_of(type(content.record))
-    written = [content.role.value, name, "0x" + content.salt.hex(), list(content.readers), packed(content.record)]
+    record = content.record
+    written = _Written(
+        None if record is None else (name_of(type(record)), packed(record)),
+        tuple((told.number, name_of(type(told.record)), packed(told.record)) for told in content.infos),
+        content.readers,
+        "0x" + content.salt.hex(),
+    )
     return msgspec.json.encode(written)
 
 
 def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     """What the bytes say, given the record classes by the names of their schemas. `Rejected` when it is nonsense."""
+    if len(sealed) > CONTENT_BYTES_MAX:
+        raise Rejected("state", f"must be at most {CONTENT_BYTES_MAX} bytes")
     try:
-        read = msgspec.json.decode(sealed, type=tuple[str, str, str, tuple[str, ...], list[object]])
+        written = msgspec.json.decode(sealed, type=_Written)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Rejected("state", f"is not a record: {error}") from None
-    role, name, salt, readers, values = read
-    record_type = known.get(name)
-    if record_type is None or role not in ("state", "info") or len(readers) > READERS_MAX:
-        raise Rejected("state", f"is not a {role} that this domain knows: {name}")
-    record = unpacked(record_type, values, name)
-    content = Content(Role(role), record, _salt_of(salt), tuple(Party(reader) for reader in readers))
+    if len(written.readers) > READERS_MAX or len(written.infos) > INFOS_MAX:
+        raise Rejected("state", f"must have at most {READERS_MAX} readers and {INFOS_MAX} infos")
+    content = Content(
+        None if written.state is None else _record(known, *written.state),
+        tuple(Told(number, _record(known, name, values)) for number, name, values in written.infos),
+        tuple(Party(reader) for reader in written.readers),
+        _salt_of(written.salt),
+    )
     if seal(content) != sealed:
         raise Rejected("state", "is not in its canonical form")
     return content
@@ -94,7 +123,7 @@ def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
 
 def is_info(sealed: bytes) -> bool:
     """It is no state that could be spent: whoever keeps what is available need not keep it."""
-    return sealed.startswith(_INFO_PREFIX)
+    return sealed.startswith(_NO_STATE)
 
 
 def distribution_of(contract: Contract, sender: Party, readers: tuple[Party, ...]) -> tuple[NodeName, ...]:
@@ -105,6 +134,13 @@ def distribution_of(contract: Contract, sender: Party, readers: tuple[Party, ...
     committee = () if contract.mode is Mode.SENDER else contract.committee
     nodes = (*committee, *contract.endorsers, node_of(sender), *(node_of(reader) for reader in readers))
     return tuple(dict.fromkeys(nodes))
+
+
+def _record(known: Mapping[str, type[Record]], name: str, values: list[object]) -> Record:
+    record_type = known.get(name)
+    if record_type is None:
+        raise Rejected("state", f"is not one that this domain knows: {name}")
+    return unpacked(record_type, values, name)
 
 
 def _salt_of(text: str) -> bytes:

@@ -24,7 +24,7 @@ from rota.digests import keccak
 from rota.types import ContractAddress, Party
 
 LIST_MAX: Final = 255
-TEXT_BYTES_MAX: Final = 65_536
+TEXT_BYTES_MAX: Final = 524_288
 OCTETS_MAX: Final = 131_072
 DEPTH_MAX: Final = 8
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rota.ledger.bindings import EndorsedDeployment, read_deployment, topic_of
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data
@@ -12,9 +14,17 @@ from rota.types import ContractAddress, IntentId
 TOPIC_BYTES = 32
 
 
+@dataclass(frozen=True, slots=True)
+class FoundDeployment:
+    """What the factory told, and the height at which it did."""
+
+    deployment: EndorsedDeployment
+    height: int
+
+
 async def find_deployment(
     client: RpcClient, factory: ContractAddress, intent: IntentId, attempts_max: int = 3
-) -> EndorsedDeployment | None:
+) -> FoundDeployment | None:
     """The contract that this intent deployed, if it is on the chain. `Unavailable` when the chain does not say."""
     wanted = {
         "address": factory,
@@ -24,6 +34,6 @@ async def find_deployment(
     }
     try:
         logs = read_logs(await client.call("eth_getLogs", wanted, attempts_max=attempts_max))
-        return read_deployment(logs[0]) if logs else None
+        return FoundDeployment(read_deployment(logs[0]), logs[0].height) if logs else None
     except (RpcRefused, ValueError) as error:
         raise Unavailable(f"the chain does not say what {intent.hex()} deployed: {error}") from error

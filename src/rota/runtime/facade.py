@@ -6,6 +6,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -20,7 +21,7 @@ from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.domains.base import Rejected as DomainRejected
 from rota.keys.names import endorser_key
-from rota.ledger.bindings import EndorsedDeployment
+from rota.ledger.deployments import FoundDeployment
 from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
 from rota.runtime.contracts import ContractRefused
@@ -29,7 +30,7 @@ from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
 
-FindDeployment = Callable[[IntentId], Awaitable[EndorsedDeployment | None]]
+FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
@@ -280,15 +281,15 @@ class NodeFacade:
 
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
         """From now on this node has the contract that was deployed with this genesis under this id."""
-        told = await self._find_deployment(deployment)
-        if told is None:
+        found = await self._find_deployment(deployment)
+        if found is None:
             raise errors.invalid("deployment", f"no contract was deployed as {_shown(deployment)} on this chain")
         try:
-            known = self._running.contracts.judge(genesis, told, self._signer)
+            known = self._running.contracts.judge(genesis, found.deployment, self._signer)
         except ContractRefused as flaw:
             field, _, message = str(flaw).partition(": ")
             raise errors.invalid(field, message) from None
-        await self._running.take_in(known)
+        await self._running.take_in(replace(known, deployed_at=found.height))
         return known.contract.address
 
     # Operators.

@@ -12,9 +12,10 @@ Stopping is asked for once: the core hands its roles over, and the node waits un
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import structlog
@@ -40,6 +41,7 @@ from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.messages import CoordinatorState
 from rota.ports import KnownContract, Ledger, Peers, Store, Tell, Unavailable
+from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.services import Services
@@ -69,6 +71,14 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ChainQuestions:
+    """What is asked of the chain beside the index: where it stands, and in which blocks a contract has rounds."""
+
+    latest_height: Callable[[], Awaitable[int]]
+    heights_of_rounds: HeightsOfRounds
+
+
+@dataclass(frozen=True, slots=True)
 class Adapters:
     """The world of one node. All of them tell what happens to the same ear."""
 
@@ -77,6 +87,7 @@ class Adapters:
     peers: Peers
     services: Services
     verifiers: Verifiers
+    chain: ChainQuestions
 
 
 class RunningNode:
@@ -97,6 +108,7 @@ class RunningNode:
         self.contracts: Final = contracts
         self.users: Final = Users()
         self.is_stopping = False
+        self.begins_again = False
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self._account: Final = account
@@ -107,15 +119,24 @@ class RunningNode:
         self.started: Final = asyncio.Event()
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
+        self.arrears: Final = Arrears(
+            self.adapters.store,
+            self.adapters.chain.heights_of_rounds,
+            lambda: self.engine.core.height,
+            self.tell,
+            self.begin_again,
+        )
 
     # Its life.
 
     async def run(self) -> None:
         """Until it is asked to stop, or until an error of ours ends it, which is raised."""
-        await self._open_store()
+        if not await self._patiently(self.adapters.store.start):
+            return
         running: list[asyncio.Task[None]] = []
         try:
-            await self._begin()
+            if not await self._patiently(self._begin):
+                return
             running = [asyncio.create_task(each) for each in (self.adapters.ledger.run(), self.adapters.peers.run())]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
@@ -125,6 +146,7 @@ class RunningNode:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+            await self.arrears.close()
             await self.adapters.services.close()
             self.engine.stop()
             self.users.close()
@@ -137,6 +159,12 @@ class RunningNode:
             self._ended.set_result(None)
         self.is_stopping = True
         self._stop.set()
+
+    def begin_again(self) -> None:
+        """This life ends at once, for another to begin from what the store has."""
+        self.begins_again = True
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     def fail(self, error: BaseException) -> None:
         """An error of our own: this life ends, loudly."""
@@ -152,31 +180,39 @@ class RunningNode:
             logger.warning("a write failed and will be repeated", reason=event.reason)
         self.engine.tell(event)
 
-    async def _open_store(self) -> None:
-        """A store that is away is waited for; one that is not for us raises."""
+    async def _patiently(self, begin: Callable[[], Awaitable[None]]) -> bool:
+        """A store that is away is waited for, unless the node is stopped meanwhile; one that is not for us raises."""
         told = ""
-        while True:
+        while not self.is_stopping:
             try:
-                await self.adapters.store.start()
-                return
+                await begin()
+                return True
             except Unavailable as trouble:
                 if str(trouble) != told:
                     logger.warning("waiting for the store", reason=str(trouble))
                 told = str(trouble)
-                await asyncio.sleep(STORE_RETRY_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), STORE_RETRY_S)
+        return False
 
     async def _begin(self) -> None:
         """A new life of the core, from what the store has."""
         store = self.adapters.store
-        for known in await store.contracts():
+        every = await store.contracts()
+        stored = await store.restore(await store.contracts_with_work())
+        for known in every:
             self.contracts.add(known)
         for address, reason in self.contracts.unhosted.items():
             logger.error("nothing can be done in this contract", contract=address, reason=reason)
-        stored = await store.restore(await store.contracts_with_work())
-        contracts = tuple(known.contract for known in map(self.contracts.known, stored.contracts) if known is not None)
+        if not stored.incarnation:
+            # A new database may stand in for one that was lost: this life must be later than all of that one's.
+            stored = replace(stored, incarnation=int(time.time()))
+        contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         core = Core(self.name, contracts, self.config, monotonic_ms(), stored, self._account)
-        logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(contracts))
+        logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
+        for known in every:
+            self.arrears.make_up_for(known)
 
     async def _until_stopped(self) -> None:
         asked = asyncio.create_task(self._stop.wait())
@@ -215,10 +251,18 @@ class RunningNode:
     # Contracts.
 
     async def take_in(self, known: KnownContract) -> None:
-        """From now on this node has this contract."""
-        await self.adapters.store.add_contract(known)
+        """From now on this node has this contract, and makes up for what it has missed of it."""
+        address = known.contract.address
+        is_new = self.contracts.known(address) is None
+        await self.adapters.store.add_contract(replace(known, taken_in_at=max(known.deployed_at, known.taken_in_at)))
         self.contracts.add(known)
-        logger.info("has a new contract", contract=known.contract.address)
+        # What the index passes from here on it looks at; what it passed before is told by where the chain stands now.
+        complete = replace(known, taken_in_at=await self.adapters.chain.latest_height())
+        await self.adapters.store.add_contract(complete)
+        if is_new:
+            self.contracts.add(complete)
+            self.arrears.make_up_for(complete)
+            logger.info("has a new contract", contract=address)
 
     # Effects.
 

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -31,17 +32,17 @@ from rota.keys.names import SUBMITTER
 from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
 from rota.keys.transport_files import TransportFolder
-from rota.ledger.bindings import EndorsedDeployment
 from rota.ledger.client import RpcClient
-from rota.ledger.deployments import find_deployment
+from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
-from rota.ledger.registry import ChainRegistry, RegistryLimits
+from rota.ledger.registry import ChainRegistry
+from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facade import FindDeployment, NodeFacade
 from rota.runtime.held_states import HeldStates
-from rota.runtime.node import Adapters, RunningNode, Watcher
+from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.services import Services
 from rota.runtime.verifiers import Verifiers
@@ -127,7 +128,7 @@ async def opened(
         store = DatabaseStore(database, name, configuration.sequencer, tell)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        services = Services(name, contracts, signatures, HeldStates(store), verifiers, tell)
+        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
@@ -138,7 +139,8 @@ async def opened(
             tell=tell,
             limits=configuration.ledger.following,
         )
-        return Adapters(store, ledger, peers, services, verifiers)
+        chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
+        return Adapters(store, ledger, peers, services, verifiers, chain)
 
     running = RunningNode(
         name,
@@ -168,7 +170,15 @@ async def opened(
 async def serve(
     configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
 ) -> None:
-    """A node's life in this process: SIGTERM and SIGINT stop it, a second one at once."""
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
+    while await _live(configuration, keys, on_ready):
+        logger.info("beginning a new life")
+
+
+async def _live(
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
+) -> bool:
+    """One life; whether it ended for another one to begin."""
     async with opened(configuration, keys) as process:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -181,6 +191,7 @@ async def serve(
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+        return process.running.begins_again
 
 
 async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
@@ -205,12 +216,7 @@ def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
     if source == "chain":
         if ledger.registry is None:
             raise CannotStart('ledger.registry: must be given where transport.registry is "chain"')
-        limits = RegistryLimits(
-            from_height=ledger.registry_from_height,
-            poll_ms=ledger.registry_poll_ms,
-            range_max=ledger.registry_range_max,
-        )
-        return ChainRegistry(client, ledger.registry, ledger.chain_id, limits)
+        return ChainRegistry(client, ledger.registry, ledger.chain_id, ledger.registry_limits)
     try:
         return StaticRegistry(read_registry(source))
     except (ValueError, OSError) as error:
@@ -251,7 +257,7 @@ def _identity(folder: TransportFolder) -> Identity:
 def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> FindDeployment:
     factory = configuration.ledger.factory
 
-    async def find(intent: IntentId) -> EndorsedDeployment | None:
+    async def find(intent: IntentId) -> FoundDeployment | None:
         if factory is None:
             raise Unavailable("ledger.factory: must be set before contracts can be taken in")
         return await find_deployment(client, factory, intent)
@@ -283,6 +289,8 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(rpc.host, rpc.websocket_port),
             None if is_shared else Bind(*configuration.operations_address),
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
+            rpc.origins,
+            rpc.limits,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error

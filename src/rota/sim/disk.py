@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -35,6 +35,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     Contract,
@@ -171,6 +172,7 @@ class Disk:
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -192,6 +194,7 @@ class Disk:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
@@ -201,6 +204,30 @@ class Disk:
                     self.intents[receipt.intent] = receipt.outcome
                 case _:
                     pass
+
+    def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
+        """The unspent states that a node knows follow its index, also when it goes back."""
+        while self.height > record.parted_at:
+            self._take_back(self.blocks.pop(), transitions)
+        for block in record.blocks:
+            self.blocks.append(block)
+            self.latest_chain_time_s = max(self.latest_chain_time_s, block.time_s)
+            for contract, transition in _commits(block, transitions):
+                unspent = self.unspent.setdefault(contract, {})
+                for reference in transition.inputs:
+                    unspent.pop(reference)
+                self.contents.spent.update(transition.inputs)
+                unspent.update({made.id: made for made in transition.outputs})
+
+    def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
+        """The node's latest block is no longer in its index, nor what it did to the unspent states."""
+        for contract, transition in reversed(_commits(block, transitions)):
+            unspent = self.unspent[contract]
+            for made in transition.outputs:
+                del unspent[made.id]
+            for reference in transition.inputs:
+                unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+            self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
@@ -330,6 +357,16 @@ class Disk:
             known = void_leaf(domain_separator(contract.chain_id, contract.address), intent)
             self._void_leaves[(contract.address, intent)] = known
         return known
+
+
+def _commits(
+    block: ChainBlock, transitions: Mapping[Leaf, Transition]
+) -> tuple[tuple[ContractAddress, Transition], ...]:
+    return tuple(
+        (contract, transitions[outcome.leaf])
+        for contract, outcome in block.outcomes
+        if outcome.status is LedgerStatus.COMMITTED
+    )
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

@@ -116,10 +116,10 @@ def mend_all(world: World, weather: BadWeather) -> None:
         if not node.has_ledger:
             world.set_ledger(node.name, True)
         world.lag(node.name, False)
-    world.heal()
+    world.wires.heal()
     for name in world.nodes:
         for other in world.nodes:
-            world.restore_connection(name, other)
+            world.wires.connect(name, other)
 
 
 # Nodes.
@@ -200,15 +200,15 @@ def _restart(world: World, name: NodeName, config: Config, version: tuple[int, i
 
 def _cut(harm: Harm) -> Mend:
     """Nothing passes between two."""
-    harm.world.cut_way(harm.fault.node, harm.fault.other)
-    harm.world.cut_way(harm.fault.other, harm.fault.node)
-    return harm.world.heal
+    harm.world.wires.cut_way(harm.fault.node, harm.fault.other)
+    harm.world.wires.cut_way(harm.fault.other, harm.fault.node)
+    return harm.world.wires.heal
 
 
 def _one_way(harm: Harm) -> Mend:
     """Nothing passes from one to another."""
-    harm.world.cut_way(harm.fault.node, harm.fault.other)
-    return harm.world.heal
+    harm.world.wires.cut_way(harm.fault.node, harm.fault.other)
+    return harm.world.wires.heal
 
 
 def _loss(harm: Harm) -> Mend:
@@ -235,7 +235,7 @@ def _slow(harm: Harm) -> Mend:
 
 def _reconnect(harm: Harm) -> Mend:
     """A connection breaks and is made again."""
-    harm.world.reconnect(harm.fault.node, harm.fault.other)
+    harm.world.wires.reconnect(harm.fault.node, harm.fault.other)
     return _nothing
 
 
@@ -295,14 +295,14 @@ def _ledger(harm: Harm) -> Mend:
 
 def _stall(harm: Harm) -> Mend:
     """Nothing is mined."""
-    harm.world.is_mining = False
+    harm.world.chain.is_mining = False
     return lambda: _start_mining(harm.world)
 
 
 def _start_mining(world: World) -> None:
-    world.is_mining = True
+    world.chain.is_mining = True
     if world.ledger.has_work():
-        world.mine()
+        world.chain.mine()
 
 
 def _drop(harm: Harm) -> Mend:
@@ -325,9 +325,9 @@ def _answer(weather: BadWeather) -> None:
 
 def _reorganise(harm: Harm) -> Mend:
     """The latest blocks are taken back, never more than the deepest reorganisation in force."""
-    depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), harm.world.depth_left(REORGANISATION_DEPTH_MAX))
+    depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), harm.world.chain.depth_left(REORGANISATION_DEPTH_MAX))
     if depth > 0:
-        harm.world.reorganise(depth, keeps_transactions=harm.random.random() < 0.7)
+        harm.world.chain.reorganise(depth, keeps_transactions=harm.random.random() < 0.7)
     return _nothing
 
 

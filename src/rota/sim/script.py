@@ -258,19 +258,19 @@ def _until_coordinates(run: Run, name: str, state: str) -> None:
 
 def _mine(run: Run, count: str | None, empty: str | None) -> None:
     for _ in range(int(count or 1)):
-        run.world.mine(is_empty=empty is not None)
+        run.world.chain.mine(is_empty=empty is not None)
     run.world.run_until(run.world.now_ms + run.world.latency_ms)
 
 
 def _wait_for_chain(run: Run, seconds: str) -> None:
-    run.world.let_chain_time_pass(int(seconds))
+    run.world.chain.let_time_pass(int(seconds))
     run.world.run_until(run.world.now_ms + run.world.latency_ms)
 
 
 def _reorganise(run: Run, count: str, losing: str | None) -> None:
     if int(count) > run.world.ledger.height:
         raise ScriptError(f"there are only {run.world.ledger.height} blocks")
-    run.world.reorganise(int(count), keeps_transactions=losing is None)
+    run.world.chain.reorganise(int(count), keeps_transactions=losing is None)
 
 
 def _start(run: Run, name: str) -> None:
@@ -285,9 +285,9 @@ def _crash(run: Run, name: str) -> None:
 
 
 def _cut(run: Run, one: str, way: str, other: str) -> None:
-    run.world.cut_way(run.node(one), run.node(other))
+    run.world.wires.cut_way(run.node(one), run.node(other))
     if way == "and":
-        run.world.cut_way(run.node(other), run.node(one))
+        run.world.wires.cut_way(run.node(other), run.node(one))
 
 
 def _isolate(run: Run, name: str) -> None:
@@ -297,11 +297,11 @@ def _isolate(run: Run, name: str) -> None:
 
 
 def _hold(run: Run, kind: str, source: str, target: str) -> None:
-    run.world.holds.append(HoldRule(kind, NodeName(source), NodeName(target)))
+    run.world.wires.holds.append(HoldRule(kind, NodeName(source), NodeName(target)))
 
 
 def _duplicate(run: Run, kind: str, source: str, target: str) -> None:
-    run.world.duplicates.append(MessageRule(kind, NodeName(source), NodeName(target)))
+    run.world.wires.duplicates.append(MessageRule(kind, NodeName(source), NodeName(target)))
 
 
 def _alter(run: Run, kind: str, source: str, target: str) -> None:
@@ -315,11 +315,11 @@ def _invent(run: Run, kind: str, source: str, target: str) -> None:
 def _lie(run: Run, lie: Lie, kind: str, source: str, target: str) -> None:
     if not can_be_told(kind, lie):
         raise ScriptError(f"a message that is {lie.value} is one of {tellable(lie)}, not {kind}")
-    run.world.forgeries.append(Forgery(kind, NodeName(source), NodeName(target), lie))
+    run.world.wires.forgeries.append(Forgery(kind, NodeName(source), NodeName(target), lie))
 
 
 def _release(run: Run, backwards: str | None, twice: str | None) -> None:
-    run.world.release(is_reversed=backwards is not None, is_twice=twice is not None)
+    run.world.wires.release(is_reversed=backwards is not None, is_twice=twice is not None)
 
 
 def _claim(run: Run, name: str, state: str, successor: str | None) -> None:
@@ -328,11 +328,11 @@ def _claim(run: Run, name: str, state: str, successor: str | None) -> None:
         raise ScriptError(f"a coordinator is one of {', '.join(known)}, not {state}")
     if run.world.nodes[run.node(name)].core is None:
         raise ScriptError(f"{name} is down")
-    run.world.forge_heartbeat(run.node(name), known[state], run.node(successor) if successor else None)
+    run.world.wires.forge_heartbeat(run.node(name), known[state], run.node(successor) if successor else None)
 
 
 def _ask_to_yield(run: Run, name: str, other: str) -> None:
-    run.world.forge_request(run.node(name), run.node(other), HandoverReason.TRIED)
+    run.world.wires.forge_request(run.node(name), run.node(other), HandoverReason.TRIED)
 
 
 def _domain(run: Run, name: str, word: str) -> None:
@@ -340,9 +340,9 @@ def _domain(run: Run, name: str, word: str) -> None:
 
 
 def _mining(run: Run, word: str) -> None:
-    run.world.is_mining = word == "start"
-    if run.world.is_mining and run.world.ledger.has_work():
-        run.world.mine()
+    run.world.chain.is_mining = word == "start"
+    if run.world.chain.is_mining and run.world.ledger.has_work():
+        run.world.chain.mine()
 
 
 def _writes(run: Run, word: str, name: str) -> None:
@@ -358,7 +358,7 @@ def _commit(run: Run, name: str) -> None:
     intent = run.intent(name)
     if intent not in run.world.prepared:
         raise ScriptError(f"{name} was not reported as prepared")
-    run.world.commit_prepared(intent)
+    run.world.chain.commit_prepared(intent)
 
 
 def _resume(run: Run, name: str) -> None:
@@ -400,7 +400,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"stop (\S+)", lambda run, name: run.world.stop(run.node(name))),
     (r"cut (\S+) (and|to) (\S+)", _cut),
     (r"isolate (\S+)", _isolate),
-    (r"heal", lambda run: run.world.heal()),
+    (r"heal", lambda run: run.world.wires.heal()),
     (r"lag (\S+)", lambda run, name: run.world.lag(run.node(name), True)),
     (r"catch up (\S+)", lambda run, name: run.world.lag(run.node(name), False)),
     (r"take the ledger from (\S+)", lambda run, name: run.world.set_ledger(run.node(name), False)),

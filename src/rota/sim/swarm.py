@@ -93,7 +93,7 @@ class Swarm:
             self.found.append(Violation("assertion", f"{type(error).__name__}: {error}"))
         report, world = self.report, self.world
         report.violations = list(self.found)
-        report.events, report.messages, report.simulated_ms = world.event_count, world.message_count, world.now_ms
+        report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
@@ -146,7 +146,7 @@ class Swarm:
     def _commit_later(self, intent: IntentId) -> None:
         """Most users have their prepared transitions committed; the others' expire."""
         if intent in self.commits:
-            self._later(self.commits.pop(intent), lambda: self.world.commit_prepared(intent))
+            self._later(self.commits.pop(intent), lambda: self.world.chain.commit_prepared(intent))
 
     def _ask(self, submission: Submission, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
         self.world.submit(submission.node, submission.contract, event)
@@ -192,7 +192,7 @@ class Swarm:
             if world.now_ms > voided_ms + VOIDED_EVERY_MS:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
                 voided_ms = world.now_ms
-                world.let_chain_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
+                world.chain.let_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
 
@@ -219,7 +219,7 @@ class Swarm:
 
     def _mine_now_and_then(self) -> None:
         if not self.is_over:
-            self.world.mine()
+            self.world.chain.mine()
             self._later(CALM_BLOCK_MS, self._mine_now_and_then)
 
     def _is_at_rest(self) -> bool:

@@ -37,7 +37,7 @@ from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUn
 from rota.store.encoding import encode
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt, State, StateId
+from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -114,14 +114,18 @@ class DatabaseStore:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
             statement = Statement(
-                "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
+                "INSERT INTO contracts (address, contract) VALUES (?, ?)"
+                " ON CONFLICT (address) DO UPDATE SET contract = excluded.contract",
                 (known.contract.address, encode(known)),
             )
-            try:
-                await self._database.write((statement,), self._next_number())
-            except (NotWritten, OutcomeUnknown) as problem:
-                raise Unavailable(str(problem)) from problem
+            await self._write_alone(statement)
             self._note(known.contract)
+
+    async def _write_alone(self, statement: Statement) -> None:
+        try:
+            await self._database.write((statement,), self._next_number())
+        except (NotWritten, OutcomeUnknown) as problem:
+            raise Unavailable(str(problem)) from problem
 
     async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
@@ -138,6 +142,23 @@ class DatabaseStore:
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
+
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since))
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
+        async with self._adding:
+            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""

@@ -232,6 +232,17 @@ class Asking:
             for digest, of_round in rounds
         )
 
+    def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
+        """The blocks of this range that the index has something of a contract in."""
+        sql = "SELECT DISTINCT height FROM outcomes WHERE contract = ? AND height >= ? AND height <= ?"
+        rows: Any = yield Statement(sql, (contract, first, last))
+        return frozenset(height for (height,) in rows)
+
+    def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> Reading[tuple[Leaf, ...]]:
+        """What was committed up to this height and of which this node holds no state."""
+        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit))
+        return tuple(Leaf(leaf) for (leaf,) in rows)
+
     def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
         """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
         rows: Any = yield Statement(_UNSPENT, (contract,))
@@ -250,6 +261,13 @@ class Asking:
             tuple(state for state, is_unspent in changed if is_unspent),
             tuple(state.id for state, is_unspent in changed if not is_unspent),
         )
+
+    def states_since(self, contract: ContractAddress, since: int) -> Reading[tuple[int, tuple[State, ...]]]:
+        """All that this node holds and that changed after the record with this position, spent or not."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        as_of = max(since, rows[0][0] or 0)
+        rows = yield Statement(_HELD_SINCE, (contract, since))
+        return as_of, tuple(decode_state(state) for (state,) in rows)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
@@ -410,6 +428,13 @@ SELECT COUNT(*) FROM (
 _COMMITS: Final = f"""
 SELECT contract, height, outcome FROM outcomes WHERE status = '{LedgerStatus.COMMITTED.value}'"""
 
+_LEAVES_WITHOUT_STATES: Final = f"""
+SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{LedgerStatus.COMMITTED.value}'
+AND NOT EXISTS (
+    SELECT 1 FROM states
+    WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
+ORDER BY height, place LIMIT ?"""
+
 _UNSPENT: Final = """
 SELECT state FROM states
 WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
@@ -423,6 +448,10 @@ _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
 WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
 ORDER BY committed_at, place, leaf, output"""
+
+_HELD_SINCE: Final = """
+SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
+ORDER BY CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, changed, leaf, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

@@ -5,21 +5,22 @@ faults, and when who asks for what. The invariants of the protocol are judged af
 mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it. The same
 seed plays the same run, so that a finding can be looked at again.
 
-    def calls(random, nodes):
+    def calls(scene):
         while True:
-            yield UserCall(Party(f"alice@{random.choice(nodes)}"), "mint", {"amount": 1})
+            yield UserCall(Party(f"alice@{scene.random.choice(scene.nodes)}"), "mint", {"amount": 1})
 
     workload = Workload(deployer=Party("notary@A"), arguments={"name": "Token"}, calls=calls)
     reports = simulate(MyToken(), workload, seeds=range(20))
     assert not findings(reports)
 
-The nodes are called A, B, C and so on.
+The nodes are called A, B, C and so on. What `yield` gives back is the id of the intent that the call became, or nothing
+when the domain refused it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -39,11 +40,13 @@ from rota.core.effects import (
 )
 from rota.core.events import ForContract, IntentSubmitted, LedgerStatus, RoundChecked
 from rota.core.machine import Event
-from rota.domains.available import Known, readable
+from rota.digests import void_leaf
+from rota.domains.available import Known, known_in
 from rota.domains.records import Record as DomainRecord
 from rota.domains.records import Rejected
 from rota.hosting import (
     AnyDomain,
+    Background,
     Checked,
     ContractDefaults,
     Hosted,
@@ -53,9 +56,10 @@ from rota.hosting import (
     deploy,
     genesis_of,
     init,
+    learn,
     open_genesis,
 )
-from rota.messages import Refusal
+from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import intent_id
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
@@ -76,21 +80,34 @@ from rota.types import (
     node_of,
 )
 
-CALLS_MAX: Final = 100_000
 RANGE_SIZES: Final = (4, 20, 100)
 GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
-FIRST_PROBE: Final = 1_000_000
 
-Calls = Callable[[Random, tuple[NodeName, ...]], Iterator[UserCall]]
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What users know when they make up their calls: chance, the nodes' names, and the contract."""
+
+    random: Random
+    nodes: tuple[NodeName, ...]
+    hosted: Hosted
+
+
+Calls = Callable[[Scene], Generator[UserCall, IntentId | None, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a run, for a workload to judge: each accepted call with its receipt, and the unspent states."""
+    """What came of a run, for a workload to judge: what was asked, what the ledger did, and what is there now.
+
+    A receipt is told once, so that a node that dies at the wrong moment may not have told it: what was `committed`
+    the ledger says.
+    """
 
     hosted: Hosted
     calls: Mapping[IntentId, UserCall]
     receipts: Mapping[IntentId, Receipt]
+    committed: tuple[IntentId, ...]
     unspent: tuple[Known[DomainRecord], ...]
     held: Mapping[NodeName, tuple[StateId, ...]]
 
@@ -189,7 +206,8 @@ class HostedSwarm(Swarm):
         self.services = HostedServices(self.world, hosted)
         self.world.services = self.services
         self._random = Random(f"{seed}/calls")
-        self._calls = islice(workload.calls(self._random, plan.names), CALLS_MAX)
+        self._calls = workload.calls(Scene(self._random, plan.names, hosted))
+        self._last: IntentId | None = None
         self._plan_calls(plan.trouble_ms)
 
     def _plan_calls(self, trouble_ms: int) -> None:
@@ -200,18 +218,27 @@ class HostedSwarm(Swarm):
             self.world.at(at_ms, partial(self._ask_next, number))
 
     def _ask_next(self, number: int) -> None:
-        """The next call of the workload, if its node takes it."""
-        call = next(self._calls, None)
+        """The next call of the workload, if there is one."""
+        call = self._next_call()
         if call is None:
             return
         self.report.intents += 1
+        self._last = self._ask_for(call, f"{node_of(call.sender)}-{number}")
+
+    def _next_call(self) -> UserCall | None:
+        """Tells the users what became of the last call, and hears the next one."""
+        try:
+            return self._calls.send(self._last) if self.report.intents else next(self._calls)
+        except StopIteration:
+            return None
+
+    def _ask_for(self, call: UserCall, name: str) -> IntentId | None:
+        """Have a node take it, unless the domain refuses it first."""
         try:
             started = init(self.hosted, call)
         except Rejected:
             self.refused += 1
-            return
-        node = node_of(call.sender)
-        name = f"{node}-{number}"
+            return None
         contract = self.hosted.contract.address
         intent = Intent(
             intent_id(name),
@@ -222,7 +249,8 @@ class HostedSwarm(Swarm):
             submit_mode=call.submit_mode,
         )
         self.calls[intent.id] = call
-        self.world.submit(node, contract, IntentSubmitted(name, intent))
+        self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
+        return intent.id
 
     def _submit(self, submission: Submission) -> None:
         """Probes of the calm are calls of the workload too."""
@@ -235,17 +263,21 @@ class HostedSwarm(Swarm):
         return {intent: told[0] for intent, told in self.world.receipts.items()}
 
     def ended(self) -> Ended:
-        """What the workload judges."""
+        """What the workload judges; its users hear of the last call too, and what they ask for then is not heard."""
+        self._next_call()
         address = self.hosted.contract.address
-        unspent = self.world.ledger.states[address].unspent.values()
+        ledger = self.world.ledger.states[address]
+        separator = self.hosted.separator
+        committed = tuple(intent for intent, leaf in ledger.used.items() if leaf != void_leaf(separator, intent))
         held = {name: tuple(sorted(holdings.held(address))) for name, holdings in self.services.holdings.items()}
-        return Ended(self.hosted, self.calls, self.receipts(), tuple(self._known(unspent)), held)
+        unspent = tuple(self._known(ledger.unspent.values()))
+        return Ended(self.hosted, self.calls, self.receipts(), committed, unspent, held)
 
     def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
         for state in states:
-            content = readable(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
-            if content is not None:
-                yield Known(state.id, content.record, content.salt, content.readers)
+            read = known_in(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
+            if read is not None:
+                yield read
 
 
 class HostedServices(Services):
@@ -256,32 +288,45 @@ class HostedServices(Services):
         self.world = world
         self.hosted = hosted
         self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
-        self._judged: dict[tuple[NodeName, int], dict[Leaf, Transition]] = {}
+        self._lives: dict[NodeName, _Life] = {}
 
-    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """Assembly and judgement are the domain's; signatures and keys are the world's."""
         match effect:
             case AssembleIntents(contract):
-                held = self.holdings[node].held(contract)
-                return [ForContract(contract, result) for result in assemble(self.hosted, effect, held, node)]
+                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
+                results = assemble(hosted, effect, held, node, self._background(node))
+                return [ForContract(contract, result) for result in results]
             case CheckRound(contract, peer, request_id, digest):
-                checked = self._check(node, effect, life)
-                missing = tuple(Refusal(each.intent, "a state is not here yet") for each in _lacking(effect, checked))
-                refusals = (*checked.refusals, *missing, *unsigned(effect))
-                signature = b"" if refusals else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+                checked = self._check(node, effect, self._life(node, life))
+                refusals = (*checked.refusals, *unsigned(effect))
+                missing = () if refusals else checked.missing
+                signature = b"" if refusals or missing else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
             case _:
-                return super().answer(node, effect, unspent, life)
+                return super().answer(node, effect, unspent, life, contents)
 
-    def _check(self, node: NodeName, order: CheckRound, life: int) -> Checked:
+    def _life(self, node: NodeName, life: int) -> _Life:
+        """What a node has in memory: a new life has nothing, and learns what is on its disk."""
+        current = self._lives.get(node)
+        if current is None or current.number != life:
+            current = self._lives[node] = _Life(life, self.hosted.at_another_node())
+        written = self.holdings[node].written()
+        learn(current.hosted, islice(written.values(), current.learned_count, None), node)
+        current.learned_count = len(written)
+        return current
+
+    def _background(self, node: NodeName) -> Background:
+        return Background(self.holdings[node].written().get, VERIFIERS)
+
+    def _check(self, node: NodeName, order: CheckRound, life: _Life) -> Checked:
         """An endorser knows what it holds, and what it has judged before in this life of its process."""
-        judged = self._judged.setdefault((node, life), {})
         held = self.holdings[node].held(order.contract)
-        checked = check(self.hosted, order, held, node)
+        checked = check(life.hosted, order, held, node, self._background(node))
         if checked.missing:
-            held = {**self._speculative(node, order.contract, judged), **held}
-            checked = check(self.hosted, order, held, node)
-        judged.update({transition.leaf: transition for transition in order.transitions})
+            held = {**self._speculative(node, order.contract, life.judged), **held}
+            checked = check(life.hosted, order, held, node, self._background(node))
+        life.judged.update({transition.leaf: transition for transition in order.transitions})
         return checked
 
     def _speculative(
@@ -298,6 +343,34 @@ class HostedServices(Services):
         seen = {state.id: state for transition in judged.values() for state in transition.outputs}
         known = {**self.holdings[node].written(), **seen}
         return {reference: state for reference, state in known.items() if reference.leaf not in committed}
+
+
+@dataclass(slots=True)
+class _Life:
+    """One life of a node's process: its domain's memory, and the transitions that it has judged."""
+
+    number: int
+    hosted: Hosted
+    learned_count: int = 0
+    judged: dict[Leaf, Transition] = field(default_factory=dict)
+
+
+class Verifiers(Mapping[Party, str]):
+    """Every party has an address that follows from its name; a nobody has none."""
+
+    def __getitem__(self, party: Party) -> str:
+        if party.startswith("nobody"):
+            raise KeyError(party)
+        return "0x" + hashlib.sha256(party.encode()).hexdigest()[:40]
+
+    def __iter__(self) -> Iterator[Party]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+VERIFIERS: Final = Verifiers()
 
 
 def _lacking(order: CheckRound, checked: Checked) -> Iterator[Transition]:

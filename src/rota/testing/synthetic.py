@@ -188,15 +188,15 @@ class Synthetic(Domain[Configuration]):
                     raise RuntimeError(reason)
                 return Parked(reason) if work.function == "park" else Reverted(reason)
             case Spend(names, data):
-                found = [work.states.where(Shared, lambda shared, n=name: shared.name == n)[-1:] for name in names]  # type: ignore[misc]
+                found = [work.states.where(Shared, name=name)[-1:] for name in names]
                 spends = tuple(state.id for each in found for state in each)
                 return Assembled(spends, makes=tuple(NewState(Shared(name, data), members) for name in names))
             case Look(name, data):
-                seen = work.states.where(Shared, lambda shared: shared.name == name)[-1:]
+                seen = work.states.where(Shared, name=name)[-1:]
                 return Assembled(reads=tuple(state.id for state in seen), makes=(NewState(Minted(data), members),))
             case Pay(to, data):
                 payee = party_of("to", to, node_of(work.sender))
-                coins = work.states.where(Coin, lambda coin: coin.owner == work.sender)[-1:]
+                coins = work.states.where(Coin, owner=work.sender)[-1:]
                 readers = (work.sender, payee)
                 makes = tuple(NewState(Coin(owner, data), readers) for owner in (payee, work.sender))
                 return Assembled(tuple(coin.id for coin in coins), makes=makes)
@@ -226,7 +226,7 @@ class Synthetic(Domain[Configuration]):
         """What a shared state holds, or null."""
         assert isinstance(question.arguments, Name)
         wanted = question.arguments.name
-        found = question.states.where(Shared, lambda shared: shared.name == wanted)[-1:]
+        found = question.states.where(Shared, name=wanted)[-1:]
         return shown(found[0].record) if found else None
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:

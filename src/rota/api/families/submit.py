@@ -26,7 +26,11 @@ async def send_transaction(
     node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be done")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
     """Accept a transaction. It is answered when the node will not forget it, not when it is done."""
-    return uuid_of(await node.submit(submission_of(transaction, SubmitMode.AUTO, "transaction")))
+    submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
+    try:
+        return uuid_of(await node.submit(submission))
+    except Rejected as error:
+        raise error.within("transaction") from None
 
 
 @method("ptx_sendTransactions", role=Role.SUBMIT, answers="transactionIds")
@@ -60,9 +64,10 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
     place, first = failed[0]
     if not isinstance(first, Rejected):
         first = Rejected(ErrorCode.INTERNAL, "", f"the node cannot accept it now, try again: {first}")
+    where = f"transactions[{place}]"
     raise Rejected(
         first.code,
-        f"transactions[{place}]" + (f".{first.field}" if first.field else ""),
+        first.within(where).field or where,
         f"{first.message}; {len(accepted)} of {len(submissions)} were accepted",
         {**first.details, "transactionIds": [accepted.get(place) for place in range(len(submissions))]},
     )

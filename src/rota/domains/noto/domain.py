@@ -6,7 +6,8 @@ nobody spends another's, and every state goes to those who may see it and to nob
 is for the ledger to see to.
 
 Who sees what: a coin its owner, who paid it and the notary; a lock its owner and the notary; a promise of a prepared
-lock the owner, the recipient and the notary; what was asked for, the sender and the notary.
+lock the owner, the recipient and the notary; what was asked for, the sender, whose coins it spends and the notary, and
+the receiver of a mint or transfer, who knows it anyway.
 """
 
 from __future__ import annotations
@@ -57,14 +58,17 @@ from rota.domains.noto.records import (
     Constructor,
     EndLock,
     Lock,
+    Mint,
     Nothing,
     Promised,
     Requested,
+    TransferFrom,
 )
 from rota.domains.records import Record, packed, unpacked
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
 
 DECIMALS: Final = 4
+NAME_BYTES_MAX: Final = 255
 BALANCE_STATES_MAX: Final = 100_000
 
 
@@ -90,6 +94,9 @@ class Noto(Domain[Configuration]):
             raise Rejected("notaryMode", "hooks of a private contract are not supported; basic is")
         if arguments.notary_mode != "basic":
             raise Rejected("notaryMode", f"must be basic, not {arguments.notary_mode!r}")
+        for field, text in (("name", arguments.name), ("symbol", arguments.symbol)):
+            if len(text.encode()) > NAME_BYTES_MAX:
+                raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
         notary = party_of("notary", arguments.notary, node_of(sender))
         configuration = Configuration(arguments.name, arguments.symbol, notary, arguments.options.basic)
         return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
@@ -125,13 +132,13 @@ class Noto(Domain[Configuration]):
         lock_id = lock_id_of(work.separator, work.intent)
         match RULES[asked.function].needs(asked):
             case FromCoins(owner, amount):
-                coins = work.states.where(Coin, lambda coin: coin.owner == owner)
+                coins = work.states.where(Coin, owner=owner)
                 selection = cover(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
                 if selection is None:
                     return _too_little(coins)
                 return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
             case FromLock(wanted):
-                found = work.states.where(Lock, lambda lock: lock.lock_id == wanted)
+                found = work.states.where(Lock, lock_id=wanted)
                 if not found:
                     return Reverted("PD200028: Lock ID not found")
                 preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
@@ -144,7 +151,7 @@ class Noto(Domain[Configuration]):
         if not isinstance(work.arguments, EndLock):
             return None
         wanted = work.arguments.lock_id
-        found = work.states.where(Lock, lambda lock: lock.lock_id == wanted)
+        found = work.states.where(Lock, lock_id=wanted)
         if not found or found[0].record.spender == found[0].record.owner:
             return None
         return Preparation(ContractAddress(found[0].record.spender), work.arguments.condition)
@@ -187,8 +194,11 @@ def _asked(configuration: Configuration, sender: Party, function: str, arguments
 
 
 def _request_told(asked: Asked) -> NewState:
-    written = msgspec.json.encode(packed(asked.arguments))
-    readers = tuple(dict.fromkeys((asked.configuration.notary, asked.sender)))
+    """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
+    written = msgspec.json.encode(packed(asked.arguments)).decode()
+    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Mint | TransferFrom) else ()
+    payer = getattr(asked.arguments, "from_", asked.sender)
+    readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
     return NewState(Requested(asked.function, written), readers, Role.INFO)
 
 
@@ -197,7 +207,7 @@ def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
     return (*states, *infos, _request_told(asked))
 
 
-def _arguments_of(arguments_type: type[Record], written: bytes) -> Record:
+def _arguments_of(arguments_type: type[Record], written: str) -> Record:
     try:
         return unpacked(arguments_type, msgspec.json.decode(written), "arguments")
     except (msgspec.MsgspecError, RecursionError):
@@ -249,7 +259,7 @@ def _too_little(coins: tuple[Known[Coin], ...]) -> Reverted:
 
 
 def _balance(question: Question[Configuration], account: Party) -> dict[str, object]:
-    coins = question.states.where(Coin, lambda coin: coin.owner == account)
+    coins = question.states.where(Coin, owner=account)
     counted = coins[:BALANCE_STATES_MAX]
     return {
         "totalStates": str(len(counted)),

@@ -240,12 +240,12 @@ class Lock(Record):
 
 @dataclass(frozen=True, slots=True)
 class Requested(Record):
-    """What was asked for, told to the notary, who holds everything else against it."""
+    """What was asked for, with arguments as JSON, told to the notary, who holds everything else against it."""
 
     schema_name = "NotoRequest"
 
     function: str
-    arguments: bytes
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)

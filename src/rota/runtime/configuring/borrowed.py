@@ -1,8 +1,9 @@
 """The keys that stand for timers and limits of other packages.
 
 Those packages have frozen dataclasses of whole numbers with their defaults: `Config` for the core, `TransportSettings`,
-`ClientLimits` and `FollowerLimits`. Here stands what their fields mean to whoever sets them, and in which unit they
-are; names and defaults are taken from there. What `Config` has about the chain is set in the section of the ledger.
+`ClientLimits`, `FollowerLimits` and the RPC's `Limits`. Here stands what their fields mean to whoever sets them, and in
+which unit they are; names and defaults are taken from there. What `Config` has about the chain is set in the section
+of the ledger.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ SEQUENCER: Final[Meanings] = {
     "assembly_slot_max": ("intents", "Intents in one slot of assembly."),
     "slot_ms_max": ("ms", "How long a slot may take: a sender that needs longer gets fewer intents."),
     "round_max": ("transitions", "Transitions in one round."),
+    "intent_bytes_max": ("bytes", "An intent with its payload; a longer one is refused."),
+    "transition_bytes_max": ("bytes", "A transition with all its states; a longer one reverts its intent."),
+    "message_bytes_max": ("bytes", "A message to another node: what is longer goes in several, or waits."),
     "rounds_open_max": ("rounds", "Rounds that are being endorsed at a time."),
     "revert_retry_max": ("retries", "Retries of an intent that failed on the ledger."),
     "endorse_retry_max": ("retries", "Retries of an intent that endorsers refuse."),
@@ -104,6 +108,27 @@ CLIENT: Final[Meanings] = {
     "backoff_ms": ("ms", "The first pause after a failed exchange, which doubles."),
     "backoff_max_ms": ("ms", "The longest pause."),
     "retry_after_max_ms": ("ms", "The longest pause that the Ethereum node may ask for."),
+}
+
+# `rota.api.settings.Limits`.
+RPC: Final[Meanings] = {
+    "body_bytes_max": ("bytes", "Size of one request over HTTP."),
+    "bodies_bytes_max": ("bytes", "Size of all requests together that are being read or answered."),
+    "batch_entries_max": ("requests", "Requests in one batch."),
+    "json_depth_max": ("levels", "Nesting of a request."),
+    "connections_max": ("connections", "Connections of each listener."),
+    "websockets_max": ("connections", "WebSockets among them."),
+    "websocket_message_bytes_max": ("bytes", "Size of one message over a WebSocket."),
+    "websocket_messages_max": ("messages", "Unanswered messages of one WebSocket; with as many it is not read from."),
+    "calls_max": ("calls", "Calls under way at a time."),
+    "call_timeout_ms": ("ms", "How long one call may take."),
+    "receive_timeout_ms": ("ms", "How long a client may take to say its request."),
+    "send_timeout_ms": ("ms", "How long a client may take to hear its answer."),
+    "idle_timeout_ms": ("ms", "How long a connection may say nothing."),
+    "stop_timeout_ms": ("ms", "For answering what is under way when the node stops."),
+    "failed_attempts_max": ("attempts", "Wrong credentials of one address before it is refused unheard."),
+    "failed_attempts_window_ms": ("ms", "In this time; then it is heard again."),
+    "failed_addresses_max": ("addresses", "Addresses whose wrong attempts are remembered."),
 }
 
 # `rota.transport.settings.TransportSettings`, but for the heartbeat, which is the sequencer's, and the limits of a

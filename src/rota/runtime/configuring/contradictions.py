@@ -54,9 +54,10 @@ def _registry_is_known(values: Values) -> Iterator[Contradiction]:
 
 
 def _strangers_show_who_they_are(values: Values) -> Iterator[Contradiction]:
-    host = values["rpc.host"]
-    if not is_loopback(host) and values["rpc.credentials_file"] is None:
-        yield "rpc.credentials_file", f"is missing: rpc.host is {host}, and without it everybody may do everything"
+    for path in ("rpc.host", "operations.host"):
+        host = values[path]
+        if host is not None and not is_loopback(host) and values["rpc.credentials_file"] is None:
+            yield "rpc.credentials_file", f"is missing: {path} is {host}, and without it everybody may do everything"
 
 
 def _passwords_are_of_use(values: Values) -> Iterator[Contradiction]:

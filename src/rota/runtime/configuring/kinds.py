@@ -25,6 +25,8 @@ PORT_MAX: Final = 65_535
 WHOLE_MAX: Final = 2**63 - 1
 TEXT_BYTES_MAX: Final = 4_096
 ENDPOINT_BYTES_MAX: Final = 255  # As the registry has it.
+ORIGINS_MAX: Final = 64
+WEB_SCHEMES: Final = ("http", "https")
 LEDGER_SCHEMES: Final = ("http", "https", "ws", "wss")
 POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
 SQLITE: Final = "sqlite:"
@@ -65,7 +67,9 @@ def written(raw: RawValue) -> str:
         return "true" if raw else "false"
     if isinstance(raw, int):
         return f"{raw:_}" if abs(raw) >= 10_000 else str(raw)
-    assert isinstance(raw, str), f"a default is a text, a number or a flag, not {raw!r}"
+    if isinstance(raw, list | tuple):
+        return f"[{', '.join(map(written, raw))}]"
+    assert isinstance(raw, str), f"a default is a text, a number, a flag or a list of them, not {raw!r}"
     # What JSON escapes, TOML escapes alike; TOML forbids one character more than JSON does.
     return json.dumps(raw, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -230,6 +234,28 @@ class WebAddress(_Text):
         if _host_of(self.text(raw), self.schemes) is None:
             raise ValueError(self.right)
         return self.text(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class WebOrigins:
+    """Web pages by their origin, in a list; in the environment with commas between them."""
+
+    is_shown: bool = True
+
+    @property
+    def right(self) -> str:
+        return f'a list of at most {ORIGINS_MAX} origins of web pages, such as "https://app.example"'
+
+    def read(self, raw: RawValue, folder: Path) -> tuple[str, ...]:
+        if not isinstance(raw, list | tuple) or len(raw) > ORIGINS_MAX:
+            raise ValueError(self.right)
+        for origin in raw:
+            if not isinstance(origin, str) or _host_of(origin, WEB_SCHEMES) is None or origin.count("/") > 2:
+                raise ValueError(self.right)
+        return tuple(raw)
+
+    def from_text(self, text: str) -> RawValue:
+        return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from rota.api.settings import Limits as RpcLimits
 from rota.config import Config
 from rota.ledger.client import ClientLimits
 from rota.ledger.follower import FollowerLimits
@@ -48,9 +49,10 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 DOMAINS_GROUP: Final = "rota.domains"
 KEYS_LISTED_MAX: Final = 8
 _SHOWN_CHARACTERS_MAX: Final = 80
+_CREDENTIALS: Final = re.compile("//[^/]*@")
 _LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
-Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits)
+Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits, RpcLimits)
 
 
 def read_configuration(
@@ -61,8 +63,8 @@ def read_configuration(
 ) -> NodeConfiguration:
     """What a file and the environment say. `ConfigurationRejected` tells all that is wrong.
 
-    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` is not asked
-    for, though a node could not run without it.
+    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` that is
+    left out is not asked for, though a node could not run without it.
     """
     return read_text(file, _read_file(file), os.environ if environment is None else environment, domains, may_lack)
 
@@ -222,7 +224,9 @@ class _Reader:
         following = self._borrowed(FollowerLimits, ("ledger",))
         client = self._borrowed(ClientLimits, ("ledger",))
         settings = self._borrowed(TransportSettings, ("transport", "sequencer"))
-        flaws = [flaw for flaw in self.flaws if flaw.key not in may_lack or self._values.get(flaw.key) is not None]
+        rpc_limits = self._borrowed(RpcLimits, ("rpc",))
+        lacking = {path for path in may_lack if self._values.get(path, path) is None}
+        flaws = [flaw for flaw in self.flaws if flaw.key not in lacking]
         if flaws:
             raise ConfigurationRejected(flaws)
         return NodeConfiguration(
@@ -230,7 +234,7 @@ class _Reader:
             ledger=LedgerSection(**self._section("ledger", LedgerSection), following=following, client=client),
             store=StoreSection(**self._section("store")),
             transport=TransportSection(**self._section("transport", TransportSection), settings=settings),
-            rpc=RpcSection(**self._section("rpc")),
+            rpc=RpcSection(**self._section("rpc", RpcSection), limits=rpc_limits),
             operations=OperationsSection(**self._section("operations")),
             sequencer=sequencer,
             contracts=ContractsSection(**self._section("contracts")),
@@ -296,5 +300,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _shown(raw: RawValue) -> str:
+    """What is there, shortened; an address that is wrong may still have a password in it."""
+    raw = _CREDENTIALS.sub("//...@", raw) if isinstance(raw, str) else raw
     shown = f'"{raw}"' if isinstance(raw, str) else str(raw).lower() if isinstance(raw, bool) else repr(raw)
     return shown if len(shown) <= _SHOWN_CHARACTERS_MAX else shown[: _SHOWN_CHARACTERS_MAX - 3] + "..."

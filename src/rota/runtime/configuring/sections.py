@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from rota.api.settings import Limits as RpcLimits
 from rota.config import Config
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits
@@ -24,6 +25,7 @@ from rota.runtime.configuring.borrowed import borrowed_keys
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key, key, keys_of
 from rota.runtime.configuring.kinds import (
     PORT_MAX,
+    WEB_SCHEMES,
     Address,
     Database,
     Endpoint,
@@ -36,6 +38,7 @@ from rota.runtime.configuring.kinds import (
     RegistrySource,
     SqliteFile,
     WebAddress,
+    WebOrigins,
     Whole,
 )
 from rota.transport.settings import TransportSettings
@@ -152,6 +155,10 @@ class RpcSection:
         "A file of mode 600 that says who may do what. Without it everybody may do everything, which is refused "
         "unless `host` is a loopback address.",
     )
+    origins: tuple[str, ...] = key(
+        WebOrigins(), (), "Web pages whose scripts may call from a browser; those of all others are refused."
+    )
+    limits: RpcLimits = field(default_factory=RpcLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +193,7 @@ class TelemetrySection:
     """Traces of transactions across nodes (OpenTelemetry); needs the extra `otel`."""
 
     endpoint: str | None = key(
-        WebAddress(schemes=("http", "https"), example="http://localhost:4317"),
+        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4317"),
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
@@ -246,7 +253,7 @@ SECTIONS: Final = (
     ),
     _section("store", StoreSection),
     _section("transport", TransportSection, borrowed_keys("transport", TransportSettings, borrowed.TRANSPORT)),
-    _section("rpc", RpcSection),
+    _section("rpc", RpcSection, borrowed_keys("rpc", RpcLimits, borrowed.RPC)),
     _section("operations", OperationsSection),
     Section(
         "sequencer",

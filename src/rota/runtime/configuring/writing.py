@@ -41,7 +41,7 @@ def with_setting(text: str, path: str, raw: RawValue) -> str:
     A `ValueError` when the key is set already.
     """
     section, _, name = path.partition(".")
-    lines_by_key = lines_of(text)
+    document, lines_by_key = tomllib.loads(text), lines_of(text)
     if (section, name) in lines_by_key:
         raise ValueError(f"{path}: is set already, on line {lines_by_key[section, name]}")
     lines = text.split("\n")
@@ -55,11 +55,16 @@ def with_setting(text: str, path: str, raw: RawValue) -> str:
         found = next((at for at in range(header + 1, end) if comment.fullmatch(lines[at])), None)
         lines[header + 1 if found is None else found : header + 1 if found is None else found + 1] = [setting]
     changed = "\n".join(lines)
-    expected = tomllib.loads(text)
-    expected.setdefault(section, {})[name] = raw
-    if tomllib.loads(changed) != expected:
+    if not _says(changed, {**document, section: {**document.get(section, {}), name: raw}}):
         raise ValueError(f"{path}: cannot be set by a programme in this file; write {setting} into [{section}]")
     return changed
+
+
+def _says(text: str, document: Mapping[str, object]) -> bool:
+    try:
+        return tomllib.loads(text) == document
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def _written_section(section: Section, given: Mapping[str, RawValue]) -> str:

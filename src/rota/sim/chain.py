@@ -1,0 +1,165 @@
+"""The chain as the nodes of a world meet it: transactions go in, blocks come out, late or not at all.
+
+The ledger itself, which decides what a transaction does, is a pure model (`sim/ledger.py`). Here blocks are mined as
+time passes, nodes are shown the latest one and ask for those that they lack, each as far as it sees the chain at
+present; and the latest blocks are taken back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rota.core.distribution import order_of
+from rota.core.effects import RoundDispatch, TransitionPrepared
+from rota.core.events import LedgerStatus
+from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen, TransactionSent
+from rota.sim.facts import Committed, Reorganised, Submitted, Undone
+from rota.sim.ledger import GENESIS_TIME_S
+from rota.types import IntentId, NodeName
+
+if TYPE_CHECKING:
+    from rota.sim.sim_node import SimNode
+    from rota.sim.world import World
+
+# How often a node asks where the chain stands, whether or not it hears of a new block.
+POLL_MS = 1_000
+BASE_FEE_WEI = 1_000_000_000
+
+
+class Chain:
+    """Mining, and everybody's view of it."""
+
+    def __init__(self, world: World, block_ms: int) -> None:
+        self.world = world
+        self.ledger = world.ledger
+        self.block_ms = block_ms
+        self.is_mining = True
+        self.mining_due = False
+        self.ahead_s = 0
+        self.highest = 0
+
+    @property
+    def time_s(self) -> int:
+        """The chain's clock."""
+        return GENESIS_TIME_S + self.world.now_ms // 1000 + self.ahead_s
+
+    # Blocks.
+
+    def mine(self, is_empty: bool = False) -> None:
+        """One block, and everybody who sees the chain hears of it; an empty one leaves the pool as it is."""
+        self.mining_due = self.mining_due and is_empty
+        block = self.ledger.mine(self.time_s, is_empty)
+        self.highest = max(self.highest, block.height)
+        for contract, outcome in block.outcomes:
+            if outcome.status is LedgerStatus.COMMITTED:
+                self.world.judge.tell(Committed(contract, block.height, self.world.transitions[outcome.leaf]))
+        self.world.recorder.noted(self.world, f"block {block.height}: {self._show_block(block)}")
+        self._show_head_later()
+
+    def let_time_pass(self, seconds: int) -> None:
+        """The chain's clock goes ahead of ours; the next block says so."""
+        self.ahead_s += seconds
+        self.mine()
+
+    def depth_left(self, most: int) -> int:
+        """How many blocks may be taken back without going deeper than so far below the highest that ever was."""
+        return self.ledger.height - max(0, self.highest - most)
+
+    def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
+        """The latest blocks are taken back; who sees the chain finds out."""
+        removed = self.ledger.take_back(count, keeps_transactions)
+        self.world.judge.tell(Reorganised(len(removed)))
+        for block in removed:
+            for contract, outcome in reversed(block.outcomes):
+                if outcome.status is LedgerStatus.COMMITTED:
+                    self.world.judge.tell(Undone(contract, block.height, self.world.transitions[outcome.leaf]))
+        names = ", ".join(str(block.height) for block in removed)
+        self.world.recorder.noted(self.world, f"block {names} is gone")
+        self._show_head_later()
+        if self.ledger.has_work():
+            self._mine_soon()
+
+    def _mine_soon(self) -> None:
+        if self.is_mining and not self.mining_due:
+            self.mining_due = True
+            self.world.at(self.world.now_ms + self.block_ms, self._mine_if_due)
+
+    def _mine_if_due(self) -> None:
+        if self.mining_due and self.is_mining:
+            self.mine()
+
+    def _show_block(self, block: ChainBlock) -> str:
+        shown = [f"{self.world.show(outcome.intent)} {outcome.status.value}" for _, outcome in block.outcomes]
+        shown += [
+            f"the transaction of {self._show_members(dispatch)} failed"
+            for dispatch, failure in self.ledger.mined_in(block)
+            if failure
+        ]
+        return ", ".join(shown) or "empty"
+
+    def _show_members(self, dispatch: RoundDispatch) -> str:
+        return ", ".join(self.world.show(transition.intent) for transition in dispatch.round.transitions)
+
+    # What a node sees.
+
+    def poll(self, node: SimNode, life: int) -> None:
+        """A node asks for the latest block now and again; a new life asks for itself."""
+        if node.life == life:
+            self.show_head(node)
+            self.world.at(self.world.now_ms + POLL_MS, partial(self.poll, node, life))
+
+    def show_head(self, node: SimNode) -> None:
+        """Tell a node where the chain stands, if it sees the chain."""
+        if node.core is not None and not node.is_hung and node.has_ledger:
+            height = self._height_seen_by(node)
+            self.world.tell(node, HeadSeen(height, self.ledger.blocks[height].hash, BASE_FEE_WEI))
+
+    def answer_fetch(self, node: SimNode, first: int, last: int) -> None:
+        """The blocks that a node asks for, as far as it sees the chain."""
+        if node.has_ledger:
+            seen = self.ledger.blocks[first : min(last, self._height_seen_by(node)) + 1]
+            blocks = tuple(self.ledger.as_seen_by(node.name, block) for block in seen)
+            self.world.tell(node, BlocksFetched(blocks))
+
+    def _show_head_later(self) -> None:
+        for node in self.world.nodes.values():
+            delay_ms = self.world.latency_ms if node.index_delay_ms is None else node.index_delay_ms
+            self.world.at(self.world.now_ms + delay_ms, partial(self.show_head, node))
+
+    def _height_seen_by(self, node: SimNode) -> int:
+        height = self.ledger.height if node.lags_at is None else min(node.lags_at, self.ledger.height)
+        return max(0, height - node.blocks_behind)
+
+    # Transactions.
+
+    def submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
+        """A node sends a transaction, which may be late or lost, and may not hear whether it arrived."""
+        self.world.judge.tell(Submitted(node.name, dispatch))
+        if not node.has_ledger:
+            return
+        passage = self.world.wires.weather.passage()
+        if passage.delay_ms == 0:
+            self._arrive(dispatch)
+        elif passage.delay_ms is not None:
+            self.world.at(self.world.now_ms + passage.delay_ms, partial(self._arrive, dispatch))
+        if passage.is_answered:
+            self.world.tell(node, TransactionSent(dispatch.nonce))
+
+    def _arrive(self, dispatch: RoundDispatch) -> None:
+        self.ledger.send(dispatch)
+        if self.ledger.has_work():
+            self._mine_soon()
+
+    def commit_prepared(self, intent: IntentId) -> None:
+        """A user has the prepared transition of an intent committed, by whom it is for."""
+        contract, prepared = self.world.prepared[intent].contract, self.world.prepared[intent].prepared
+        transition = prepared.transition
+        signer = transition.preparation.committer if transition.preparation is not None else "somebody"
+        pooled = sum(pooled_by == signer for pooled_by, _ in self.ledger.pool)
+        order = order_of(contract, TransitionPrepared(NodeName(""), prepared))
+        nonce = self.ledger.next_nonce.get(signer, 0) + pooled
+        self.world.transitions[transition.leaf] = transition
+        self.ledger.send(RoundDispatch(replace(order, digest=prepared.digest), signer, nonce))
+        self._mine_soon()

@@ -1,0 +1,189 @@
+"""The wires between the nodes of a world: what is said passes here, or is lost, held, copied, delayed or forged.
+
+A connection is up or down, each way known to its own end. A way that is cut carries nothing; both ends notice when
+pings stay unanswered, and find each other again when it is healed. What was under way when a connection or a life
+ended does not arrive. Weather says how late each copy of a message is; scenarios add rules of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
+from rota.sim.forgery import Forgery
+from rota.sim.weather import HoldRule, MessageRule, Weather
+from rota.types import Contract, HeartbeatNumber, NodeName, RequestId
+
+if TYPE_CHECKING:
+    from rota.sim.sim_node import SimNode
+    from rota.sim.world import World
+
+Rule = TypeVar("Rule", bound=MessageRule)
+
+# What a forger says lies above all that was said before.
+FORGED_NUMBER = 1_000_000
+COPY_DELAY_MS = 30
+
+
+class Wires:
+    """All connections of a world."""
+
+    def __init__(self, world: World, weather: Weather) -> None:
+        self.world = world
+        self.weather = weather
+        self.cut: set[tuple[NodeName, NodeName]] = set()
+        self.down: set[tuple[NodeName, NodeName]] = set()
+        self.holds: list[HoldRule] = []
+        self.duplicates: list[MessageRule] = []
+        self.forgeries: list[Forgery] = []
+        self.forged_count = 0
+        self.message_count = 0
+
+    # Connections.
+
+    def cut_way(self, source: NodeName, target: NodeName) -> None:
+        """Nothing gets from source to target; both notice when pings stay unanswered."""
+        if source == target:
+            return
+        self.cut.add((source, target))
+        due_ms = self.world.now_ms + self.world.config.silence_ms
+        self.world.at(due_ms, lambda: self._notice_cut(source, target))
+
+    def heal(self) -> None:
+        """All ways are open again."""
+        healed = sorted(self.cut)
+        self.cut.clear()
+        for source, target in healed:
+            self.connect(source, target)
+
+    def reconnect(self, one: NodeName, other: NodeName) -> None:
+        """The connection breaks and is made again at once; what was under way on it is lost."""
+        for source, target in ((one, other), (other, one)):
+            self._lose(source, target)
+        self.connect(one, other)
+
+    def lose_all(self, name: NodeName) -> None:
+        """A node is gone: its peers' connections to it break at once."""
+        for other in self.world.nodes.values():
+            if other.name != name:
+                self.down.add((other.name, name))
+                self.world.tell(other, ConnectionLost(name))
+
+    def connect(self, one: NodeName, other: NodeName) -> None:
+        """Two nodes that run, and that nothing separates, find each other again."""
+        nodes = self.world.nodes
+        if one == other or nodes[one].core is None or nodes[other].core is None:
+            return
+        if (one, other) in self.cut or (other, one) in self.cut:
+            return
+        for source, target in ((one, other), (other, one)):
+            if (source, target) in self.down:
+                self.down.discard((source, target))
+                self.world.tell(nodes[source], ConnectionMade(target))
+
+    def _notice_cut(self, source: NodeName, target: NodeName) -> None:
+        if (source, target) in self.cut:
+            self._lose(source, target)
+            self._lose(target, source)
+
+    def _lose(self, source: NodeName, target: NodeName) -> None:
+        if (source, target) not in self.down:
+            self.down.add((source, target))
+            self.world.tell(self.world.nodes[source], ConnectionLost(target))
+
+    # Messages.
+
+    def transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
+        """A message leaves a node: it is told to the judge, whatever becomes of it."""
+        world = self.world
+        self.message_count += 1
+        fate = "delivered"
+        if self.forgeries:
+            envelope, fate = self._told(source, target, envelope)
+        world.judge.tell_sent(source, target, envelope)
+        forged = self.weather.forged(source, target, envelope)
+        if forged is not None:
+            forger, body = forged
+            self._deliver_later(forger, source, replace(envelope, body=body))
+        rule = _matching(self.holds, source, target, envelope)
+        if (source, target) in self.cut or (source, target) in self.down:
+            world.recorder.sent(world, source, target, envelope, "lost")
+        elif rule is not None:
+            rule.kept.append((source, target, envelope))
+            world.recorder.sent(world, source, target, envelope, "held")
+        elif _matching(self.duplicates, source, target, envelope) is not None:
+            world.recorder.sent(world, source, target, envelope, "twice")
+            self._deliver_later(source, target, envelope)
+            self._deliver_later(source, target, envelope, COPY_DELAY_MS)
+        else:
+            world.recorder.sent(world, source, target, envelope, fate)
+            self._deliver_later(source, target, envelope)
+
+    def release(self, is_reversed: bool = False, is_twice: bool = False) -> None:
+        """Deliver what was held back, the last first or each twice if so said, and hold nothing any more."""
+        rules, self.holds = self.holds, []
+        kept = [held for rule in rules for held in rule.kept]
+        for source, target, envelope in reversed(kept) if is_reversed else kept:
+            self._deliver_later(source, target, envelope)
+            if is_twice:
+                self._deliver_later(source, target, envelope, COPY_DELAY_MS)
+
+    def _deliver_later(self, source: NodeName, target: NodeName, envelope: Envelope, late_ms: int = 0) -> None:
+        world = self.world
+        node = world.nodes[target]
+        for delay_ms in self.weather.delays_ms(source, target, world.latency_ms):
+            lives = (world.nodes[source].life, node.life)
+            world.at(world.now_ms + delay_ms + late_ms, partial(self._deliver, lives, source, node, envelope))
+
+    def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
+        """A connection that was lost since delivers nothing more."""
+        same_lives = lives == (self.world.nodes[source].life, node.life)
+        if same_lives and (source, node.name) not in self.cut and (node.name, source) not in self.down:
+            self.world.tell(node, MessageReceived(source, envelope))
+
+    # Lies.
+
+    def forge_heartbeat(self, source: NodeName, state: CoordinatorState, successor: NodeName | None = None) -> None:
+        """A node claims a role that its own machine does not have: every other node is told.
+
+        The lie has the number that is next: the node's own heartbeats are heard again soon.
+        """
+        core = self.world.nodes[source].core
+        assert core is not None, f"{source} must run to say anything"
+        self.forged_count += 1
+        for contract in self.world.contracts:
+            sequencer = core.sequencers.loaded.get(contract.address)
+            said = sequencer.coordinator.heartbeat_count if sequencer is not None else 0
+            number = HeartbeatNumber(core.incarnation, said + self.forged_count)
+            for target in self.world.nodes:
+                self._forge(contract, source, target, CoordinatorHeartbeat(number, state, successor=successor))
+
+    def forge_request(self, source: NodeName, target: NodeName, reason: HandoverReason) -> None:
+        """A node asks another to yield, which its own machine would not."""
+        for contract in self.world.contracts:
+            self._forge(contract, source, target, HandoverRequest(RequestId(FORGED_NUMBER, 1), reason))
+
+    def _forge(self, contract: Contract, source: NodeName, target: NodeName, body: Message) -> None:
+        if source != target:
+            number = RequestId(FORGED_NUMBER, 1)
+            self.transmit(source, target, Envelope(contract.address, number, 1, self.world.ledger.height, body))
+
+    def _told(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[Envelope, str]:
+        """The message as it leaves its node, which may lie once, and what becomes of it if nothing is in its way."""
+        forgery = _matching(self.forgeries, source, target, envelope)
+        if forgery is None:
+            return envelope, "delivered"
+        self.forgeries.remove(forgery)
+        contract = next(contract for contract in self.world.contracts if contract.address == envelope.contract)
+        return forgery.apply(contract, envelope), forgery.lie.value
+
+
+def _matching(rules: list[Rule], source: NodeName, target: NodeName, envelope: Envelope) -> Rule | None:
+    """The first rule that this message is under."""
+    for rule in rules:
+        if rule.matches(source, target, envelope):
+            return rule
+    return None
