@@ -38,7 +38,7 @@ async def balance(nodes: Network, contract: ContractAddress, account: str, asked
     running = nodes.processes[asked].running
     hosted = running.contracts.hosted(contract)
     assert hosted is not None
-    held = await HeldStates(running.adapters.store).of(contract)
+    held = await HeldStates(asked, running.adapters.store).of(hosted)
     told = hosting.call(hosted, UserCall(Party(f"user@{asked}"), "balanceOf", [account]), held, asked)
     assert isinstance(told, dict)
     return int(told["totalBalance"])
