@@ -330,6 +330,8 @@ def test_a_delegated_lock_is_its_delegates_alone(rich: Town) -> None:
     for function in ("spendLock", "cancelLock"):
         with pytest.raises(Reverts, match=f"must be prepared for {DELEGATE}"):
             rich.assemble(ALICE, function, {"lockId": lock})
+    with pytest.raises(Reverts, match="PD200031"):
+        rich.assemble(Party("mallory@node2"), "spendLock", {"lockId": lock}, SubmitMode.EXTERNAL)
     condition = "0x" + "cc" * 32
     spent = rich.do(ALICE, "spendLock", {"lockId": lock, "condition": condition}, SubmitMode.EXTERNAL)
     assert spent.preparation == Preparation(DELEGATE, bytes.fromhex("cc" * 32))
