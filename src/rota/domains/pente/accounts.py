@@ -32,7 +32,7 @@ _CALLS_OUT: Final = frozenset((0xF0, 0xF1, 0xF2, 0xF4, 0xF5, 0xFA))
 _PUSH1: Final = 0x60
 _PUSH32: Final = 0x7F
 
-Heads = Mapping[Address, StateId]
+Heads = Mapping[Address, Known[AccountState]]
 
 
 class Step(NamedTuple):
@@ -102,12 +102,12 @@ class Chain:
         if len(self.seen) > STEPS_KEPT_MAX:
             self.seen.popitem(last=False)
 
-    def steps_to(self, target: StateId, history: History) -> tuple[list[Step], StateId | None]:
+    def steps_to(self, target: Known[Record], history: History) -> tuple[list[Step], StateId | None]:
         """The steps that lead to a state, last first, and where they leave our path; nothing if they never met it."""
         steps: list[Step] = []
-        at: StateId | None = target
+        at: StateId | None = target.id
         while at is not None and at not in self.path and at != self.floor:
-            step = self.seen.get(at) or step_of(history.get(at))
+            step = self.seen.get(at) or step_of(target if at == target.id else history.get(at))
             if step.address != self.address:
                 raise Rejected("predecessor", "must be a state of the same account")
             # Every step has a lower number than the one that stands on it, so that the way ends.
@@ -176,10 +176,10 @@ class Accounts:
             self._move(chain, [step], step.predecessor)
         self._forget_some()
 
-    def chain_at(self, address: Address, state: StateId, history: History) -> Chain:
+    def chain_at(self, address: Address, state: Known[Record], history: History) -> Chain:
         """The account at this state. `Lacking` when a state on the way there is not known."""
         chain = self._chain(address)
-        if chain.head != state:
+        if chain.head != state.id:
             steps, joint = chain.steps_to(state, history)
             self._move(chain, steps, joint)
         return chain
