@@ -437,7 +437,7 @@ def check(
     if node not in hosted.contract.endorsers:
         return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
     bench = _Bench(hosted, held, node, background)
-    for maker in makers_of(order):
+    for maker in order.makers:
         bench.take_maker(maker)
     refusals: list[Refusal] = []
     missing: dict[StateId, None] = {}
@@ -455,12 +455,6 @@ def check(
     return Checked(tuple(refusals), tuple(missing))
 
 
-def makers_of(order: CheckRound) -> tuple[Transition, ...]:
-    """The transitions, not yet on the chain, whose states this round stands on."""
-    makers: tuple[Transition, ...] = getattr(order, "makers", ())
-    return makers
-
-
 class _Bench:
     """What an endorser judges with: the states that it knows, and what the round has spent so far."""
 
@@ -469,6 +463,7 @@ class _Bench:
         self.known = hosted.known
         self.held = held
         self.node = node
+        self.recall = background.recall
         self.verifiers = background.verifiers
         self.speculative: dict[StateId, State] = {}
         self.spent: dict[StateId, None] = {}
@@ -548,8 +543,12 @@ class _Bench:
         )
 
     def _state(self, reference: StateId) -> State | None:
-        state = self.speculative.get(reference) or self.held.get(reference)
-        return state if state is not None and state.content is not None else None
+        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
+        for look in (self.speculative.get, self.held.get, self.recall):
+            state = look(reference)
+            if state is not None and state.content is not None:
+                return state
+        return None
 
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)

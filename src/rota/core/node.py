@@ -113,6 +113,8 @@ from rota.types import (
     Transition,
 )
 
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
 
@@ -376,7 +378,9 @@ class Node:
             return
         if self.distribution.is_received(contract, body.transitions):
             self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif all(is_true(separator, self.name, transition) for transition in body.transitions):
+        elif len(self.receiving) < RECEIVING_MAX and all(
+            is_true(separator, self.name, transition) for transition in body.transitions
+        ):
             self.receiving[key] = peer
             self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
 
