@@ -338,16 +338,12 @@ def test_a_delegated_lock_is_its_delegates_alone(rich: Town) -> None:
     assert balance(rich, BOB) == 40
 
 
-def test_what_ends_a_delegated_lock_is_endorsed_for_its_delegate_and_that_condition_alone(rich: Town) -> None:
+def test_what_ends_a_delegated_lock_is_endorsed_for_its_delegate_alone(rich: Town) -> None:
     lock = locked(rich, "createTransferLock", {"from": ALICE, "recipients": shares(bob=40)})
     rich.do(ALICE, "delegateLock", {"lockId": lock, "delegate": DELEGATE})
     spent = rich.assemble(ALICE, "cancelLock", {"lockId": lock}, SubmitMode.EXTERNAL)
     assert rich.refusal(spent, ALICE) == ""
-    for preparation in (
-        None,
-        Preparation(ContractAddress("0x" + "ee" * 20), bytes(32)),
-        Preparation(DELEGATE, b"x" * 32),
-    ):
+    for preparation in (None, Preparation(ContractAddress("0x" + "ee" * 20), bytes(32))):
         assert rich.refusal(replace(spent, preparation=preparation), ALICE)
 
 
