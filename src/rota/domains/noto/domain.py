@@ -60,8 +60,8 @@ from rota.domains.noto.records import (
     Constructor,
     EndLock,
     Lock,
-    Mint,
     Nothing,
+    Payment,
     Promised,
     Requested,
     TransferFrom,
@@ -202,7 +202,7 @@ def _request_told(asked: Asked) -> NewState:
         # The condition is made of the core, so that the core cannot tell it; the leaf binds it.
         arguments = replace(arguments, condition=NO_CONDITION)
     written = msgspec.json.encode(packed(arguments)).decode()
-    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Mint | TransferFrom) else ()
+    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Payment | TransferFrom) else ()
     payer = getattr(asked.arguments, "from_", asked.sender)
     readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
     return NewState(Requested(asked.function, written), readers, Role.INFO)
