@@ -107,8 +107,8 @@ async def _measure(
 def figures_of(times_ms: list[int]) -> FaultFigures:
     """The percentiles of some times."""
     ordered = sorted(times_ms)
-    last = len(ordered) - 1
-    return FaultFigures(len(ordered), ordered[last // 2], ordered[-(-last * 95 // 100)], ordered[-1])
+    count = len(ordered)
+    return FaultFigures(count, ordered[-(-count * 50 // 100) - 1], ordered[-(-count * 95 // 100) - 1], ordered[-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ between two heartbeats.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
 from itertools import count
 
+from rota.bench.failover import Fault, FaultFigures, figures_of
 from rota.config import Config
 from rota.core.events import IntentSubmitted
 from rota.messages import CoordinatorState
@@ -30,26 +29,9 @@ RUNS_DEFAULT = 40
 ADDRESS = ContractAddress("0x" + "fa" * 20)
 
 
-class Fault(Enum):
-    """What happens to the active coordinator."""
-
-    KILL = "kill"
-    HANG = "hang"
-    CUT = "cut"
-
-
-@dataclass(frozen=True, slots=True)
-class FaultFigures:
-    """So many runs; half of them took no longer than p50, and all but one in twenty no longer than p95."""
-
-    runs: int
-    p50_ms: int
-    p95_ms: int
-
-
-def measure_failover(runs: int = RUNS_DEFAULT) -> dict[str, FaultFigures]:
+def measure_failover(runs: int = RUNS_DEFAULT, faults: tuple[Fault, ...] = tuple(Fault)) -> dict[str, FaultFigures]:
     """Each fault, at as many moments."""
-    return {fault.value: _figures([stand_still_ms(fault, run) for run in range(runs)]) for fault in Fault}
+    return {fault.value: figures_of([stand_still_ms(fault, run) for run in range(runs)]) for fault in faults}
 
 
 def stand_still_ms(fault: Fault, run: int) -> int:
@@ -106,8 +88,3 @@ def _hurt(world: World, fault: Fault, node: NodeName) -> None:
                 if other != node:
                     world.wires.cut_way(node, other)
                     world.wires.cut_way(other, node)
-
-
-def _figures(times_ms: list[int]) -> FaultFigures:
-    ordered = sorted(times_ms)
-    return FaultFigures(len(ordered), ordered[(len(ordered) - 1) // 2], ordered[(len(ordered) - 1) * 95 // 100])

@@ -9,7 +9,7 @@ Its first effect makes its new incarnation durable: nothing it says can be mista
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rota.config import Config
@@ -104,7 +104,6 @@ from rota.types import (
     Digest,
     FlushPoint,
     HeartbeatNumber,
-    Intent,
     IntentId,
     Leaf,
     NodeName,
@@ -154,6 +153,8 @@ class Node:
         self.has_ledger = not self.index.is_lost
         self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
+        self.returns: dict[NodeName, int] = {}
+        self.return_count = 0
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
@@ -302,10 +303,11 @@ class Node:
             *self._standing_before(tuple(self.index.blocks)),
             _with_dispatches(stored, dispatches, contract.address),
         )
+        sequencer.return_count = self.return_count
         self.sequencers.add(contract.address, sequencer)
         for open_ in sequencer.sender.transactions.values():
             self.intake.open[open_.intent.id] = contract.address
-            self._note_dependencies(contract.address, open_.intent)
+            self._note_dependencies(contract.address, open_.open_dependencies)
 
     def _replay_unfinal(self, address: ContractAddress) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory."""
@@ -558,9 +560,7 @@ class Node:
                     self._tell(contract, event)
             case ConnectionLost(peer) | ConnectionMade(peer):
                 is_made = isinstance(event, ConnectionMade)
-                self.lost_peers.pop(peer, None)
-                if not is_made:
-                    self.lost_peers[peer] = None
+                self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
                 self._deliver_states()
                 self._wake_all()
@@ -577,6 +577,15 @@ class Node:
         for contract in tuple(self.sequencers.loaded):
             self._tell(contract, Tick())
         self.sequencers.make_room(0)
+
+    def _note_connection(self, peer: NodeName, is_made: bool) -> None:
+        """Returns are counted, so that who slept through a loss and a return hears of them too."""
+        if not is_made:
+            self.lost_peers[peer] = None
+        elif peer in self.lost_peers:
+            del self.lost_peers[peer]
+            self.return_count += 1
+            self.returns[peer] = self.return_count
 
     def _wake_all(self) -> None:
         """Who is awake hears of it now, and who has said that it has no ledger."""
@@ -609,11 +618,13 @@ class Node:
             self._step(contract, BlockIndexed(self.height, self.chain_time_s))
         if sequencer.sender.final_time_s != self.final_time_s:
             self._step(contract, OutcomesFinal(self.final_time_s, ()))
+        if sequencer.return_count != self.return_count:
+            heard, sequencer.return_count = sequencer.return_count, self.return_count
+            for peer in [peer for peer, number in self.returns.items() if number > heard]:
+                self._step(contract, ConnectionMade(peer))
         if sequencer.lost_peers.keys() != self.lost_peers.keys():
             for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
                 self._step(contract, ConnectionLost(peer))
-            for peer in [peer for peer in sequencer.lost_peers if peer not in self.lost_peers]:
-                self._step(contract, ConnectionMade(peer))
         if context.has_ledger and not self.has_ledger:
             self.without_ledger[contract] = None
             self._step(contract, LedgerLost())
@@ -664,8 +675,9 @@ class Node:
         self.intake.note_outcome(receipt.intent, receipt.outcome)
         self._tell_dependents(receipt.intent, receipt.outcome)
 
-    def _note_dependencies(self, contract: ContractAddress, intent: Intent) -> None:
-        for other in intent.depends_on:
+    def _note_dependencies(self, contract: ContractAddress, others: Iterable[IntentId]) -> None:
+        """Only what has not ended: nobody would tell of the rest, and it would be noted for ever."""
+        for other in others:
             self.dependents.setdefault(other, {})[contract] = None
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
@@ -678,8 +690,10 @@ class Node:
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            self._note_dependencies(intent.contract, intent)
-            for other in intent.depends_on:
+            transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
+            others = transaction.open_dependencies if transaction is not None else ()
+            self._note_dependencies(intent.contract, others)
+            for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])
 
