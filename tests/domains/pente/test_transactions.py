@@ -162,8 +162,8 @@ def test_little_gas_is_too_little(members: Members) -> None:
 
 def test_huge_input_is_taken_up_to_its_bound(members: Members) -> None:
     address = members.deployed(ALICE, playground(), [42])
-    members.done(ALICE, address, playground(), "take", "0x" + "01" * 30_000)
-    assert members.ask(BOB, address, playground(), "retrieve") == {"value": "30000"}
+    members.done(ALICE, address, playground(), "take", "0x" + "01" * 130_000)
+    assert members.ask(BOB, address, playground(), "retrieve") == {"value": "130000"}
 
 
 def test_code_that_is_too_long_is_refused(members: Members) -> None:
