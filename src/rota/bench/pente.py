@@ -24,6 +24,7 @@ import msgspec
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFinished
 from rota.digests import keccak, round_digest
+from rota.domains.available import Shelf
 from rota.engines.groups import pente
 from rota.hosting import (
     Background,
@@ -117,7 +118,7 @@ class _Bench:
         genesis = genesis_of(domain, deploy(domain, wanted, SENDER), ContractDefaults(chain_id=1337), bytes(32))
         self.sender: Hosted = open_genesis({domain.name: domain}, genesis, ADDRESS, b"s" * 32)
         self.endorser = self.sender.at_another_node()
-        self.held: dict[StateId, State] = {}
+        self.held = Shelf(self.sender.known)
         self.every: dict[StateId, State] = {}
         self.number = 0
         self.token = ContractAddress("")
@@ -183,10 +184,10 @@ class _Bench:
         assert not checked.missing, "all states are here"
         for each in transitions:
             for reference in each.inputs:
-                del self.held[reference]
-            # An info need not be given back (`hosting`).
-            self.held.update({state.id: state for state in each.outputs[:-1]})
-            self.every.update({state.id: state for state in each.outputs})
+                self.held.remove(reference)
+            for state in each.outputs:
+                self.held.put(state)
+                self.every[state.id] = state
 
     def _intent(self, function: str, arguments: dict[str, object]) -> Intent:
         self.number += 1

@@ -38,6 +38,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
 from rota.core.machine import Event
+from rota.core.makers import Showing, makers_of
 from rota.core.states.coordinator_transaction import ON_THE_WAY, State
 from rota.digests import round_digest
 from rota.messages import (
@@ -54,7 +55,7 @@ from rota.messages import (
     TransactionDispatched,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, FlushPoint, IntentId, KeptStates, Leaf, NodeName, RequestId, Transition
+from rota.types import Digest, FlushPoint, IntentId, KeptStates, Leaf, NodeName, RequestId
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
@@ -80,14 +81,6 @@ class Permission:
     intents: dict[IntentId, None]
 
 
-class Maker(NamedTuple):
-    """A transition without an outcome, outside a round, that made what the round spends or reads; who has seen it."""
-
-    transition: Transition
-    size_bytes: int
-    seen_by: dict[NodeName, None]
-
-
 @dataclass(slots=True)
 class Round:
     """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen."""
@@ -98,9 +91,7 @@ class Round:
     valid_until_s: int
     members: dict[IntentId, CoordinatorTransaction]
     opened_at_ms: int
-    makers: dict[Leaf, Maker]
-    shown: dict[NodeName, dict[Leaf, None]] = field(default_factory=dict)
-    lacked: dict[NodeName, tuple[Leaf, ...]] = field(default_factory=dict)
+    showing: Showing
     phase: Phase = Phase.ENDORSING
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
@@ -108,6 +99,11 @@ class Round:
     rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of a message its members take."""
+        return sum(member.size_bytes for member in self.members.values())
 
     def missing(self) -> tuple[NodeName, ...]:
         """The endorsers that have neither signed nor refused."""
@@ -224,7 +220,7 @@ class Rounds:
             return
         refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
         if refused:
-            self._note_unseen(opened, peer)
+            opened.showing.note_unseen(peer, opened.members.values())
             opened.refusals[peer] = refused
             self._weigh_refusals(opened)
             self.coordinator.something_changed()
@@ -253,19 +249,12 @@ class Rounds:
         opened.rejections[peer] = error.rejection.value
         self._renew_request(opened, peer)
         if error.rejection is Rejection.MISSING_STATES:
-            self._show(opened, peer, error.missing)
+            # The rest it asks others for, and is asked again in a while.
+            if opened.showing.take_missing(peer, error.missing):
+                self._request_endorsement(opened, peer)
         else:
-            self._note_unseen(opened, peer)
+            opened.showing.note_unseen(peer, opened.members.values())
             self.coordinator.endorser_follows(error.accepted)
-
-    def _show(self, opened: Round, peer: NodeName, leaves: tuple[Leaf, ...]) -> None:
-        """At once, what it has not been shown; the rest it asks others for, and is asked again in a while."""
-        ours = tuple(leaf for leaf in leaves if leaf in opened.makers)
-        for leaf in ours:
-            opened.makers[leaf].seen_by.pop(peer, None)
-        opened.lacked[peer] = ours
-        if any(leaf not in opened.shown.get(peer, {}) for leaf in ours):
-            self._request_endorsement(opened, peer)
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -279,12 +268,17 @@ class Rounds:
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
-            and len(self.rounds) < config.dispatch_ahead_max
+            and self._ahead_count() < config.dispatch_ahead_max
         ):
             taken = self._members_of_next_round()
             intents = {transaction.intent.id for transaction in taken}
             self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
             self._open_round(taken)
+
+    def _ahead_count(self) -> int:
+        """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
+        restored = {handed.point.digest for handed in self.coordinator.restored.values()}
+        return len(self.rounds) + len(restored)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
@@ -320,8 +314,8 @@ class Rounds:
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
         members = {transaction.intent.id: transaction for transaction in taken}
-        makers = self._makers_of(taken)
-        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, makers)
+        showing = Showing(makers_of(self.coordinator, taken))
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing)
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
@@ -332,29 +326,6 @@ class Rounds:
             self._endorse(opened)
         else:
             self._ask_missing(opened)
-
-    def _makers_of(self, taken: list[CoordinatorTransaction]) -> dict[Leaf, Maker]:
-        """What of ours the members stand on. What another coordinator dispatched, that one distributes."""
-        inside = {transaction.leaf for transaction in taken}
-        makers: dict[Leaf, Maker] = {}
-        for transaction in taken:
-            for placed in self.coordinator.graph.dependencies(transaction.leaf):
-                maker = self.coordinator.transactions.get(placed.intent)
-                is_ours = placed.point is None and maker is not None and placed.leaf not in inside
-                if is_ours and maker is not None:
-                    makers[placed.leaf] = Maker(maker.made, maker.size_bytes, maker.seen_by)
-        return makers
-
-    def _makers_for(self, opened: Round, endorser: NodeName) -> tuple[Transition, ...]:
-        """Those that it has not seen, what it said it lacks first, as far as the message has room."""
-        if not opened.makers:
-            return ()
-        unseen = (leaf for leaf, maker in opened.makers.items() if endorser not in maker.seen_by)
-        wanted = (opened.makers[leaf] for leaf in dict.fromkeys((*opened.lacked.get(endorser, ()), *unseen)))
-        room = self.context.config.message_bytes_max - sum(member.size_bytes for member in opened.members.values())
-        chosen = fitting_a_message(wanted, lambda maker: maker.size_bytes, room)
-        opened.shown[endorser] = dict.fromkeys(maker.transition.leaf for maker in chosen)
-        return tuple(maker.transition.as_seen_by(endorser) for maker in chosen)
 
     def _ask_missing(self, opened: Round) -> None:
         """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
@@ -381,23 +352,11 @@ class Rounds:
             senders,
             opened.valid_until_s,
             self.coordinator.observer.tried(),
-            self._makers_for(opened, endorser),
+            opened.showing.choose(endorser, self.context.config.message_bytes_max - opened.size_bytes),
         )
         self.context.send(endorser, request)
         if self.coordinator.observer.is_reachable(endorser):
-            self._note_seen(opened, endorser)
-
-    def _note_seen(self, opened: Round, endorser: NodeName) -> None:
-        """What it was asked about it remembers: a later round need not show it. One that does not says so."""
-        for member in opened.members.values():
-            member.seen_by[endorser] = None
-        for leaf in opened.shown.get(endorser, ()):
-            opened.makers[leaf].seen_by[endorser] = None
-
-    def _note_unseen(self, opened: Round, endorser: NodeName) -> None:
-        """It has not looked at this round, or not at all of it."""
-        for member in opened.members.values():
-            member.seen_by.pop(endorser, None)
+            opened.showing.note_seen(endorser, opened.members.values())
 
     def _round_asked(self, peer: NodeName, request_id: RequestId) -> Round | None:
         """The round that this answer is for, if the request is the current one for that endorser."""

@@ -132,6 +132,7 @@ class Sequencer:
         self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
+        self.return_count = 0
         self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))

@@ -440,11 +440,13 @@ SELECT state FROM states
 WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
 ORDER BY committed_at, place, output"""
 
-_LATEST_CHANGE: Final = "SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL"
+# What never had a place on the chain was never told of.
+_LATEST_CHANGE: Final = """
+SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL"""
 
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
-WHERE contract = ? AND state IS NOT NULL AND changed > ?
+WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
 ORDER BY committed_at, place, leaf, output"""
 
 _HELD_SINCE: Final = """

@@ -10,6 +10,7 @@ from rota.core.effects import CheckRound
 from rota.digests import leaf_of_transition
 from rota.domains.contents import seal, unseal
 from rota.domains.pente import Pente
+from rota.domains.pente.addresses import deployment_address
 from rota.domains.pente.domain import GAS_MAX
 from rota.domains.pente.evm import Execution, Message
 from rota.domains.pente.records import AccountState, PrivateTransaction
@@ -23,6 +24,7 @@ from tests.domains.pente.test_worlds import deployed_code
 
 KNOWN: dict[str, type[Record]] = {"PenteAccount": AccountState, "PenteTransaction": PrivateTransaction}
 NODE1 = NodeName("node1")
+STATE, INFO = "state", "info"
 
 
 @pytest.fixture
@@ -30,13 +32,18 @@ def members() -> Members:
     return Members()
 
 
-def edited(members: Members, transition: Transition, output: int, changes: dict[str, object]) -> Transition:
-    """The transition with other values in the record of one output."""
-    content = transition.outputs[output].content
+def edited(members: Members, transition: Transition, edits: str, changes: dict[str, object]) -> Transition:
+    """The transition with other values in the record of its state, or in the info that the state carries."""
+    content = transition.outputs[0].content
     assert content is not None
     read = unseal(KNOWN, content)
-    record: Record = replace(read.record, **changes)  # type: ignore[type-var]
-    return with_content(members.hosted, transition, output, seal(replace(read, record=record)))
+    (told,) = read.infos
+    assert read.record is not None
+    if edits == STATE:
+        record: Record = replace(read.record, **changes)  # type: ignore[type-var]
+        return with_content(members.hosted, transition, 0, seal(replace(read, record=record)))
+    info: Record = replace(told.record, **changes)  # type: ignore[type-var]
+    return with_content(members.hosted, transition, 0, seal(replace(read, infos=(told._replace(record=info),))))
 
 
 def leaved(members: Members, transition: Transition) -> Transition:
@@ -56,27 +63,27 @@ OTHER_OUTCOME = "what it makes or tells is not what its message does"
 
 
 @pytest.mark.parametrize(
-    ("output", "change", "reason"),
+    ("edits", "change", "reason"),
     [
-        (0, {"slots": b""}, OTHER_OUTCOME),
-        (0, {"nonce": 7}, OTHER_OUTCOME),
-        (0, {"number": 5}, OTHER_OUTCOME),
-        (0, {"code": b"\x00"}, OTHER_OUTCOME),
-        (0, {"predecessor": bytes(33)}, OTHER_OUTCOME),
-        (0, {"address": ELSEWHERE}, OTHER_OUTCOME),
-        (1, {"logs": ()}, OTHER_OUTCOME),
-        (1, {"from_": address_of(BOB)}, "it was not run as the party that sends it"),
-        (1, {"to": ELSEWHERE}, "the contract that it calls is not listed"),
-        (1, {"gas": 30_000}, "it does not succeed here: out of gas"),
-        (1, {"gas": GAS_MAX + 1}, "gas, and 30000000 are the most"),
-        (1, {"input": b""}, "it does not succeed here: reverted without a reason"),
-        (1, {"is_deployment": True}, "it does not"),
+        (STATE, {"slots": b""}, OTHER_OUTCOME),
+        (STATE, {"nonce": 7}, OTHER_OUTCOME),
+        (STATE, {"number": 5}, OTHER_OUTCOME),
+        (STATE, {"code": b"\x00"}, OTHER_OUTCOME),
+        (STATE, {"predecessor": bytes(33)}, OTHER_OUTCOME),
+        (STATE, {"address": ELSEWHERE}, OTHER_OUTCOME),
+        (INFO, {"logs": ()}, OTHER_OUTCOME),
+        (INFO, {"from_": address_of(BOB)}, "it was not run as the party that sends it"),
+        (INFO, {"to": ELSEWHERE}, "the contract that it calls is not listed"),
+        (INFO, {"gas": 30_000}, "it does not succeed here: out of gas"),
+        (INFO, {"gas": GAS_MAX + 1}, "gas, and 30000000 are the most"),
+        (INFO, {"input": b""}, "it does not succeed here: reverted without a reason"),
+        (INFO, {"is_deployment": True}, "it does not"),
     ],
 )
 def test_whoever_writes_another_outcome_is_refused_by_all(
-    members: Members, output: int, change: dict[str, object], reason: str
+    members: Members, edits: str, change: dict[str, object], reason: str
 ) -> None:
-    refusals = members.refusals(edited(members, mint(members), output, change), ALICE)
+    refusals = members.refusals(edited(members, mint(members), edits, change), ALICE)
     assert len(refusals) == 3
     assert all(reason in refusal for refusal in refusals)
 
@@ -125,13 +132,17 @@ def is_account(state: State, address: str) -> bool:
     return isinstance(record, AccountState) and record.address == address
 
 
-def test_info_is_neither_spent_nor_missing(members: Members) -> None:
+def test_info_is_neither_left_out_nor_read(members: Members) -> None:
     transition = mint(members)
-    without = leaved(members, replace(transition, outputs=transition.outputs[:1]))
+    content = unseal(KNOWN, transition.outputs[0].content or b"")
+    without = with_content(members.hosted, transition, 0, seal(replace(content, infos=())))
     assert members.refusals(without, ALICE)[0] == "one PenteTransaction is needed, not 0"
     members.commit(transition)
-    info = transition.outputs[1].id
-    reading = leaved(members, replace(mint(members), reads=(info,)))
+    address = members.deployed(ALICE, playground(), [1])
+    # What changes nothing has an output that only carries its info.
+    looked = members.done(BOB, address, playground(), "store", 1)
+    assert unseal(KNOWN, looked.outputs[0].content or b"").record is None
+    reading = leaved(members, replace(mint(members), reads=(looked.outputs[0].id,)))
     assert members.refusals(reading, ALICE)[0] == "it spends or reads what is no state of this domain"
 
 
@@ -221,5 +232,8 @@ def test_deployment_has_an_address_of_its_own_for_each_intent(members: Members) 
     first, second = (members.deploy(ALICE, playground(), [1]) for _ in range(2))
     members.settle(ALICE, first)
     members.settle(ALICE, second)
-    addresses = {members.receipt(each, NODE1)["receipt"]["contractAddress"] for each in (first, second)}
-    assert len(addresses) == 2
+    addresses = [members.receipt(each, NODE1)["receipt"]["contractAddress"] for each in (first, second)]
+    sender = bytes.fromhex(address_of(ALICE)[2:])
+    separator = members.hosted.separator
+    assert addresses == ["0x" + deployment_address(separator, each.intent, sender).hex() for each in (first, second)]
+    assert len(set(addresses)) == 2

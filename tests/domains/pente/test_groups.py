@@ -147,6 +147,30 @@ def test_call_data_may_come_encoded() -> None:
     assert answer == "0x" + (42).to_bytes(32, "big").hex()
 
 
+def test_function_and_input_may_come_as_json_or_as_text() -> None:
+    members = Members()
+    address = members.deployed(ALICE, playground(), [42])
+    node = NodeName("node1")
+    entry = entry_of(playground(), "filled")
+    answers = [
+        call(
+            members.nodes[node],
+            UserCall(ALICE, "call", {"to": address, "function": function, "input": given}),
+            members.held(node),
+            node,
+            members.background(),
+        )
+        for function, given in ((entry, {"key": 5}), (entry, ["5"]), (json.dumps(entry), '{"key": "0x5"}'))
+    ]
+    assert answers == [{"value": "0"}] * 3
+
+
+def test_json_that_is_too_long_is_rejected() -> None:
+    asked = {"to": "0x" + "11" * 20, "input": ["0" * 524_288]}
+    with pytest.raises(Rejected, match="input: must be at most 524288 bytes of JSON"):
+        init(Members().hosted, UserCall(ALICE, "invoke", asked))
+
+
 def test_what_its_user_brings_to_the_ledger_has_the_committer_that_the_user_names() -> None:
     members = Members()
     address = members.deployed(ALICE, token(), ["Coin", "C"])

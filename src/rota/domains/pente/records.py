@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rota.domains.records import Bytes32, Record, Uint64, Uint256
+from rota.domains.records import Bytes32, Json, Record, Uint64, Uint256
 from rota.types import ContractAddress, Party
 
+NOTHING: Final = Json("")
 NO_SALT: Final = bytes(32)
 NO_CONDITION: Final = bytes(32)
 NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
@@ -23,7 +24,7 @@ NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
 class GroupOptions(Record):
     """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all."""
 
-    evm_version: str = "shanghai"
+    evm_version: str = "cancun"
     endorsement_type: str = "group_scoped_identities"
     external_calls_enabled: bool = False
     endorsement_threshold: Uint64 = 0
@@ -50,8 +51,8 @@ class Group(Record):
     external_calls_enabled: bool
 
 
-# Functions. `function` is one entry of a contract's ABI and `input` what it is given, both as JSON. Without a function
-# `input` is call data in hex. `errors` are further entries of the ABI, as JSON, by which a revert is told.
+# Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is
+# call data in hex. `errors` is the contract's ABI, or part of it, by whose errors a revert is told.
 # `committer` and `condition` count for a transaction that is prepared and not submitted.
 
 
@@ -60,11 +61,11 @@ class Deploy(Record):
     """A new private contract."""
 
     bytecode: bytes
-    function: str = ""
-    input: str = ""
+    function: Json = NOTHING
+    input: Json = NOTHING
     gas: Uint64 = 0
     value: Uint256 = 0
-    errors: str = ""
+    errors: Json = NOTHING
     committer: ContractAddress = NO_COMMITTER
     condition: Bytes32 = NO_CONDITION
 
@@ -74,11 +75,11 @@ class Invoke(Record):
     """A call of a private contract; also without a transaction."""
 
     to: ContractAddress
-    function: str = ""
-    input: str = ""
+    function: Json = NOTHING
+    input: Json = NOTHING
     gas: Uint64 = 0
     value: Uint256 = 0
-    errors: str = ""
+    errors: Json = NOTHING
     committer: ContractAddress = NO_COMMITTER
     condition: Bytes32 = NO_CONDITION
 
