@@ -255,7 +255,11 @@ class Cluster:
         """Everything that was promised has ended as the chain says, once, and everybody holds what it should."""
         await self.workload.end()
         left = await self.workload.until_final(END_TIMEOUT_S)
-        assert not left, f"{len(left)} of {len(self.workload.promises)} did not end:\n{await self.described()}"
+        if left:
+            described = await self.described()
+            await self.network.stop()
+            lacking = "\n".join([await self.lacking(name) for name in self.kind.names])
+            pytest.fail(f"{len(left)} of {len(self.workload.promises)} did not end:\n{described}\n{lacking}")
         assert self.workload.refusals == []
         chain = await self._until_all_stand_at_the_head()
         codes = await self.network.stop()
@@ -316,6 +320,20 @@ class Cluster:
             judge.tell(Indexed(name, self.contract, chain.height, unspent))
         judge.conclude()
         return [str(violation) for violation in judge.found]
+
+    async def lacking(self, name: NodeName) -> str:
+        """Which of the chain's unspent states a node does not hold, and who made them."""
+        chain = await read_chain(self.network.ledger.url, self.contract, self.kind.names)
+        held = {state.id for state in await self.held_by(name)}
+        makers = {state.id: effect for effect in chain.effects for state in effect.transition.outputs}
+        lacked = [makers[each] for each in sorted(chain.unspent - held)]
+        return f"{name} lacks " + (
+            "; ".join(
+                f"a state of {self.workload.promises[each.transition.intent]} from block {each.height}"
+                for each in lacked
+            )
+            or "nothing"
+        )
 
     async def held_by(self, name: NodeName) -> tuple[State, ...]:
         """All states that are on a node's disk with their bytes, spent or not."""

@@ -39,7 +39,8 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
     for line in process.stdout:
         if text in line:
             return
-    raise AssertionError(f"it ended without saying {text!r}")
+    assert process.stderr is not None
+    raise AssertionError(f"it ended without saying {text!r}: {process.stderr.read()}")
 
 
 def relatives(home: Path) -> list[int]:

@@ -121,12 +121,18 @@ async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: in
         made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
         show.happen(f"contract {made.address} is deployed, {THRESHOLD} of {len(NAMES)} endorse")
         async with Workload(network, made.address, PARTY, ASKING_MS, _choose) as workload:
-            watching = asyncio.create_task(_watch(show, network, made.address, workload, refresh))
+            tasks = (
+                asyncio.create_task(_play(show, network, workload, kills)),
+                asyncio.create_task(_watch(show, network, made.address, workload, refresh)),
+            )
             try:
-                await _play(show, network, workload, kills)
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
             finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
         refresh()
 
 
