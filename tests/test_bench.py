@@ -156,7 +156,7 @@ def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
     assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
 
 
-@pytest.mark.parametrize("name", ["core", "wan", "failover", "gas", "ledger"])
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "gas", "ledger"])
 def test_every_benchmark_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
