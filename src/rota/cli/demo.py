@@ -107,12 +107,15 @@ async def _live(view: LiveView, home: Path, kills: int | None) -> None:
         task.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+    drawing = asyncio.create_task(view.keep_fresh())
     try:
         await perform(home, view.show, view.refresh, kills)
     except asyncio.CancelledError:
         if is_terminated:
             raise KeyboardInterrupt from None
         raise
+    finally:
+        drawing.cancel()
 
 
 def tell_story(

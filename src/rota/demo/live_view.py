@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +17,7 @@ from rota.demo.live import NAMES, Happening, Show
 
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
+STARTING: Final = "starting"
 
 
 class LiveView:
@@ -40,6 +42,12 @@ class LiveView:
         """The show has changed."""
         if self._live is not None:
             self._live.update(self._drawn())
+
+    async def keep_fresh(self) -> None:
+        """Show that time passes, also while nothing happens; until cancelled."""
+        while True:
+            self.refresh()
+            await asyncio.sleep(1 / REFRESH_PER_S)
 
     def tell(self, happening: Happening) -> None:
         """On a terminal it stands below the table."""
@@ -84,7 +92,7 @@ class LiveView:
             table.add_row(
                 Text(name, "bold"),
                 str(pid) if pid is not None and status is not None else "",
-                _role(status),
+                _role(status, is_known=pid is not None or name in show.statuses),
                 f"{show.sent[name]:,}",
                 f"{show.confirmed[name]:,}",
                 _counted(status.sending if status is not None else {}),
@@ -94,9 +102,9 @@ class LiveView:
         return Group(table, rate, *map(_line, show.happenings))
 
 
-def _role(status: ContractStatus | None) -> Text:
+def _role(status: ContractStatus | None, *, is_known: bool) -> Text:
     if status is None:
-        return Text(GONE, "bold red")
+        return Text(GONE, "bold red") if is_known else Text(STARTING, "dim")
     style = "bold green" if status.coordinator_state == "Active" else "dim"
     return Text(status.coordinator_state, style)
 
