@@ -113,7 +113,8 @@ async def _drive(network: LocalNetwork, contract: ContractAddress, done: int, wa
                 await network.nodes[name].client.send_all(PARTY, contract, [("spend", None)] * batch)
                 sent += batch
                 if sent // TOLD_EVERY > (sent - batch) // TOLD_EVERY:
-                    progress(f"{sent:,} transactions")
+                    shown = ", ".join(f"{mib:.1f}" for mib in _resident(network).values())
+                    progress(f"{sent:,} transactions; MiB of the nodes: {shown}")
         if sent == wanted and not any(open_counts):
             return
         if sum(open_counts) != last_open:
