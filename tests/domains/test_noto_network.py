@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from rota import hosting
 from rota.domains.noto import Noto
 from rota.genesis import encode_genesis, genesis_hash
@@ -38,12 +40,13 @@ async def balance(nodes: Network, contract: ContractAddress, account: str, asked
     running = nodes.processes[asked].running
     hosted = running.contracts.hosted(contract)
     assert hosted is not None
-    held = await HeldStates(running.adapters.store).of(contract)
+    held = await HeldStates(asked, running.adapters.store).of(hosted)
     told = hosting.call(hosted, UserCall(Party(f"user@{asked}"), "balanceOf", [account]), held, asked)
     assert isinstance(told, dict)
     return int(told["totalBalance"])
 
 
+@pytest.mark.slow
 @in_loop
 async def test_coins_go_from_node_to_node_and_nobody_overspends(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:

@@ -497,6 +497,7 @@ class Coordinator(Machine):
         for leaf in [leaf for leaf, handed in self.restored.items() if handed.point.intent == outcome.intent]:
             if is_committed or leaf == outcome.leaf:
                 del self.restored[leaf]
+                self.something_changed()
         for placed in self.graph.foreign():
             if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
                 continue

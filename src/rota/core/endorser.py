@@ -81,6 +81,7 @@ class Endorser:
         if self.observer.has_observation:
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
+            self.observer.forget_tried(request.tried)
         key = (peer, request.request_id)
         answer = self.answers.get(key)
         # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.

@@ -19,6 +19,9 @@ from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 if TYPE_CHECKING:
     from rota.core.node import Node
 
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
+
 
 class PrivateStates:
     """The private states that this node is sent, asks for, is asked for, and delivers."""
@@ -50,7 +53,9 @@ class PrivateStates:
             return
         if self.distribution.is_received(contract, body.transitions):
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif all(is_true(separator, self.node.name, transition) for transition in body.transitions):
+        elif len(self.receiving) < RECEIVING_MAX and all(
+            is_true(separator, self.node.name, transition) for transition in body.transitions
+        ):
             self.receiving[key] = peer
             self.node.persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
 

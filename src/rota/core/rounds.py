@@ -268,12 +268,17 @@ class Rounds:
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
-            and len(self.rounds) < config.dispatch_ahead_max
+            and self._ahead_count() < config.dispatch_ahead_max
         ):
             taken = self._members_of_next_round()
             intents = {transaction.intent.id for transaction in taken}
             self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
             self._open_round(taken)
+
+    def _ahead_count(self) -> int:
+        """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
+        restored = {handed.point.digest for handed in self.coordinator.restored.values()}
+        return len(self.rounds) + len(restored)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.

@@ -98,6 +98,7 @@ class NodeFacade:
             receipt.leaf or None,
             failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
             block_number=stored.height,
+            transaction_hash=stored.transaction or None,
             source=stored.intent.contract,
         )
 

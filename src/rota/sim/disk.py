@@ -171,8 +171,10 @@ class Disk:
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
+    taken_back_count: int = 0
     fate: Fate = Fate.WORKS
     contents: Contents = field(default_factory=Contents)
+    untold: set[StatesAcknowledged] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -190,7 +192,7 @@ class Disk:
         """The height that the node's index has reached."""
         return self.blocks[-1].height
 
-    def write(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+    def write(self, contract: ContractAddress, records: tuple[Record, ...], is_told: bool = True) -> None:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
@@ -202,12 +204,15 @@ class Disk:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     self.intents[receipt.intent] = receipt.outcome
+                case StatesAcknowledged():
+                    (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
                     pass
 
     def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
         """The unspent states that a node knows follow its index, also when it goes back."""
         while self.height > record.parted_at:
+            self.taken_back_count += 1
             self._take_back(self.blocks.pop(), transitions)
         for block in record.blocks:
             self.blocks.append(block)
@@ -306,6 +311,7 @@ class Disk:
         final = self._final(confirmations)
         read = self._read
         read.go_on(name, self.records)
+        self.untold.clear()
         outcomes = dict(read.outcomes)
         intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
@@ -323,6 +329,11 @@ class Disk:
         }
         unsettled = _unsettled(final, list(read.by_nonce.values()))
         return StoredNode(read.incarnation, stored, unsettled, read.undelivered(), read.next_nonce, tuple(self.blocks))
+
+    def owed_count(self, name: NodeName) -> int:
+        """How many deliveries this node has to make, as far as it was told what is on its disk."""
+        self._read.go_on(name, self.records)
+        return len(self._read.undelivered()) + len(self.untold)
 
     def _final(self, confirmations: int) -> list[ChainBlock]:
         return [block for block in self.blocks if block.height <= self.height - confirmations]

@@ -55,7 +55,7 @@ from rota.sim.disk import Fate
 from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
-from rota.sim.observation import queues_of, remembered_by
+from rota.sim.observation import Surroundings, queues_of, remembered_by
 from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode, Written
 from rota.sim.weather import Weather
@@ -252,9 +252,14 @@ class World:
         effects = node.core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
-            for measured in queues_of(node.core, len(self.nodes)):
-                self.judge.tell(measured)
+            self._measure(node.core, node)
         self._perform(node, effects)
+
+    def _measure(self, core: Node, node: SimNode) -> None:
+        contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
+        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count)
+        for measured in queues_of(core, around):
+            self.judge.tell(measured)
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
@@ -328,7 +333,7 @@ class World:
         self._schedule_tick(node)
 
     def _store(self, node: SimNode, write: Persist, is_told: bool) -> None:
-        node.disk.write(write.contract, write.records)
+        node.disk.write(write.contract, write.records, is_told)
         for record in write.records:
             self.judge.tell(Recorded(node.name, write.contract, record, is_told))
             if isinstance(record, PermissionGranted):

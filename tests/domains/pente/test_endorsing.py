@@ -10,6 +10,7 @@ from rota.core.effects import CheckRound
 from rota.digests import leaf_of_transition
 from rota.domains.contents import seal, unseal
 from rota.domains.pente import Pente
+from rota.domains.pente.addresses import deployment_address
 from rota.domains.pente.domain import GAS_MAX
 from rota.domains.pente.evm import Execution, Message
 from rota.domains.pente.records import AccountState, PrivateTransaction
@@ -231,5 +232,8 @@ def test_deployment_has_an_address_of_its_own_for_each_intent(members: Members) 
     first, second = (members.deploy(ALICE, playground(), [1]) for _ in range(2))
     members.settle(ALICE, first)
     members.settle(ALICE, second)
-    addresses = {members.receipt(each, NODE1)["receipt"]["contractAddress"] for each in (first, second)}
-    assert len(addresses) == 2
+    addresses = [members.receipt(each, NODE1)["receipt"]["contractAddress"] for each in (first, second)]
+    sender = bytes.fromhex(address_of(ALICE)[2:])
+    separator = members.hosted.separator
+    assert addresses == ["0x" + deployment_address(separator, each.intent, sender).hex() for each in (first, second)]
+    assert len(set(addresses)) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from rota.domains.available import Known
@@ -14,7 +16,7 @@ from rota.domains.pente.evm import EvmVersion
 from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
 from rota.engines.private_evm import PrivateEvm
-from rota.hosting import Background, UserCall, assemble, call, learn
+from rota.hosting import Background, Hosted, UserCall, assemble, call, learn
 from rota.messages import Snapshot
 from rota.types import Leaf, NodeName, Party, State, StateId, Transition, address_bytes
 from tests.domains.kit import assembly_order, intent, transition_of
@@ -150,6 +152,69 @@ def test_member_may_be_told_all_states_at_once_and_then_lacks_none(members: Memb
     assert call(fresh, asked, members.held(NODE2), NODE2, without_past) == {"value": "7"}
 
 
+def history_of(members: Members, count: int) -> tuple[str, list[State]]:
+    """A contract that was changed so often, and its states in the order in which they were made."""
+    address = members.deployed(ALICE, playground(), [0])
+    made = [members.done(ALICE, address, playground(), "store", n + 1).outputs[0] for n in range(count)]
+    creation = next(state for state in members.every.values() if number_of(state) == 0)
+    return address, [creation, *made]
+
+
+def answer_without_past(members: Members, hosted: Hosted, address: str) -> object:
+    """What a node answers that can ask nobody for spent states."""
+    asked = UserCall(BOB, "call", call_of(address, playground(), "retrieve"))
+    return call(hosted, asked, members.held(NODE2), NODE2, Background(verifiers=VERIFIERS))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_may_be_told_in_any_order(members: Members, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "STEPS_KEPT_MAX", 4)
+    address, states = history_of(members, 20)
+    if seed:
+        Random(seed).shuffle(states)
+    else:
+        states.reverse()
+    fresh = members.hosted.at_another_node()
+    learn(fresh, states, NODE2)
+    assert answer_without_past(members, fresh, address) == {"value": "20"}
+
+
+def test_dead_branch_that_was_told_first_is_changed_for_the_longer_one(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounts, "STEPS_KEPT_MAX", 12)
+    monkeypatch.setattr(accounts, "LOOK_EVERY", 2)
+    address = members.deployed(ALICE, playground(), [0])
+    creation = next(state for state in members.every.values() if number_of(state) == 0)
+    dead: list[Transition] = []
+    for value in (91, 92, 93):
+        dead.append(store(members, address, value, *dead))
+    live = [members.done(ALICE, address, playground(), "store", n + 1).outputs[0] for n in range(30)]
+    fresh = members.hosted.at_another_node()
+    learn(fresh, [creation, *(each.outputs[0] for each in dead), *live], NODE2)
+    assert answer_without_past(members, fresh, address) == {"value": "30"}
+
+
+def test_steps_that_wait_are_bounded(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "WAITING_MAX", 3)
+    address, states = history_of(members, 10)
+    fresh = members.hosted.at_another_node()
+    learn(fresh, states[1:], NODE2)
+    memory = fresh.memory
+    assert isinstance(memory, Accounts)
+    assert len(memory._chain(bytes.fromhex(address[2:])).waiting) == 3
+    learn(fresh, states, NODE2)
+    assert answer_without_past(members, fresh, address) == {"value": "10"}
+
+
+def test_states_that_are_told_twice_change_nothing(members: Members) -> None:
+    address, states = history_of(members, 5)
+    fresh = members.hosted.at_another_node()
+    for _ in range(2):
+        learn(fresh, states, NODE2)
+    assert answer_without_past(members, fresh, address) == {"value": "5"}
+
+
 def test_outsider_learns_nothing(members: Members) -> None:
     address = members.deployed(ALICE, playground(), [0])
     members.done(ALICE, address, playground(), "store", 1)
@@ -244,4 +309,4 @@ def test_broken_chain_is_refused(members: Members, number: int, stands_on: str, 
     known = {own.id: record_of(own), other.id: record_of(other), last: forged}
     history = History(lambda reference: Known(reference, known[reference], bytes(32), ()))
     with pytest.raises(Rejected, match=reason):
-        Accounts(PrivateEvm(EvmVersion.CANCUN, 1)).chain_at(address_bytes(address), last, history)
+        Accounts(PrivateEvm(EvmVersion.CANCUN, 1)).chain_at(address_bytes(address), history.get(last), history)

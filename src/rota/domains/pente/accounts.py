@@ -7,12 +7,15 @@ one, an endorser that assembled ahead goes back by a slot, and what never came o
 
 A state's id binds what it holds, through its leaf, so what was folded never goes stale; it can only be forgotten. Then
 the chain is walked back to its creation, with the states that the host hands out (`History`). What is kept is bounded.
+
+A node that begins tells all states that it has, one by one (`learn`). They are folded as they come; one that comes
+before its predecessor waits for it, and a branch that goes further than the one that was folded is changed over to.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -26,13 +29,16 @@ from rota.types import StateId, address_bytes
 ACCOUNTS_KEPT_MAX: Final = 16_384
 SLOTS_KEPT_MAX: Final = 4_000_000
 STEPS_KEPT_MAX: Final = 4_096
+WAITING_MAX: Final = 65_536
+# Every so many steps that are learned beyond the head, a way to them is looked for.
+LOOK_EVERY: Final = 64
 
 # CREATE, CALL, CALLCODE, DELEGATECALL, CREATE2, STATICCALL.
 _CALLS_OUT: Final = frozenset((0xF0, 0xF1, 0xF2, 0xF4, 0xF5, 0xFA))
 _PUSH1: Final = 0x60
 _PUSH32: Final = 0x7F
 
-Heads = Mapping[Address, StateId]
+Heads = Mapping[Address, Known[AccountState]]
 
 
 class Step(NamedTuple):
@@ -95,6 +101,8 @@ class Chain:
     slots: dict[int, int] = field(default_factory=dict)
     path: OrderedDict[StateId, Undo] = field(default_factory=OrderedDict)
     seen: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
+    # By the state that they stand on.
+    waiting: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
 
     def learn(self, step: Step) -> None:
         """A step that may be needed soon."""
@@ -102,12 +110,29 @@ class Chain:
         if len(self.seen) > STEPS_KEPT_MAX:
             self.seen.popitem(last=False)
 
-    def steps_to(self, target: StateId, history: History) -> tuple[list[Step], StateId | None]:
+    def wait(self, step: Step) -> None:
+        """A step whose predecessor may come later."""
+        if step.predecessor is not None and step.predecessor not in self.path:
+            self.waiting.setdefault(step.predecessor, step)
+            if len(self.waiting) > WAITING_MAX:
+                self.waiting.popitem(last=False)
+
+    def steps_to(self, target: Known[Record], history: History) -> tuple[list[Step], StateId | None]:
         """The steps that lead to a state, last first, and where they leave our path; nothing if they never met it."""
+        return self._steps(target.id, lambda state: step_of(target if state == target.id else history.get(state)))
+
+    def steps_seen_to(self, step: Step) -> tuple[list[Step], StateId | None] | None:
+        """The same without asking anybody; nothing when a step in between was not seen."""
+        try:
+            return self._steps(step.id, lambda state: self.seen[state])
+        except (KeyError, Rejected):
+            return None
+
+    def _steps(self, target: StateId, find: Callable[[StateId], Step]) -> tuple[list[Step], StateId | None]:
         steps: list[Step] = []
         at: StateId | None = target
         while at is not None and at not in self.path and at != self.floor:
-            step = self.seen.get(at) or step_of(history.get(at))
+            step = self.seen.get(at) or find(at)
             if step.address != self.address:
                 raise Rejected("predecessor", "must be a state of the same account")
             # Every step has a lower number than the one that stands on it, so that the way ends.
@@ -166,20 +191,31 @@ class Accounts:
         self._slot_count = 0
 
     def learn(self, known: Known[Record]) -> None:
-        """A state that this node knows: it is folded at once where it goes on from the head."""
+        """A state that this node knows, in whatever order they come."""
         if not isinstance(known.record, AccountState):
             return
         step = step_of(known)
         chain = self._chain(step.address)
         chain.learn(step)
-        if chain.head == step.predecessor:
-            self._move(chain, [step], step.predecessor)
+        if step.id in chain.path:
+            return
+        if step.predecessor == chain.head:
+            following: Step | None = step
+            while following is not None and following.number == chain.number + 1:
+                self._move(chain, [following], following.predecessor)
+                following = chain.waiting.pop(following.id, None)
+        else:
+            chain.wait(step)
+            if step.number > chain.number and step.number % LOOK_EVERY == 0:
+                way = chain.steps_seen_to(step)
+                if way is not None:
+                    self._move(chain, *way)
         self._forget_some()
 
-    def chain_at(self, address: Address, state: StateId, history: History) -> Chain:
+    def chain_at(self, address: Address, state: Known[Record], history: History) -> Chain:
         """The account at this state. `Lacking` when a state on the way there is not known."""
         chain = self._chain(address)
-        if chain.head != state:
+        if chain.head != state.id:
             steps, joint = chain.steps_to(state, history)
             self._move(chain, steps, joint)
         return chain

@@ -44,6 +44,7 @@ from rota.domains.base import (
 from rota.domains.contents import Role
 from rota.domains.pente.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
 from rota.domains.pente.accounts import Accounts
+from rota.domains.pente.addresses import deployment_nonce
 from rota.domains.pente.changes import pack_predecessor, pack_slots
 from rota.domains.pente.evm import Address, Ending, EvmVersion, Execution, Log, MakeEvm, Message
 from rota.domains.pente.records import (
@@ -58,18 +59,7 @@ from rota.domains.pente.records import (
 )
 from rota.domains.pente.worlds import Latest, Ran, World
 from rota.domains.records import LIST_MAX, OCTETS_MAX, Record
-from rota.types import (
-    CALL_BYTES_MAX,
-    Call,
-    Contract,
-    ContractAddress,
-    IntentId,
-    Mode,
-    Party,
-    Preparation,
-    address_bytes,
-    node_of,
-)
+from rota.types import CALL_BYTES_MAX, Call, Contract, ContractAddress, Mode, Party, Preparation, address_bytes, node_of
 
 MEMBERS_MAX: Final = 64
 # As many signatures as the ledger contract takes.
@@ -268,7 +258,7 @@ def _message(work: Work, latest: Latest) -> Message:
     arguments = work.arguments
     sender = address_bytes(_address_of(work.verifiers, work.sender))
     if isinstance(arguments, Deploy):
-        nonce = _deployment_nonce(work.separator, work.intent)
+        nonce = deployment_nonce(work.separator, work.intent)
         return Message(sender, None, _input_of(arguments), _gas_of(arguments), nonce=nonce)
     assert isinstance(arguments, Invoke), "the functions' records"
     called = latest.get(address_bytes(arguments.to))
@@ -284,16 +274,11 @@ def _message_of(told: PrivateTransaction, proposal: Proposal[Group], listed: Lis
         raise Refused(f"it takes {told.gas} gas, and {GAS_MAX} are the most")
     sender, to = address_bytes(told.from_), address_bytes(told.to)
     if told.is_deployment:
-        return Message(sender, None, told.input, told.gas, nonce=_deployment_nonce(proposal.separator, proposal.intent))
+        return Message(sender, None, told.input, told.gas, nonce=deployment_nonce(proposal.separator, proposal.intent))
     if to not in listed:
         raise Refused("the contract that it calls is not listed")
     number = listed[to].record.number + 1
     return Message(sender, to, told.input, told.gas, number, number)
-
-
-def _deployment_nonce(separator: bytes, intent: IntentId) -> int:
-    """Decides about the address of what an intent deploys: no two intents have the same."""
-    return int.from_bytes(keccak(separator + intent)[:8], "big") >> 1
 
 
 def _input_of(arguments: Record) -> bytes:

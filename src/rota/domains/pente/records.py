@@ -23,7 +23,7 @@ NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
 class GroupOptions(Record):
     """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all."""
 
-    evm_version: str = "shanghai"
+    evm_version: str = "cancun"
     endorsement_type: str = "group_scoped_identities"
     external_calls_enabled: bool = False
     endorsement_threshold: Uint64 = 0

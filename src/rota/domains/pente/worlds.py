@@ -37,22 +37,22 @@ class Ran:
 class Latest(Mapping[Address, Known[AccountState]]):
     """The accounts of a group by address, each at the state that is available; those that are `listed` at that state.
 
-    To find one costs the same however many there are.
+    To find one costs the same however many there are. It is for one transaction: what was found is kept.
     """
 
     def __init__(
         self, states: Callable[[], Available], listed: Mapping[Address, Known[AccountState]] | None = None
     ) -> None:
         self._states = states
-        self._listed = listed or {}
+        self._found = dict(listed or {})
 
     def __getitem__(self, address: Address) -> Known[AccountState]:
-        known = self._listed.get(address)
+        known = self._found.get(address)
         if known is None:
-            found = self._states().where(AccountState, address=ContractAddress("0x" + address.hex()))
-            if not found:
+            available = self._states().where(AccountState, address=ContractAddress("0x" + address.hex()))
+            if not available:
                 raise KeyError(address)
-            known = found[-1]
+            known = self._found[address] = available[-1]
         return known
 
     def __iter__(self) -> Iterator[Address]:
@@ -63,7 +63,7 @@ class Latest(Mapping[Address, Known[AccountState]]):
 
     def _every(self) -> dict[Address, None]:
         found = (address_bytes(known.record.address) for known in self._states().where(AccountState))
-        return dict.fromkeys((*self._listed, *found))
+        return dict.fromkeys((*self._found, *found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class World:
 
     def run_among(self, message: Message, listed: Sequence[Address]) -> Execution:
         """Run a message where only these accounts exist."""
-        return self.accounts.run(message, {address: self.latest[address].id for address in listed}, self.history)
+        return self.accounts.run(message, {address: self.latest[address] for address in listed}, self.history)
 
     def is_enough(self, message: Message, execution: Execution, listed: Sequence[Address]) -> bool:
         """What a message did among the listed accounts it does among all that are known."""
@@ -104,7 +104,7 @@ class World:
     def _may_have_looked_further(self, message: Message, listed: Sequence[Address]) -> bool:
         if message.to is None and calls_out(message.input):
             return True
-        return any(self.accounts.chain_at(each, self.latest[each].id, self.history).calls_out for each in listed)
+        return any(self.accounts.chain_at(each, self.latest[each], self.history).calls_out for each in listed)
 
     def _search(self, message: Message, listed: Sequence[Address]) -> list[Address]:
         """The accounts without which a message does something else than among all: parts are left out on trial."""
