@@ -18,13 +18,14 @@ from rota.hosting import (
     UserCall,
     assemble,
     check,
+    core_of_external,
     deploy,
     genesis_of,
     init,
     open_genesis,
 )
 from rota.messages import AssemblyOutcome, Snapshot
-from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
+from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -129,6 +130,17 @@ def test_the_same_request_has_the_same_salts_and_another_has_others(hosted: Host
     assert first == again
     assert len({first.leaf, later.leaf, elsewhere.leaf}) == 3
     assert len({output.commitment for output in first.outputs}) == 2
+
+
+def test_the_core_of_an_external_intent_is_known_before_it_is_asked_for(hosted: Hosted) -> None:
+    asked = intent(hosted, 1, UserCall(ALICE, "raise", [1], SubmitMode.EXTERNAL))
+    core = core_of_external(hosted, asked, {}, NODE2)
+    for request in (1, 2):
+        made = transition_of(assemble(hosted, assembly_order([asked], request=request), {}, NODE2)[0])
+        assert bytes(made.leaf) == bytes(core)
+    for function, reason in (("wait", "not today"), ("fail", "the domain failed: RuntimeError: out of order")):
+        with pytest.raises(Rejected, match=reason):
+            core_of_external(hosted, intent(hosted, 2, UserCall(ALICE, function, None, SubmitMode.EXTERNAL)), {}, NODE2)
 
 
 def test_a_state_goes_to_its_readers_to_its_sender_and_to_whoever_checks_it(hosted: Hosted) -> None:

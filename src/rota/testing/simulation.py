@@ -65,9 +65,24 @@ from rota.sim.plan import Plan, Settings, Submission, draw_plan
 from rota.sim.services import Services, Unspent, sign, unsigned
 from rota.sim.swarm import Swarm
 from rota.sim.world import Recorder, World
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Party, Receipt, State, StateId, Transition, node_of
+from rota.types import (
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+    node_of,
+)
 
 RANGE_SIZES: Final = (4, 20, 100)
+# Most users have their prepared transitions committed; the others let them expire.
+COMMITTED: Final = 0.7
+COMMITTED_AFTER_MS: Final = (1, 1_000, 5_000, 20_000)
 GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
 
 
@@ -236,6 +251,8 @@ class HostedSwarm(Swarm):
             submit_mode=call.submit_mode,
         )
         self.calls[intent.id] = call
+        if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
+            self.commits[intent.id] = self._random.choice(COMMITTED_AFTER_MS)
         self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
         return intent.id
 
