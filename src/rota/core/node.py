@@ -14,21 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.distribution import (
-    FOUND_PARTS_FROM,
-    Delivery,
-    Distribution,
-    is_true,
-    order_of,
-    parts_of,
-    states_with_bytes,
-)
+from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import (
     BlocksIndexed,
     DispatchRepriced,
     DispatchRound,
     Effect,
-    FindStates,
     IntentAccepted,
     NodeStarted,
     Persist,
@@ -41,7 +32,6 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
-    TransitionPrepared,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -85,10 +75,10 @@ from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
+from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.submitter import Submitter
 from rota.messages import (
-    STATE_REQUEST_LEAVES_MAX,
     SUBMITTED_LISTED_MAX,
     Envelope,
     HandedOver,
@@ -98,22 +88,8 @@ from rota.messages import (
     StateRequest,
     SubmitterHeartbeat,
 )
-from rota.types import (
-    Contract,
-    ContractAddress,
-    Digest,
-    FlushPoint,
-    HeartbeatNumber,
-    IntentId,
-    Leaf,
-    NodeName,
-    Outcome,
-    Receipt,
-    Transition,
-)
+from rota.types import Contract, ContractAddress, FlushPoint, HeartbeatNumber, IntentId, NodeName, Outcome, Receipt
 
-# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
-RECEIVING_MAX = 1_000
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
 
@@ -157,9 +133,9 @@ class Node:
         self.return_count = 0
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
-        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
+        self.states = PrivateStates(self)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -177,7 +153,7 @@ class Node:
         Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
-        self._persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self.persist(OWN, 0, (NodeStarted(self.incarnation),))
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
@@ -197,9 +173,9 @@ class Node:
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
             case StatesWanted(contract, leaves):
-                self._ask_for_states(contract, leaves)
+                self.states.ask(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
-                self._send_found(contract, peer, digest, transitions)
+                self.states.send_found(contract, peer, digest, transitions)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
@@ -236,20 +212,13 @@ class Node:
 
     def _take_message(self, event: MessageReceived) -> None:
         """Private states concern the node; the rest a contract."""
-        peer, contract, body = event.peer, event.envelope.contract, event.envelope.body
-        match body:
-            case StateDistribution():
-                if contract in self.sequencers.loaded:
-                    self._take_states(peer, contract, body)
-                else:
-                    self._await_loading(contract, event)
-            case StateDistributionAcknowledgement(digest, part):
-                if self.distribution.is_open(peer, digest, part):
-                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
-            case StateRequest(leaves):
-                self.effects.append(FindStates(contract, peer, leaves))
-            case _:
-                self._tell(contract, event)
+        body = event.envelope.body
+        if isinstance(body, StateDistribution) and event.envelope.contract not in self.sequencers.loaded:
+            self._await_loading(event.envelope.contract, event)
+        elif isinstance(body, StateDistribution | StateDistributionAcknowledgement | StateRequest):
+            self.states.take(event.peer, event.envelope.contract, body)
+        else:
+            self._tell(event.envelope.contract, event)
 
     # Users.
 
@@ -347,7 +316,7 @@ class Node:
         """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         if succeeded:
-            self._distribute_prepared(contract, records)
+            self.states.distribute_prepared(contract, records)
         for record in records:
             if isinstance(record, IntentAccepted):
                 self.intake.take_written(record.intent, succeeded)
@@ -356,73 +325,14 @@ class Node:
                 self._take_dispatch_written(succeeded)
             case BlocksIndexed():
                 self._take_index_written(succeeded)
-            case StatesReceived(digest, transitions, part):
-                peer = self.receiving.pop((contract, digest, part))
-                if succeeded:
-                    self._note_received(contract, transitions)
-                    self._send(peer, contract, StateDistributionAcknowledgement(digest, part))
-            case StatesAcknowledged(digest, peer, part):
-                if succeeded:
-                    self.distribution.acknowledged(peer, digest, part)
+            case StatesReceived() | StatesAcknowledged() as record:
+                self.states.take_written(contract, record, succeeded)
             case NodeStarted():
                 pass
             case _:
                 self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if succeeded:
                     self._tell_dependencies(records)
-
-    def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        separator = self.sequencers.loaded[contract].context.separator
-        has_states = bool(states_with_bytes(body.transitions))
-        key = (contract, body.digest, body.part)
-        if not has_states or key in self.receiving:
-            return
-        if self.distribution.is_received(contract, body.transitions):
-            self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif len(self.receiving) < RECEIVING_MAX and all(
-            is_true(separator, self.name, transition) for transition in body.transitions
-        ):
-            self.receiving[key] = peer
-            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
-
-    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
-        """Durable: an endorser finds them in the store from now on."""
-        self.distribution.note_received(contract, transitions)
-        sequencer = self.sequencers.loaded.get(contract)
-        if sequencer is not None:
-            sequencer.endorser.states_stored(transitions)
-
-    def _ask_for_states(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
-        sequencer = self.sequencers.loaded.get(contract)
-        members = sequencer.context.contract.committee if sequencer is not None else ()
-        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
-            for member in members:
-                if member != self.name:
-                    self._send(member, contract, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
-
-    def _send_found(
-        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
-    ) -> None:
-        """A peer's own states again, and nobody else's (S8); not assured, since it asks until it has them."""
-        seen = [transition.as_seen_by(peer) for transition in transitions]
-        owed = [transition for transition in seen if states_with_bytes((transition,))]
-        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
-            self._send(peer, contract, StateDistribution(digest, due, part))
-
-    def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
-        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
-        for record in prepared:
-            self.distribution.take(self.now_ms, order_of(contract, record))
-        if prepared:
-            self._deliver_states()
-
-    def _deliver_states(self) -> None:
-        for delivery in self.distribution.take_due(self.now_ms):
-            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
-            self._send(delivery.peer, delivery.contract, body)
 
     # The submitter.
 
@@ -433,7 +343,7 @@ class Node:
             case DispatchSigned():
                 record = self.submitter.take_signed(event)
                 if record is not None:
-                    self._persist(OWN, 0, (record,))
+                    self.persist(OWN, 0, (record,))
                 self._sign_next_dispatch()
             case DispatchNotSigned():
                 order = self.submitter.take_unsigned(event)
@@ -460,7 +370,7 @@ class Node:
             self.effects.append(SubmitTransaction(dispatch))
         if succeeded and is_new:
             self.distribution.take(self.now_ms, order)
-            self._deliver_states()
+            self.states.deliver()
             self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
         elif is_new:
             self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
@@ -481,7 +391,7 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self._persist(OWN, 0, (self.index.record_of(change),))
+                self.persist(OWN, 0, (self.index.record_of(change),))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
@@ -562,7 +472,7 @@ class Node:
                 is_made = isinstance(event, ConnectionMade)
                 self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
-                self._deliver_states()
+                self.states.deliver()
                 self._wake_all()
             case _:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
@@ -596,7 +506,7 @@ class Node:
         """Only those whose time has come are told: an idle contract costs nothing."""
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
-        self._deliver_states()
+        self.states.deliver()
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
             self._tell(contract, Tick())
 
@@ -663,7 +573,7 @@ class Node:
                     self.submitter.take(effect)
                     self._sign_next_dispatch()
                 case Persist(_, inner, records):
-                    self._persist(contract, inner, records)
+                    self.persist(contract, inner, records)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)
@@ -697,7 +607,8 @@ class Node:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])
 
-    def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+    def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+        """Have these records written; a contract is told by the number that it gave them."""
         self.token += 1
         self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
@@ -721,9 +632,9 @@ class Node:
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
             for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
                 part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
-                self._send(sender, contract, SubmitterHeartbeat(number, part))
+                self.send(sender, contract, SubmitterHeartbeat(number, part))
 
-    def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
         envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger)
         if peer == self.name:

@@ -102,6 +102,7 @@ class World:
         weather: Weather | None = None,
         contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
         service_ms: int = 0,
+        has_codec: bool = False,
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -118,7 +119,7 @@ class World:
         self.services = Services(by_address, self.payloads)
         self.judge = Judge(Terms(names, by_address, config.confirmations, verify), EVERY)
         self.requests: dict[str, Request] = {}
-        self.wires = Wires(self, weather or Weather())
+        self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
@@ -257,7 +258,7 @@ class World:
 
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
-        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count)
+        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, self.receipts)
         for measured in queues_of(core, around):
             self.judge.tell(measured)
 
