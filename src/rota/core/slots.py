@@ -181,6 +181,7 @@ class Slots:
     def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
+        self.coordinator.give_up_foreign(intents)
         request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender, intents))
         self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents))
         for transaction in chosen:

@@ -361,10 +361,6 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        held = coordinator.transactions.get(handed.point.intent)
-        if held is not None and held.state in UNDISPATCHED:
-            # Its sender has given it to us since: we make a version of our own.
-            continue
         _reset_spenders(coordinator, handed.locks, handed.leaf)
         coordinator.graph.place_foreign(handed)
     for kept in event.handover.kept:
@@ -551,7 +547,6 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
     coordinator.transactions[intent.id] = transaction
     coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
-    coordinator.give_up_foreign(intent.id)
     transaction.handle(Received(delegation))
     return IntentAnswer(intent.id, Answer.ACCEPTED)
 
