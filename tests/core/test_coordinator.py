@@ -627,7 +627,7 @@ def test_prepared_counts_another_version_of_the_intent_that_was_committed() -> N
     assert bench.state() is State.ACTIVE
 
 
-def test_intent_that_its_sender_gives_us_anew_does_not_stand_on_the_version_that_was_handed_over() -> None:
+def test_intent_is_not_assembled_on_its_own_version_that_was_handed_over() -> None:
     """That version may never be mined, and of what was dropped or has failed only its submitter knows."""
     spent = transition("X-1").outputs[0].id
     point = handed("A-9", spent)
@@ -641,15 +641,6 @@ def test_intent_that_its_sender_gives_us_anew_does_not_stand_on_the_version_that
     assert request.intents == (intent_id("A-9"),)
     assert request.snapshot.locks == ()
     assert point.states[0] not in request.snapshot.states
-
-
-def test_version_that_is_handed_over_does_not_take_the_place_of_an_intent_that_we_hold() -> None:
-    bench = elect()
-    bench.delegate("A-9")
-    point = handed("A-9")
-    hand_over(bench, point)
-    assert bench.state() is State.PREPARED
-    assert point.leaf not in bench.coordinator.graph.placed
 
 
 def test_prepared_is_active_after_the_flush_timeout() -> None:

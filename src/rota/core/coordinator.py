@@ -15,7 +15,7 @@ when a flush point is open and in Closing when none is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from itertools import takewhile
 
@@ -507,13 +507,13 @@ class Coordinator(Machine):
             else:
                 self._give_up(placed)
 
-    def give_up_foreign(self, intent: IntentId) -> None:
-        """Its sender gives us an intent anew that another one dispatched: nothing is to stand on that version.
+    def give_up_foreign(self, intents: Collection[IntentId]) -> None:
+        """We make versions of our own of these: nothing is to stand on those that were handed over, least of all ours.
 
-        The version may never have an outcome that we hear of, and ours could not stand on what it makes.
+        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows.
         """
         for placed in self.graph.foreign():
-            if placed.intent == intent:
+            if placed.intent in intents:
                 self._give_up(placed)
 
     def _give_up(self, placed: Placed) -> None:

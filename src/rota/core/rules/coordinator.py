@@ -26,7 +26,7 @@ from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
-from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
 from rota.messages import (
     Answer,
     Delegation,
@@ -360,10 +360,6 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        held = coordinator.transactions.get(handed.point.intent)
-        if held is not None and held.state in UNDISPATCHED:
-            # Its sender has given it to us since: we make a version of our own.
-            continue
         coordinator.reset_spenders(handed.locks, handed.leaf)
         coordinator.graph.place_foreign(handed)
     for kept in event.handover.kept:
@@ -548,7 +544,6 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
     coordinator.transactions[intent.id] = transaction
     coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
-    coordinator.give_up_foreign(intent.id)
     transaction.handle(Received(delegation))
     return IntentAnswer(intent.id, Answer.ACCEPTED)
 
