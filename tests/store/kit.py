@@ -39,7 +39,7 @@ from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.ports import KnownContract, StoreEffect
+from rota.ports import StoreEffect
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
@@ -52,6 +52,7 @@ from rota.types import (
     Fees,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,

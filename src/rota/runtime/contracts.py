@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rota.core.events.chain import EndorsedDeployment
 from rota.domains.base import Rejected
 from rota.genesis import MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, Hosted, open_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.bindings import EndorsedDeployment
-from rota.ports import KnownContract, Policy, Signer
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.ports import Policy, Signer
+from rota.types import ContractAddress, IntentId, KnownContract, NodeName
 
 
 class ContractRefused(ValueError):

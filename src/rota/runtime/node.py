@@ -40,14 +40,14 @@ from rota.core.events import MessageReceived, PersistFailed, StopRequested
 from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.messages import CoordinatorState
-from rota.ports import KnownContract, Ledger, Peers, Store, Tell, Unavailable
+from rota.ports import Ledger, Peers, Store, Tell, Unavailable
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, NodeName
+from rota.types import ContractAddress, KnownContract, NodeName
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02

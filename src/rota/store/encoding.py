@@ -16,8 +16,7 @@ from rota.core.events import LedgerOutcome
 from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
-from rota.ports import KnownContract
-from rota.types import Intent, KeptStates, Receipt, State, Transition
+from rota.types import Intent, KeptStates, KnownContract, Receipt, State, Transition
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode

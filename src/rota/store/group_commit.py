@@ -32,12 +32,12 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import TRANSACTIONS_MAX, KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, State, StateId
+from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024

@@ -23,7 +23,7 @@ from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
-from rota.ports import KnownContract, StateChanges, StoredTransaction
+from rota.ports import StateChanges, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -47,6 +47,7 @@ from rota.types import (
     ContractAddress,
     Digest,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
