@@ -25,7 +25,6 @@ from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
 from rota.types import (
     NO_LEAF,
-    Contract,
     ContractAddress,
     Intent,
     IntentId,

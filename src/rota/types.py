@@ -20,8 +20,8 @@ Digest = NewType("Digest", bytes)
 BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
-# What is about a contract that has no address yet bears this one; nothing can be deployed there.
-NO_CONTRACT = ContractAddress("0x" + "00" * 20)
+# What is about a contract that has no address yet bears this one, which nobody can deploy to.
+NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
 CALL_BYTES_MAX: Final = 65_535
 CALL_GAS_MAX: Final = 2**32 - 1
 CONDITION_BYTES: Final = 32

@@ -1,10 +1,10 @@
 """Start reading here: the pure machine of a whole node.
 
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
-what they have in common: the intake of its users' intents, the block index, the submitter and the
-distribution of private states. It hands each event to whom it concerns, keeps what sequencers ask of the
-submitter inside, and passes the rest on as effects. The chain's word is durable before it is told.
-Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+what they have in common: the intake of its users' intents, the block index, the submitter, the distribution
+of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
+sequencers ask of the submitter inside, and passes the rest on as effects. The chain's word is durable before it
+is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
+from rota.core.deployments import Deployments
 from rota.core.distribution import (
     FOUND_PARTS_FROM,
     Delivery,
@@ -25,6 +26,7 @@ from rota.core.distribution import (
 )
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
     DispatchRepriced,
     DispatchRound,
     Effect,
@@ -41,6 +43,7 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
+    TakeInContract,
     TransitionPrepared,
 )
 from rota.core.events import (
@@ -79,17 +82,23 @@ from rota.core.events.chain import (
     TransactionRefused,
     TransactionSent,
 )
+from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.messages import (
     STATE_REQUEST_LEAVES_MAX,
     SUBMITTED_LISTED_MAX,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
     Envelope,
     HandedOver,
     Message,
@@ -99,6 +108,7 @@ from rota.messages import (
     SubmitterHeartbeat,
 )
 from rota.types import (
+    NO_CONTRACT,
     Contract,
     ContractAddress,
     Digest,
@@ -106,6 +116,7 @@ from rota.types import (
     HeartbeatNumber,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -127,10 +138,14 @@ class StoredNode:
     undelivered: tuple[Delivery, ...] = ()
     next_nonce: int = 0
     blocks: tuple[ChainBlock, ...] = ()
+    deployments: StoredDeployments = StoredDeployments()
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it."""
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
+
+    Contracts are deployed through `factory`.
+    """
 
     def __init__(
         self,
@@ -140,6 +155,7 @@ class Node:
         now_ms: int,
         stored: StoredNode,
         signer: str = "",
+        factory: ContractAddress = NO_CONTRACT,
     ) -> None:
         self.name = name
         self.config = config
@@ -157,6 +173,10 @@ class Node:
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
+        own = stored.contracts.get(NO_CONTRACT, StoredContract())
+        standing = (self.height, self.chain_time_s)
+        self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
+        self.taking_in: tuple[KnownContract, ...] = ()
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -167,6 +187,8 @@ class Node:
         self.sequencers = Sequencers(config)
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))
+        for deployment in self.deployments.own.values():
+            self._note_open(deployment.intent)
 
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
@@ -181,6 +203,7 @@ class Node:
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
         self.sequencers.make_room(0)
+        self._perform(NO_CONTRACT, self.deployments.start())
         return self._take_effects()
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
@@ -205,6 +228,8 @@ class Node:
                 self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
+            case ProposalJudged() | FactoryCalled() | FactoryRefused():
+                self._tell(NO_CONTRACT, event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
@@ -212,7 +237,8 @@ class Node:
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
         earliest_ms = self.sequencers.next_due_ms()
-        for due_ms in (self.next_heartbeat_ms, self.distribution.next_due_ms(), self.index.next_due_ms()):
+        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
+        for due_ms in (self.next_heartbeat_ms, *others):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
@@ -226,13 +252,16 @@ class Node:
                 found = explain_at_coordinator(sequencer, intent)
             if found is not None:
                 return found
+        deployment = self.deployments.own.get(intent)
+        if deployment is not None:
+            return explain_deployment(deployment)
         outcome = self.intake.outcomes.get(intent)
         return Explanation(outcome.value if outcome is not None else "unknown")
 
     # Peers.
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states concern the node; the rest a contract."""
+        """Private states and contracts to come concern the node; the rest a contract."""
         peer, contract, body = event.peer, event.envelope.contract, event.envelope.body
         match body:
             case StateDistribution():
@@ -245,7 +274,9 @@ class Node:
                     self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
             case StateRequest(leaves):
                 self.effects.append(FindStates(contract, peer, leaves))
-            case _:
+            case DeploymentProposal() | DeploymentAnswer() | ContractTakenIn() | DeploymentWithdrawn():
+                self._tell(NO_CONTRACT, event)
+            case _ if contract != NO_CONTRACT:
                 self._tell(contract, event)
 
     # Users.
@@ -302,8 +333,12 @@ class Node:
         )
         self.sequencers.add(contract.address, sequencer)
         for open_ in sequencer.sender.transactions.values():
-            self.intake.open[open_.intent.id] = contract.address
-            self._note_dependencies(contract.address, open_.intent)
+            self._note_open(open_.intent)
+
+    def _note_open(self, intent: Intent) -> None:
+        """An intent that an earlier life accepted."""
+        self.intake.open[intent.id] = intent.contract
+        self._note_dependencies(intent.contract, intent)
 
     def _replay_unfinal(self, address: ContractAddress) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory."""
@@ -468,25 +503,30 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self._persist(OWN, 0, (self.index.record_of(change),))
+                self.taking_in = self.deployments.known_in(change.added)
+                taken = tuple(ContractTaken(known) for known in self.taking_in)
+                self._persist(OWN, 0, (self.index.record_of(change), *taken))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
         """Durable: what went is undone, latest first, and what came is taken; then what became final."""
         change = self.index.take_written(self.now_ms, succeeded)
         if change is not None:
+            self.effects.extend(TakeInContract(known) for known in self.taking_in)
             self._take_removed(change.parted_at, change.removed)
             for block in change.added:
                 self._take_block(block)
+            self._perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
             for block in self.index.take_final():
                 self._take_final(block)
+        self.taking_in = ()
         self._look_at_chain()
 
     def _look_at_chain(self) -> None:
         """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
-            self.effects.append(fetch)
+            self.effects.append(replace(fetch, awaited=self.deployments.awaited()))
         if self.index.has_just_been_lost(self.now_ms):
             self._take_for_all(LedgerLost())
         elif self.index.has_just_come_back(self.now_ms):
@@ -497,6 +537,8 @@ class Node:
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.settle(block, outcomes)
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.block_indexed(block))
         for contract in self._concerned(outcomes):
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
@@ -506,6 +548,8 @@ class Node:
             return
         self.height = parted_at
         undone: list[tuple[ContractAddress, LedgerOutcome]] = []
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
             self.submitter.undo(block, outcomes)
@@ -518,6 +562,7 @@ class Node:
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
+        self._perform(NO_CONTRACT, self.deployments.block_final(block))
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
 
@@ -552,6 +597,7 @@ class Node:
                     self.lost_peers[peer] = None
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
                 self._deliver_states()
+                self._tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
@@ -577,6 +623,9 @@ class Node:
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
         self._deliver_states()
+        due_ms = self.deployments.next_deadline_ms()
+        if due_ms is not None and due_ms <= self.now_ms:
+            self._tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
             self._tell(contract, Tick())
 
@@ -584,12 +633,20 @@ class Node:
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
         """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        if contract == NO_CONTRACT:
+            self._stand()
+            self._perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
+            return
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is None:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
         self._step(contract, event)
+
+    def _stand(self) -> None:
+        """Contracts that are to come have no sequencer that would hear where the chain stands."""
+        self.deployments.stand_at(self.now_ms, self.height, self.chain_time_s, self.has_ledger)
 
     def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
         """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
@@ -659,6 +716,8 @@ class Node:
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
         for contract in self.dependents.pop(intent, {}):
+            if contract == NO_CONTRACT:
+                self._perform(NO_CONTRACT, self.deployments.dependency_ended(intent, outcome))
             sequencer = self.sequencers.loaded.get(contract)
             if sequencer is not None:
                 sequencer.sender.dependency_ended(intent, outcome)
