@@ -22,7 +22,16 @@ import msgspec
 
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import STATES_MAX, core_of, domain_separator, keccak, leaf_of, leaf_of_transition, state_commitment
+from rota.digests import (
+    STATES_MAX,
+    Core,
+    core_of,
+    domain_separator,
+    keccak,
+    leaf_of,
+    leaf_of_transition,
+    state_commitment,
+)
 from rota.domains.available import Available, Known, Shelf, known_in, readable
 from rota.domains.base import (
     Assembled,
@@ -44,12 +53,11 @@ from rota.domains.base import (
 from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
-from rota.messages import AssemblyOutcome, Refusal
+from rota.messages import AssemblyOutcome, Refusal, Snapshot
 from rota.types import (
     Contract,
     ContractAddress,
     Intent,
-    IntentId,
     NodeName,
     Party,
     Preparation,
@@ -302,6 +310,24 @@ def assemble(
     return results
 
 
+def core_of_external(
+    hosted: Hosted, intent: Intent, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Core:
+    """The core that an external intent has when it is assembled on what is held now, whatever it is conditional on.
+
+    A condition is made of the cores of all that is to be committed together, so that they must be known before the
+    condition is (ledger). `Rejected` when it cannot be assembled.
+    """
+    assert intent.submit_mode is SubmitMode.EXTERNAL, "only what its user commits can be conditional"
+    order = AssembleIntents(hosted.contract.address, RequestId(0, 0), (intent,), Snapshot(), 0, 0, 0)
+    (result,) = assemble(hosted, order, held, node, background)
+    transition = result.transition if isinstance(result, AssemblyFinished) else None
+    if transition is None:
+        raise Rejected("", result.reason)
+    unconditional = leaf_of_transition(hosted.separator, replace(transition, preparation=None))
+    return Core(unconditional)
+
+
 def _assemble_one(
     hosted: Hosted,
     order: AssembleIntents,
@@ -363,7 +389,7 @@ def _payload_of(domain: AnyDomain, payload: bytes) -> tuple[str, Record]:
 def _transition(
     hosted: Hosted, order: AssembleIntents, intent: Intent, outcome: Assembled, preparation: Preparation | None
 ) -> Transition:
-    made = _contents(hosted, order.request_id, intent.id, outcome)
+    made = _contents(hosted, order.request_id, intent, outcome)
     for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
@@ -399,10 +425,11 @@ def _transition(
     )
 
 
-def _contents(hosted: Hosted, request: RequestId, intent: IntentId, outcome: Assembled) -> tuple[Content, ...]:
+def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assembled) -> tuple[Content, ...]:
     """The states in their order, each with the infos for its readers; then what carries the infos that are left.
 
-    Each has a salt of its own. The same request has the same salts, and nobody else can work them out.
+    Each has a salt of its own, which nobody else can work out. The same request has the same salts; an external intent
+    has them whatever the request, so that its core is known before it is asked for (`core_of_external`).
     """
     riders: dict[tuple[Party, ...], list[Told]] = {}
     for number, info in enumerate(outcome.info):
@@ -410,7 +437,7 @@ def _contents(hosted: Hosted, request: RequestId, intent: IntentId, outcome: Ass
     # The first state of its readers takes what is for them.
     drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
     carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
-    about = b"%d/%d/" % request + intent
+    about = (b"external/" if intent.submit_mode is SubmitMode.EXTERNAL else b"%d/%d/" % request) + intent.id
     return tuple(
         Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
         for number, (record, infos, readers) in enumerate((*drafts, *carried))
@@ -437,7 +464,7 @@ def check(
     if node not in hosted.contract.endorsers:
         return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
     bench = _Bench(hosted, held, node, background)
-    for maker in makers_of(order):
+    for maker in order.makers:
         bench.take_maker(maker)
     refusals: list[Refusal] = []
     missing: dict[StateId, None] = {}
@@ -455,12 +482,6 @@ def check(
     return Checked(tuple(refusals), tuple(missing))
 
 
-def makers_of(order: CheckRound) -> tuple[Transition, ...]:
-    """The transitions, not yet on the chain, whose states this round stands on."""
-    makers: tuple[Transition, ...] = getattr(order, "makers", ())
-    return makers
-
-
 class _Bench:
     """What an endorser judges with: the states that it knows, and what the round has spent so far."""
 
@@ -469,6 +490,7 @@ class _Bench:
         self.known = hosted.known
         self.held = held
         self.node = node
+        self.recall = background.recall
         self.verifiers = background.verifiers
         self.speculative: dict[StateId, State] = {}
         self.spent: dict[StateId, None] = {}
@@ -548,8 +570,12 @@ class _Bench:
         )
 
     def _state(self, reference: StateId) -> State | None:
-        state = self.speculative.get(reference) or self.held.get(reference)
-        return state if state is not None and state.content is not None else None
+        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
+        for look in (self.speculative.get, self.held.get, self.recall):
+            state = look(reference)
+            if state is not None and state.content is not None:
+                return state
+        return None
 
     def _read(self, reference: StateId) -> Known[Record]:
         state = self._state(reference)

@@ -141,12 +141,13 @@ class DelegationAccepted(Reply):
 
 
 class Rejection(Enum):
-    """Why a delegation, or an endorsement by rule of §5, is refused as a whole."""
+    """Why a delegation, or an endorsement by rule of §5 or for want of states, is refused as a whole."""
 
     MISMATCHED_BLOCK_HEIGHT = "MismatchedBlockHeight"
     NOT_PREFERRED_COORDINATOR = "NotPreferredCoordinator"
     NO_LEDGER = "NoLedger"
     NOT_ALLOWED = "NotAllowed"
+    MISSING_STATES = "MissingStates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,11 @@ class AssembleError(Reply):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementRequest(Message):
-    """Check these transitions in order and sign their round's digest once (protocol §7)."""
+    """Check these transitions in order and sign their round's digest once (protocol §7).
+
+    `makers` are transitions outside the round, without an outcome, that made states which its members spend or read:
+    those about which the coordinator has not asked this endorser, or that it says it lacks.
+    """
 
     request_id: RequestId
     digest: Digest
@@ -253,6 +258,7 @@ class EndorsementRequest(Message):
     senders: tuple[Party, ...]
     valid_until_s: int
     tried: tuple[Tried, ...] = ()
+    makers: tuple[Transition, ...] = ()
 
 
 class Refusal(NamedTuple):
@@ -278,12 +284,16 @@ class EndorsementResponse(Reply):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementError(Reply):
-    """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts."""
+    """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts.
+
+    Or it lacks states without which it cannot judge: it names the leaves that made them.
+    """
 
     request_id: RequestId
     rejection: Rejection
     accepted: NodeName | None = None
     accepted_number: HeartbeatNumber = HeartbeatNumber(0, 0)
+    missing: tuple[Leaf, ...] = ()
 
 
 # Permission to dispatch: a Request.

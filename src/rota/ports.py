@@ -177,6 +177,13 @@ class Store(Protocol):
         """
         ...
 
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+
+        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        """
+        ...
+
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...

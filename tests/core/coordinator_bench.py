@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rota.config import Config
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.effects import DispatchRound, SendMessage
@@ -301,6 +302,7 @@ def tried_elect() -> CoordinatorBench:
     return bench
 
 
-def restarted(*points: HandedOver, node: NodeName = A) -> CoordinatorBench:
+def restarted(*points: HandedOver, node: NodeName = A, config: Config | None = None) -> CoordinatorBench:
     """A node that was restarted with these dispatches without an outcome in its store."""
-    return CoordinatorBench(node, incarnation=2, stored=StoredContract(dispatched=points))
+    stored = StoredContract(dispatched=points)
+    return CoordinatorBench(node, incarnation=2, stored=stored, config=config or Config())

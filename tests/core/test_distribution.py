@@ -11,6 +11,7 @@ from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, de
 from rota.core.effects import DispatchRound, StatesAcknowledged, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, Tick
 from rota.core.node import StoredNode
+from rota.core.private_states import RECEIVING_MAX
 from rota.digests import domain_separator
 from rota.messages import StateDistribution, StateDistributionAcknowledgement
 from rota.types import NodeName, StateId, Transition
@@ -141,6 +142,17 @@ def test_every_copy_is_acknowledged_and_written_once() -> None:
         bench.hear(B, StateDistribution(DIGEST, (MADE,)))
     assert len(bench.said(StateDistributionAcknowledgement, B)) == 3
     assert len(bench.records(StatesReceived)) == 1
+
+
+def test_states_beyond_what_may_be_written_at_a_time_are_taken_when_they_come_again() -> None:
+    bench = NodeBench(slow=(StatesReceived,))
+    for part in range(RECEIVING_MAX + 1):
+        bench.hear(B, StateDistribution(DIGEST, (MADE,), part))
+    assert len(bench.writes) == len(bench.node.states.receiving) == RECEIVING_MAX
+    bench.finish_write()
+    other = transition("B-2")
+    bench.hear(B, StateDistribution(digest_of(other.leaf), (other,)))
+    assert len(bench.writes) == RECEIVING_MAX
 
 
 def test_states_that_were_not_written_are_not_acknowledged() -> None:

@@ -269,6 +269,21 @@ def test_snapshot_shows_a_states_bytes_only_to_nodes_on_its_list() -> None:
     assert [state.id for state in graph.snapshot(B).states] == [state.id for state in graph.snapshot(A).states]
 
 
+def test_snapshot_has_what_was_spent_since_and_not_seen_as_far_as_there_is_room() -> None:
+    graph = Graph()
+    for each in (step_of(0), step_of(1, [(0, 0)]), step_of(2, [(1, 0)])):
+        graph.place(each)
+    offered = graph.snapshot(A).states
+    room = sum(state_bytes(state) for state in (*offered, made(0, 0), made(1, 0)))
+    unseen = (leaf(0), leaf(1))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room).states == (*offered, made(0, 0), made(1, 0))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room - 1).states == (*offered, made(0, 0))
+    assert graph.snapshot(A, unseen=(leaf(1),), bytes_max=room).states == (*offered, made(1, 0))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room).locks == graph.snapshot(A).locks
+    # Whoever may not see it has no use for it.
+    assert graph.snapshot(B, unseen=unseen, bytes_max=room).states == graph.snapshot(B).states
+
+
 def test_spenders_of_handed_over_locks_are_found_readers_included_but_not_the_transition_itself() -> None:
     graph = Graph()
     graph.place(step_of(0, [(-1, 0)]))

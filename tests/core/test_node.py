@@ -352,6 +352,25 @@ def test_dependency_that_is_confirmed_already_holds_nobody_up() -> None:
     assert bench.nonces_sent() == [0, 1]
 
 
+def test_dependents_are_noted_until_what_they_depend_on_has_ended() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {A1: {OTHER: None}}
+    bench.settle(A1)
+    bench.submit("A-3", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {}
+
+
+def test_dependents_of_what_ended_in_an_earlier_life_are_not_noted_for_ever() -> None:
+    bench = NodeBench(contracts=(contract(B), THEIRS))
+    bench.submit("A-1")
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
+    bench.restart()
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {}
+
+
 def test_dependency_that_is_reverted_already_reverts() -> None:
     bench = NodeBench(contracts=(contract(B), THEIRS))
     bench.submit("A-1")
@@ -461,6 +480,30 @@ def test_sleeping_contract_makes_up_for_a_connection_and_a_ledger_that_are_back(
     bench.tell(LedgerBack())
     bench.hear(C, Startup(RequestId(1, 2)), OTHER)
     assert (woken.observer.is_silent(B), woken.context.has_ledger) == (False, True)
+
+
+def test_sleeping_contract_hears_of_a_connection_that_was_lost_and_came_back_meanwhile() -> None:
+    """Its next activity is answered with Startup (protocol §4.4), also when the connection was lost once more since."""
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    startup = bench.sequencer().startup
+    startup.is_armed = False
+    bench.tell(ConnectionMade(B))
+    bench.hear(C, Startup(RequestId(1, 1)))
+    assert not startup.is_armed
+    bench.tell(ConnectionLost(B))
+    bench.tell(ConnectionMade(B))
+    bench.tell(ConnectionLost(B))
+    bench.hear(C, Startup(RequestId(1, 2)))
+    assert bench.sequencer().startup.is_armed
+    assert bench.sequencer().observer.is_silent(B)
+
+
+def test_contract_that_comes_into_memory_has_missed_no_return() -> None:
+    bench = NodeBench(contracts=(), known=(contract(A, B, C),))
+    bench.tell(ConnectionLost(B))
+    bench.tell(ConnectionMade(B))
+    bench.hear(C, Startup(RequestId(1, 1)))
+    assert bench.sequencer().return_count == 1
 
 
 def test_contract_that_said_it_has_no_ledger_says_that_it_is_back_though_nothing_is_under_way() -> None:

@@ -32,7 +32,15 @@ from rota.messages import (
     TransactionDispatched,
 )
 from rota.types import NEVER_HEARD, Call, Digest, NodeName, RequestId, StateId, Transition, Tried
-from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, handed, name_of, settled
+from tests.core.coordinator_bench import (
+    CoordinatorBench,
+    active,
+    endorsed_by_others,
+    handed,
+    name_of,
+    restarted,
+    settled,
+)
 from tests.core.kit import ADDRESS, FORGED, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
 
 NOBODY = Digest(b"nobody")
@@ -119,6 +127,17 @@ def test_round_that_waits_for_an_endorser_beyond_the_state_timeout_holds_up_no_o
     assert bench.transaction("B-1").round is None
     bench.wait(1_001)
     assert bench.transaction("B-1").round is not None
+
+
+def test_dispatches_of_before_a_restart_count_as_rounds_ahead() -> None:
+    """The chain has not mined them: else every restart would put as many more before it."""
+    before = (handed("A-1"), handed("A-2"))
+    bench = restarted(*before, config=Config(dispatch_ahead_max=2))
+    bench.delegate("B-1")
+    bench.assemble()
+    assert bench.asked(EndorsementRequest) == []
+    bench.block(1, settled(before[0]))
+    assert names(open_request(bench, B)) == ["B-1"]
 
 
 def test_round_opens_only_while_few_stand_between_opening_and_confirmation() -> None:

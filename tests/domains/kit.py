@@ -113,11 +113,17 @@ class Counting(Domain[Settings]):
             raise Refused("a counter only rises")
 
 
-def hosted_by(domain: AnyDomain, arguments: object, sender: Party = NOTARY) -> Hosted:
+def hosted_by(
+    domain: AnyDomain,
+    arguments: object,
+    sender: Party = NOTARY,
+    address: ContractAddress = ADDRESS,
+    chain_id: int = 1337,
+) -> Hosted:
     """A contract of this domain."""
     deployment = deploy(domain, arguments, sender)
-    genesis = genesis_of(domain, deployment, ContractDefaults(chain_id=1337), bytes(32))
-    return open_genesis({domain.name: domain}, genesis, ADDRESS, b"k" * 32)
+    genesis = genesis_of(domain, deployment, ContractDefaults(chain_id), bytes(32))
+    return open_genesis({domain.name: domain}, genesis, address, b"k" * 32)
 
 
 def intent(hosted: Hosted, number: int, call: UserCall) -> Intent:

@@ -10,9 +10,22 @@ from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
-from rota.hosting import ContractDefaults, Hosted, UserCall, assemble, check, deploy, genesis_of, init, open_genesis
+from rota.hosting import (
+    Background,
+    Checked,
+    ContractDefaults,
+    Hosted,
+    UserCall,
+    assemble,
+    check,
+    core_of_external,
+    deploy,
+    genesis_of,
+    init,
+    open_genesis,
+)
 from rota.messages import AssemblyOutcome, Snapshot
-from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
+from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -119,6 +132,17 @@ def test_the_same_request_has_the_same_salts_and_another_has_others(hosted: Host
     assert len({output.commitment for output in first.outputs}) == 2
 
 
+def test_the_core_of_an_external_intent_is_known_before_it_is_asked_for(hosted: Hosted) -> None:
+    asked = intent(hosted, 1, UserCall(ALICE, "raise", [1], SubmitMode.EXTERNAL))
+    core = core_of_external(hosted, asked, {}, NODE2)
+    for request in (1, 2):
+        made = transition_of(assemble(hosted, assembly_order([asked], request=request), {}, NODE2)[0])
+        assert bytes(made.leaf) == bytes(core)
+    for function, reason in (("wait", "not today"), ("fail", "the domain failed: RuntimeError: out of order")):
+        with pytest.raises(Rejected, match=reason):
+            core_of_external(hosted, intent(hosted, 2, UserCall(ALICE, function, None, SubmitMode.EXTERNAL)), {}, NODE2)
+
+
 def test_a_state_goes_to_its_readers_to_its_sender_and_to_whoever_checks_it(hosted: Hosted) -> None:
     (made,) = raised(hosted, 5)
     assert [output.distribution for output in made.outputs] == [(NODE1, NODE2), (NODE1, NODE2)]
@@ -154,6 +178,29 @@ def test_a_state_that_is_not_here_is_named(hosted: Hosted) -> None:
     checked = check(hosted, round_of(hosted, (second,), (ALICE,)), {}, NODE1)
     assert checked.missing == (first.outputs[0].id,)
     assert not checked.refusals
+
+
+def test_what_is_not_on_the_chain_yet_is_known_from_its_makers(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    order = replace(round_of(hosted, (second,), (ALICE,)), makers=(first,))
+    assert check(hosted, order, {}, NODE1) == Checked()
+
+
+def test_a_maker_is_believed_as_far_as_its_leaf_binds_it(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    content = seal(Content(Counter(1), (), (ALICE,), bytes(32)))
+    low = replace(first.outputs[0], content=content)
+    bound = replace(low, commitment=state_commitment(content))
+    for output in (low, bound):
+        maker = replace(first, outputs=(output, first.outputs[1]))
+        order = replace(round_of(hosted, (second,), (ALICE,)), makers=(maker,))
+        assert check(hosted, order, {}, NODE1).missing == second.inputs
+
+
+def test_a_state_is_judged_whose_bytes_are_here_though_the_index_does_not_have_it(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    known = Background({first.outputs[0].id: first.outputs[0]}.get)
+    assert check(hosted, round_of(hosted, (second,), (ALICE,)), {}, NODE1, known) == Checked()
 
 
 def test_a_state_is_spent_once_in_a_round(hosted: Hosted) -> None:

@@ -15,11 +15,12 @@ from rota.hosting import UserCall
 from rota.messages import PROTOCOL_VERSION, Envelope
 from rota.sim.world import Recorder, World
 from rota.testing import Ended, Scene, Workload, findings, simulate
-from rota.types import IntentId, NodeName, Outcome, Party, node_of
+from rota.types import IntentId, NodeName, Outcome, Party, SubmitMode, node_of
 from rota.wire.codec import encode_frame
 
 NOTARY = Party("notary@A")
 USERS = tuple(Party(f"user@{node}") for node in "BCD")
+DELEGATE = "0x" + "de" * 20
 TOKEN = {"notary": NOTARY, "name": "Gold"}
 
 
@@ -41,7 +42,7 @@ class Town:
             user, other = random.choice(USERS), random.choice((*USERS, NOTARY))
             amount, lock = random.randint(1, 60), random.choice(locks[-8:])
             lock_id, shares = "0x" + lock.hex(), [{"to": other, "amount": amount}]
-            match random.randint(0, 12):
+            match random.randint(0, 14):
                 case 0 | 1 | 2:
                     intent = yield UserCall(NOTARY, "mint", [user, amount])
                     self._note(self.minted, intent, amount)
@@ -66,6 +67,13 @@ class Town:
                 case 11:
                     intent = yield UserCall(random.choice((user, NOTARY)), "spendLock", [lock_id])
                     self._note(self.minted, intent, promised.get(lock, 0))
+                case 12:
+                    yield UserCall(user, "transfer", [other, amount], SubmitMode.EXTERNAL)
+                case 13:
+                    # A lock that was just asked for is delegated, and ended by who has it then.
+                    yield UserCall(user, "delegateLock", ["0x" + locks[-1].hex(), DELEGATE])
+                    ending = random.choice(("spendLock", "cancelLock"))
+                    yield UserCall(user, ending, ["0x" + locks[-1].hex()], SubmitMode.EXTERNAL)
                 case _:
                     ending = random.choice(("cancelLock", "unlock", "unknown"))
                     if ending == "unknown":

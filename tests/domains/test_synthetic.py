@@ -72,6 +72,12 @@ def test_members_endorse_and_coordinate(group: Town) -> None:
             Town(Synthetic(), wrong, MEMBERS[0])
 
 
+def test_a_request_that_is_too_large_is_refused(group: Town) -> None:
+    huge = {"names": [letter * 400_000 for letter in "abc"]}
+    with pytest.raises(Rejected, match="a request must be at most 1048576 bytes"):
+        group.assemble(MEMBERS[0], "spend", huge)
+
+
 def test_shared_states_are_replaced_and_read(group: Town) -> None:
     first = group.do(MEMBERS[0], "spend", {"data": "0x01"})
     second = group.do(MEMBERS[1], "spend", {"names": ["shared", "x"], "data": "0x02"})

@@ -8,8 +8,8 @@ from rota.core.events import AssemblyFinished
 from rota.domains.available import readable
 from rota.domains.records import Record
 from rota.hosting import AnyDomain, Hosted, UserCall, assemble, call, check, receipt
-from rota.types import NodeName, Party, State, StateId, SubmitMode, Transition, node_of
-from tests.domains.kit import assembly_order, hosted_by, intent, round_of
+from rota.types import ContractAddress, Intent, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from tests.domains.kit import ADDRESS, assembly_order, hosted_by, intent, round_of
 
 
 class Reverts(Exception):
@@ -19,8 +19,15 @@ class Reverts(Exception):
 class Town:
     """Everything happens at once and in order; a node holds what it may see."""
 
-    def __init__(self, domain: AnyDomain, arguments: object, deployer: Party) -> None:
-        self.hosted: Hosted = hosted_by(domain, arguments, deployer)
+    def __init__(
+        self,
+        domain: AnyDomain,
+        arguments: object,
+        deployer: Party,
+        address: ContractAddress = ADDRESS,
+        chain_id: int = 1337,
+    ) -> None:
+        self.hosted: Hosted = hosted_by(domain, arguments, deployer, address, chain_id)
         self.states: dict[StateId, State] = {}
         self.every: dict[StateId, State] = {}
         self.number = 0
@@ -34,13 +41,17 @@ class Town:
     ) -> Transition:
         """What the sender's node makes of a request."""
         self.number += 1
-        asked = intent(self.hosted, self.number, UserCall(sender, function, arguments, mode))
+        asked = self.intent(sender, function, arguments, mode)
         node = node_of(sender)
         (result,) = assemble(self.hosted, assembly_order([asked], request=self.number), self.held(node), node)
         assert isinstance(result, AssemblyFinished), result
         if result.transition is None:
             raise Reverts(result.reason)
         return result.transition
+
+    def intent(self, sender: Party, function: str, arguments: object, mode: SubmitMode) -> Intent:
+        """The intent of the current number."""
+        return intent(self.hosted, self.number, UserCall(sender, function, arguments, mode))
 
     def refusal(self, transition: Transition, sender: Party) -> str:
         """Why the endorsers do not sign a transition, or nothing."""

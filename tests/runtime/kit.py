@@ -34,6 +34,7 @@ from rota.runtime.configuration import (
     StoreSection,
     TransportSection,
 )
+from rota.runtime.node import Watcher
 from rota.runtime.process import NodeProcess, opened
 from rota.transport.settings import TransportSettings
 from rota.types import ContractAddress, IntentId, NodeName, Party, Receipt
@@ -60,6 +61,7 @@ class Network:
     lives: dict[NodeName, asyncio.Task[None]] = field(default_factory=dict)
     keys: dict[NodeName, NodeKeys] = field(default_factory=dict)
     ports: dict[NodeName, int] = field(default_factory=dict)
+    watchers: dict[NodeName, Watcher] = field(default_factory=dict)
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
 
     def prepare(self) -> None:
@@ -106,11 +108,20 @@ class Network:
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
         begins_again = True
         while begins_again:
-            async with opened(self.configuration(name), self.keys[name]) as process:
+            async with opened(self.configuration(name), self.keys[name], self.watchers.get(name)) as process:
                 self.processes[name] = process
                 begun.set()
                 await process.run()
                 begins_again = process.running.begins_again
+
+    async def connected(self) -> None:
+        """Every node that runs is connected to every other."""
+        others = len(self.names) - 1
+        await self.until(
+            lambda: all(
+                sum(each.is_connected for each in self.processes[name].peers.status()) == others for name in self.lives
+            )
+        )
 
     async def stop(self, name: NodeName) -> None:
         """As an operator stops it."""

@@ -107,6 +107,9 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option("--faults", type=FaultList(), help="Which faults.  [default: the seed draws a mix]")
 @click.option("--only-faults", type=NumberList(), help="Of the planned faults only these, by number.")
 @click.option("--intents", type=click.IntRange(min=0), help="Only the first so many of the planned intents.")
+@click.option(
+    "--codec/--no-codec", default=None, help="Messages pass the wire's codec.  [default: in one seed of four]"
+)
 @click.option("--shrink/--no-shrink", "shrinks", default=True, show_default=True, help="Make failing seeds smaller.")
 @click.option("--trace", is_flag=True, help="With --seed: print everything that happened.")
 @click.option("--diagram", type=click.File("w"), help="With --seed: write a Mermaid sequence diagram.")
@@ -126,6 +129,7 @@ def command(
     faults: tuple[str, ...] | None,
     only_faults: tuple[int, ...] | None,
     intents: int | None,
+    codec: bool | None,
     shrinks: bool,
     trace: bool,
     diagram: TextIO | None,
@@ -169,6 +173,7 @@ def command(
         faults=faults,
         intents=intents,
         only_faults=only_faults,
+        codec=codec,
     )
     taken: Counter[Place] = Counter()
     if one is not None and not coverage:
@@ -301,6 +306,8 @@ def _replay(seed: int, settings: Settings) -> str:
         words.append(f"--faults {names}")
     if settings.only_faults is not None:
         words.append(f"--only-faults {','.join(map(str, settings.only_faults)) or 'none'}")
+    if settings.codec is not None:
+        words.append("--codec" if settings.codec else "--no-codec")
     if settings.intents is not None:
         words.append(f"--intents {settings.intents}")
     return " ".join([*words, "--no-shrink", "--trace"])

@@ -477,6 +477,12 @@ class Coordinator(Machine):
             self.awaited_changed_ms = self.context.now_ms
         self.context.post(self, TransactionConfirmed())
 
+    def has_dispatched(self, outcome: LedgerOutcome) -> bool:
+        """This version is a dispatch of ours: it is in our store, with what it made."""
+        transaction = self.transactions.get(outcome.intent)
+        is_ours = transaction is not None and transaction.is_flush_point and transaction.leaf == outcome.leaf
+        return is_ours or outcome.leaf in self.restored
+
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back: what was assembled on its states is reset."""
         self.outcomes.undo(outcome)
@@ -491,6 +497,7 @@ class Coordinator(Machine):
         for leaf in [leaf for leaf, handed in self.restored.items() if handed.point.intent == outcome.intent]:
             if is_committed or leaf == outcome.leaf:
                 del self.restored[leaf]
+                self.something_changed()
         for placed in self.graph.foreign():
             if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
                 continue

@@ -399,6 +399,7 @@ class CoordinatorTransaction(Machine):
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.size_bytes = 0
+        self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
         self.digest: Digest | None = None
         self.waits_for: tuple[IntentId, ...] = ()

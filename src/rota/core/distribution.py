@@ -184,9 +184,14 @@ def has_false_content(transition: Transition) -> bool:
     )
 
 
+def has_false_ids(transition: Transition) -> bool:
+    """A state is not called after the leaf and its place among the outputs."""
+    return any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs))
+
+
 def is_true(separator: bytes, node: NodeName, transition: Transition) -> bool:
     """The states are those of the leaf, by their right numbers, and the bytes are meant for this node (S8)."""
-    if any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs)):
+    if has_false_ids(transition):
         return False
     if leaf_of_transition(separator, transition) != transition.leaf or has_false_content(transition):
         return False

@@ -139,7 +139,11 @@ class VerifySignature(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CheckRound(Effect):
-    """Have the domain check these transitions on top of one another, and sign the digest if all are right."""
+    """Have the domain check these transitions on top of one another, and sign the digest if all are right.
+
+    `makers` made what they spend or read and is not on the chain, as far as we know them. What is in neither, and not
+    in the store, is missing.
+    """
 
     contract: ContractAddress
     peer: NodeName
@@ -148,6 +152,7 @@ class CheckRound(Effect):
     transitions: tuple[Transition, ...]
     senders: tuple[Party, ...]
     valid_until_s: int
+    makers: tuple[Transition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

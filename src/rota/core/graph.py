@@ -9,12 +9,13 @@ What another coordinator hands over is placed here too, without being ours. What
 transitions (`kept.py`) is locked as well, except for other versions of their own intents.
 
 A snapshot tells all of it, or none: what is under way is bounded by what one message holds, and nothing more is
-assembled until some of it has its outcome.
+assembled until some of it has its outcome. A domain's state may stand on its predecessors, which are spent: those that
+a sender may not know are told as well, as far as there is room. Without them it can only assemble later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,16 +154,31 @@ class Graph:
 
     # What others are told.
 
-    def snapshot(self, node: NodeName, intents: Collection[IntentId] = ()) -> Snapshot:
-        """What these intents are assembled on; a state's bytes only where that node may see them (S8)."""
+    def snapshot(
+        self, node: NodeName, intents: Collection[IntentId] = (), unseen: Iterable[Leaf] = (), bytes_max: int = 0
+    ) -> Snapshot:
+        """What these intents are assembled on; a state's bytes only where that node may see them (S8).
+
+        Of what the `unseen` leaves have made, also what is locked by now, up to so many bytes in all.
+        """
         states = tuple(offered.state.as_seen_by(node) for offered in self._offered.values())
         locks = (*self._spent_by, *(state for state in self.kept.locks(intents) if state not in self._spent_by))
-        return Snapshot(locks, states)
+        return Snapshot(locks, (*states, *self._spent_among(unseen, node, bytes_max - self._offered_bytes)))
 
     def fits_snapshot(self, bytes_max: int) -> bool:
         """One message holds it all. What does not fit must not be left out: a sender would take it for not there."""
         is_few = len(self._spent_by) <= SNAPSHOT_LOCKS_MAX and len(self._offered) <= SNAPSHOT_STATES_MAX
         return is_few and self._offered_bytes <= bytes_max
+
+    def _spent_among(self, leaves: Iterable[Leaf], node: NodeName, room_bytes: int) -> Iterator[State]:
+        count = len(self._offered)
+        for made in (made for leaf in leaves for made in self.placed[leaf].outputs):
+            if made.id in self._spent_by and made.content is not None and node in made.distribution:
+                room_bytes -= state_bytes(made)
+                count += 1
+                if room_bytes < 0 or count > SNAPSHOT_STATES_MAX:
+                    return
+                yield made
 
     def foreign(self) -> tuple[Placed, ...]:
         """What came with a hand-over and has no outcome yet."""

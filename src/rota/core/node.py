@@ -9,28 +9,19 @@ is told. Its first effect makes its new incarnation durable: nothing it says can
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
-from rota.core.distribution import (
-    FOUND_PARTS_FROM,
-    Delivery,
-    Distribution,
-    is_true,
-    order_of,
-    parts_of,
-    states_with_bytes,
-)
+from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
     DispatchRepriced,
     DispatchRound,
     Effect,
-    FindStates,
     IntentAccepted,
     NodeStarted,
     Persist,
@@ -44,7 +35,6 @@ from rota.core.effects import (
     StatesReceived,
     SubmitTransaction,
     TakeInContract,
-    TransitionPrepared,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -89,11 +79,11 @@ from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
+from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.messages import (
-    STATE_REQUEST_LEAVES_MAX,
     SUBMITTED_LISTED_MAX,
     ContractTakenIn,
     DeploymentAnswer,
@@ -111,17 +101,14 @@ from rota.types import (
     NO_CONTRACT,
     Contract,
     ContractAddress,
-    Digest,
     FlushPoint,
     HeartbeatNumber,
     Intent,
     IntentId,
     KnownContract,
-    Leaf,
     NodeName,
     Outcome,
     Receipt,
-    Transition,
 )
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
@@ -168,15 +155,17 @@ class Node:
         self.has_ledger = not self.index.is_lost
         self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
+        self.returns: dict[NodeName, int] = {}
+        self.return_count = 0
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
-        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
         own = stored.contracts.get(NO_CONTRACT, StoredContract())
         standing = (self.height, self.chain_time_s)
         self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
         self.taking_in: tuple[KnownContract, ...] = ()
+        self.states = PrivateStates(self)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -188,7 +177,7 @@ class Node:
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))
         for deployment in self.deployments.own.values():
-            self._note_open(deployment.intent)
+            self._note_open(deployment.intent.id, NO_CONTRACT, deployment.unmet)
 
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
@@ -196,7 +185,7 @@ class Node:
         Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
-        self._persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self.persist(OWN, 0, (NodeStarted(self.incarnation),))
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
@@ -217,9 +206,9 @@ class Node:
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
             case StatesWanted(contract, leaves):
-                self._ask_for_states(contract, leaves)
+                self.states.ask(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
-                self._send_found(contract, peer, digest, transitions)
+                self.states.send_found(contract, peer, digest, transitions)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
@@ -262,22 +251,15 @@ class Node:
 
     def _take_message(self, event: MessageReceived) -> None:
         """Private states and contracts to come concern the node; the rest a contract."""
-        peer, contract, body = event.peer, event.envelope.contract, event.envelope.body
-        match body:
-            case StateDistribution():
-                if contract in self.sequencers.loaded:
-                    self._take_states(peer, contract, body)
-                else:
-                    self._await_loading(contract, event)
-            case StateDistributionAcknowledgement(digest, part):
-                if self.distribution.is_open(peer, digest, part):
-                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
-            case StateRequest(leaves):
-                self.effects.append(FindStates(contract, peer, leaves))
-            case DeploymentProposal() | DeploymentAnswer() | ContractTakenIn() | DeploymentWithdrawn():
-                self._tell(NO_CONTRACT, event)
-            case _ if contract != NO_CONTRACT:
-                self._tell(contract, event)
+        contract, body = event.envelope.contract, event.envelope.body
+        if isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
+            self._await_loading(contract, event)
+        elif isinstance(body, StateDistribution | StateDistributionAcknowledgement | StateRequest):
+            self.states.take(event.peer, contract, body)
+        elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
+            self._tell(NO_CONTRACT, event)
+        elif contract != NO_CONTRACT:
+            self._tell(contract, event)
 
     # Users.
 
@@ -331,14 +313,15 @@ class Node:
             *self._standing_before(tuple(self.index.blocks)),
             _with_dispatches(stored, dispatches, contract.address),
         )
+        sequencer.return_count = self.return_count
         self.sequencers.add(contract.address, sequencer)
         for open_ in sequencer.sender.transactions.values():
-            self._note_open(open_.intent)
+            self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
 
-    def _note_open(self, intent: Intent) -> None:
+    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[IntentId]) -> None:
         """An intent that an earlier life accepted."""
-        self.intake.open[intent.id] = intent.contract
-        self._note_dependencies(intent.contract, intent)
+        self.intake.open[intent] = contract
+        self._note_dependencies(contract, dependencies)
 
     def _replay_unfinal(self, address: ContractAddress) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory."""
@@ -378,7 +361,7 @@ class Node:
         """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         if succeeded:
-            self._distribute_prepared(contract, records)
+            self.states.distribute_prepared(contract, records)
         for record in records:
             if isinstance(record, IntentAccepted):
                 self.intake.take_written(record.intent, succeeded)
@@ -387,64 +370,14 @@ class Node:
                 self._take_dispatch_written(succeeded)
             case BlocksIndexed():
                 self._take_index_written(succeeded)
-            case StatesReceived(digest, transitions, part):
-                peer = self.receiving.pop((contract, digest, part))
-                if succeeded:
-                    self.distribution.note_received(contract, transitions)
-                    self._send(peer, contract, StateDistributionAcknowledgement(digest, part))
-            case StatesAcknowledged(digest, peer, part):
-                if succeeded:
-                    self.distribution.acknowledged(peer, digest, part)
+            case StatesReceived() | StatesAcknowledged() as record:
+                self.states.take_written(contract, record, succeeded)
             case NodeStarted():
                 pass
             case _:
                 self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if succeeded:
                     self._tell_dependencies(records)
-
-    def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        separator = self.sequencers.loaded[contract].context.separator
-        has_states = bool(states_with_bytes(body.transitions))
-        key = (contract, body.digest, body.part)
-        if not has_states or key in self.receiving:
-            return
-        if self.distribution.is_received(contract, body.transitions):
-            self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif all(is_true(separator, self.name, transition) for transition in body.transitions):
-            self.receiving[key] = peer
-            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
-
-    def _ask_for_states(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
-        sequencer = self.sequencers.loaded.get(contract)
-        members = sequencer.context.contract.committee if sequencer is not None else ()
-        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
-            for member in members:
-                if member != self.name:
-                    self._send(member, contract, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
-
-    def _send_found(
-        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
-    ) -> None:
-        """A peer's own states again, and nobody else's (S8); not assured, since it asks until it has them."""
-        seen = [transition.as_seen_by(peer) for transition in transitions]
-        owed = [transition for transition in seen if states_with_bytes((transition,))]
-        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
-            self._send(peer, contract, StateDistribution(digest, due, part))
-
-    def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
-        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
-        for record in prepared:
-            self.distribution.take(self.now_ms, order_of(contract, record))
-        if prepared:
-            self._deliver_states()
-
-    def _deliver_states(self) -> None:
-        for delivery in self.distribution.take_due(self.now_ms):
-            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
-            self._send(delivery.peer, delivery.contract, body)
 
     # The submitter.
 
@@ -455,7 +388,7 @@ class Node:
             case DispatchSigned():
                 record = self.submitter.take_signed(event)
                 if record is not None:
-                    self._persist(OWN, 0, (record,))
+                    self.persist(OWN, 0, (record,))
                 self._sign_next_dispatch()
             case DispatchNotSigned():
                 order = self.submitter.take_unsigned(event)
@@ -482,7 +415,7 @@ class Node:
             self.effects.append(SubmitTransaction(dispatch))
         if succeeded and is_new:
             self.distribution.take(self.now_ms, order)
-            self._deliver_states()
+            self.states.deliver()
             self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
         elif is_new:
             self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
@@ -505,7 +438,7 @@ class Node:
             if change is not None:
                 self.taking_in = self.deployments.known_in(change.added)
                 taken = tuple(ContractTaken(known) for known in self.taking_in)
-                self._persist(OWN, 0, (self.index.record_of(change), *taken))
+                self.persist(OWN, 0, (self.index.record_of(change), *taken))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
@@ -592,11 +525,9 @@ class Node:
                     self._tell(contract, event)
             case ConnectionLost(peer) | ConnectionMade(peer):
                 is_made = isinstance(event, ConnectionMade)
-                self.lost_peers.pop(peer, None)
-                if not is_made:
-                    self.lost_peers[peer] = None
+                self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
-                self._deliver_states()
+                self.states.deliver()
                 self._tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
@@ -613,6 +544,15 @@ class Node:
             self._tell(contract, Tick())
         self.sequencers.make_room(0)
 
+    def _note_connection(self, peer: NodeName, is_made: bool) -> None:
+        """Returns are counted, so that who slept through a loss and a return hears of them too."""
+        if not is_made:
+            self.lost_peers[peer] = None
+        elif peer in self.lost_peers:
+            del self.lost_peers[peer]
+            self.return_count += 1
+            self.returns[peer] = self.return_count
+
     def _wake_all(self) -> None:
         """Who is awake hears of it now, and who has said that it has no ledger."""
         for contract in tuple(dict.fromkeys((*self.sequencers.awake, *self.without_ledger))):
@@ -622,7 +562,7 @@ class Node:
         """Only those whose time has come are told: an idle contract costs nothing."""
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
-        self._deliver_states()
+        self.states.deliver()
         due_ms = self.deployments.next_deadline_ms()
         if due_ms is not None and due_ms <= self.now_ms:
             self._tell(NO_CONTRACT, Tick())
@@ -655,11 +595,13 @@ class Node:
             self._step(contract, BlockIndexed(self.height, self.chain_time_s))
         if sequencer.sender.final_time_s != self.final_time_s:
             self._step(contract, OutcomesFinal(self.final_time_s, ()))
+        if sequencer.return_count != self.return_count:
+            heard, sequencer.return_count = sequencer.return_count, self.return_count
+            for peer in [peer for peer, number in self.returns.items() if number > heard]:
+                self._step(contract, ConnectionMade(peer))
         if sequencer.lost_peers.keys() != self.lost_peers.keys():
             for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
                 self._step(contract, ConnectionLost(peer))
-            for peer in [peer for peer in sequencer.lost_peers if peer not in self.lost_peers]:
-                self._step(contract, ConnectionMade(peer))
         if context.has_ledger and not self.has_ledger:
             self.without_ledger[contract] = None
             self._step(contract, LedgerLost())
@@ -698,7 +640,7 @@ class Node:
                     self.submitter.take(effect)
                     self._sign_next_dispatch()
                 case Persist(_, inner, records):
-                    self._persist(contract, inner, records)
+                    self.persist(contract, inner, records)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)
@@ -710,8 +652,9 @@ class Node:
         self.intake.note_outcome(receipt.intent, receipt.outcome)
         self._tell_dependents(receipt.intent, receipt.outcome)
 
-    def _note_dependencies(self, contract: ContractAddress, intent: Intent) -> None:
-        for other in intent.depends_on:
+    def _note_dependencies(self, contract: ContractAddress, others: Iterable[IntentId]) -> None:
+        """Only what has not ended: nobody would tell of the rest, and it would be noted for ever."""
+        for other in others:
             self.dependents.setdefault(other, {})[contract] = None
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
@@ -726,12 +669,21 @@ class Node:
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            self._note_dependencies(intent.contract, intent)
-            for other in intent.depends_on:
+            others = self._open_dependencies(intent)
+            self._note_dependencies(intent.contract, others)
+            for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])
 
-    def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+    def _open_dependencies(self, intent: Intent) -> tuple[IntentId, ...]:
+        if intent.contract == NO_CONTRACT:
+            deployment = self.deployments.own.get(intent.id)
+            return tuple(deployment.unmet) if deployment is not None else ()
+        transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
+        return transaction.open_dependencies if transaction is not None else ()
+
+    def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+        """Have these records written; a contract is told by the number that it gave them."""
         self.token += 1
         self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
@@ -755,9 +707,9 @@ class Node:
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
             for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
                 part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
-                self._send(sender, contract, SubmitterHeartbeat(number, part))
+                self.send(sender, contract, SubmitterHeartbeat(number, part))
 
-    def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
         envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger)
         if peer == self.name:

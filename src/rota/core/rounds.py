@@ -6,7 +6,8 @@ the answer to the current request counts:
 - *Assembly*, of one sender at a time: a slot holds several of its intents, assembled one after the other
   on one snapshot. Senders take turns; one that does not answer loses its turn and comes back later.
 - *Endorsement*, of all endorsers of a round: a round takes what is assembled when it opens and is signed
-  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load.
+  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load. Each endorser is shown what
+  made the states that a round stands on, unless it was asked about that too; one that has forgotten says so.
 - *Permission*, of each sender of an endorsed round, for all its intents in it at once.
 
 A round is dispatched when every member that is left in it is permitted and all that they stand on is
@@ -37,6 +38,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
 from rota.core.machine import Event
+from rota.core.makers import Showing, makers_of
 from rota.core.states.coordinator_transaction import ON_THE_WAY, State
 from rota.digests import round_digest
 from rota.messages import (
@@ -48,6 +50,7 @@ from rota.messages import (
     EndorsementRequest,
     EndorsementResponse,
     Refusal,
+    Rejection,
     SubmittedIntent,
     TransactionDispatched,
 )
@@ -80,7 +83,7 @@ class Permission:
 
 @dataclass(slots=True)
 class Round:
-    """Transitions that are endorsed together."""
+    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen."""
 
     number: int
     digest: Digest
@@ -88,6 +91,7 @@ class Round:
     valid_until_s: int
     members: dict[IntentId, CoordinatorTransaction]
     opened_at_ms: int
+    showing: Showing
     phase: Phase = Phase.ENDORSING
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
@@ -95,6 +99,11 @@ class Round:
     rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of a message its members take."""
+        return sum(member.size_bytes for member in self.members.values())
 
     def missing(self) -> tuple[NodeName, ...]:
         """The endorsers that have neither signed nor refused."""
@@ -211,6 +220,7 @@ class Rounds:
             return
         refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
         if refused:
+            opened.showing.note_unseen(peer, opened.members.values())
             opened.refusals[peer] = refused
             self._weigh_refusals(opened)
             self.coordinator.something_changed()
@@ -232,13 +242,19 @@ class Rounds:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
-        """By §5 the endorser cannot accept us now: no refusal. It is asked again, with a new request."""
+        """By §5 the endorser cannot accept us now, or it lacks states: no refusal. It is asked again, by a new id."""
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
             return
         opened.rejections[peer] = error.rejection.value
         self._renew_request(opened, peer)
-        self.coordinator.endorser_follows(error.accepted)
+        if error.rejection is Rejection.MISSING_STATES:
+            # The rest it asks others for, and is asked again in a while.
+            if opened.showing.take_missing(peer, error.missing):
+                self._request_endorsement(opened, peer)
+        else:
+            opened.showing.note_unseen(peer, opened.members.values())
+            self.coordinator.endorser_follows(error.accepted)
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -252,12 +268,17 @@ class Rounds:
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
-            and len(self.rounds) < config.dispatch_ahead_max
+            and self._ahead_count() < config.dispatch_ahead_max
         ):
             taken = self._members_of_next_round()
             intents = {transaction.intent.id for transaction in taken}
             self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
             self._open_round(taken)
+
+    def _ahead_count(self) -> int:
+        """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
+        restored = {handed.point.digest for handed in self.coordinator.restored.values()}
+        return len(self.rounds) + len(restored)
 
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
@@ -293,7 +314,8 @@ class Rounds:
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
         members = {transaction.intent.id: transaction for transaction in taken}
-        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms)
+        showing = Showing(makers_of(self.coordinator, taken))
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing)
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
@@ -330,8 +352,11 @@ class Rounds:
             senders,
             opened.valid_until_s,
             self.coordinator.observer.tried(),
+            opened.showing.choose(endorser, self.context.config.message_bytes_max - opened.size_bytes),
         )
         self.context.send(endorser, request)
+        if self.coordinator.observer.is_reachable(endorser):
+            opened.showing.note_seen(endorser, opened.members.values())
 
     def _round_asked(self, peer: NodeName, request_id: RequestId) -> Round | None:
         """The round that this answer is for, if the request is the current one for that endorser."""

@@ -132,6 +132,7 @@ class Sequencer:
         self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
+        self.return_count = 0
         self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
@@ -351,6 +352,8 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
+            is_ours = outcome.intent in self.sender.transactions or self.coordinator.has_dispatched(outcome)
+            self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))

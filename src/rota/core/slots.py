@@ -188,10 +188,18 @@ class Slots:
                     break
         return list(chosen.values())
 
+    def _unseen_by(self, node: NodeName) -> list[Leaf]:
+        """What is under way that this node has not been asked to endorse."""
+        transactions, placed = self.coordinator.transactions, self.coordinator.graph.placed
+        under_way = ((leaf, transactions.get(each.intent)) for leaf, each in placed.items())
+        return [leaf for leaf, transaction in under_way if transaction is None or node not in transaction.seen_by]
+
     def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
-        request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender, intents))
+        bytes_max = self.context.config.message_bytes_max
+        snapshot = self.coordinator.graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max)
+        request = AssembleRequest(request_id, intents, snapshot)
         self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents))
         for transaction in chosen:
             transaction.handle(Selected(request_id))

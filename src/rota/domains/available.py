@@ -110,8 +110,9 @@ class Available:
         self._on_top.put(state)
 
     def remove(self, state: StateId) -> None:
-        """It is spent."""
+        """It is spent. A slot of many that stand on one another must not look through all that is gone."""
         self._gone.add(state)
+        self._on_top.remove(state)
 
     def get(self, state: StateId) -> Known[Record] | None:
         """The state of this id, if it is available."""

@@ -316,7 +316,7 @@ class Domain(ABC, Generic[C]):
         """What it keeps of a contract at one node, so as not to work it out again; it may be lost at any time."""
         return None
 
-    def learn(self, memory: Any, state: Known[Record]) -> None:  # noqa: ANN401
+    def learn(self, memory: object, state: Known[Record]) -> None:
         """A state that this node knows, spent or not; each before those that stand on it."""
 
     @abstractmethod

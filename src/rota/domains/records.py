@@ -20,11 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, ClassVar, Final, Generic, NewType, TypeVar, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from rota.digests import keccak
 from rota.types import ContractAddress, Party
 
 LIST_MAX: Final = 255
 TEXT_BYTES_MAX: Final = 524_288
+JSON_BYTES_MAX: Final = 524_288
 OCTETS_MAX: Final = 131_072
 DEPTH_MAX: Final = 8
 
@@ -32,6 +35,8 @@ Uint8 = Annotated[int, "uint8"]
 Uint64 = Annotated[int, "uint64"]
 Uint256 = Annotated[int, "uint256"]
 Bytes32 = Annotated[bytes, "bytes32"]
+# Whatever JSON a user writes, kept as text: for what has a form of its own, such as an ABI.
+Json = NewType("Json", str)
 
 _DECIMAL: Final = re.compile("[0-9]{1,78}")
 _HEX_NUMBER: Final = re.compile("0[xX][0-9a-fA-F]{1,64}")
@@ -322,6 +327,23 @@ class Text(Kind[str]):
         return given
 
 
+class JsonText(Kind[Json]):
+    """JSON, as such or as text, of at most `JSON_BYTES_MAX` bytes. Whether text is JSON is for its reader to see."""
+
+    abi = "string"
+
+    def accept(self, path: str, given: object) -> Json:
+        """Text, or a value that is written down as it is."""
+        try:
+            written = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+            size = len(written.encode())
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError, UnicodeError):
+            raise Rejected(path, "must be JSON") from None
+        if size > JSON_BYTES_MAX:
+            raise Rejected(path, f"must be at most {JSON_BYTES_MAX} bytes of JSON")
+        return Json(written)
+
+
 class Address(Kind[ContractAddress]):
     """An Ethereum address, which we write in lower case."""
 
@@ -395,6 +417,7 @@ _SIMPLE: Final[Mapping[object, Kind[Any]]] = {
     bool: Boolean(),
     str: Text(),
     Party: Text(),
+    Json: JsonText(),
     bytes: Octets(None),
     ContractAddress: Address(),
 }

@@ -180,7 +180,8 @@ class PrivateEvm:
             status_at = journal.index(_STATUS_START, storage_at)
             at = journal.index(")", status_at)
             address = bytes.fromhex(found[1])
-            if address == sender:
+            # The block's maker is loaded by ourselves, and is nobody.
+            if address in (sender, _NOBODY):
                 continue
             slots = sorted(
                 (int(n), int(was), int(now)) for n, was, now in _SLOT.findall(journal, storage_at, status_at)

@@ -108,6 +108,7 @@ class NodeFacade:
             receipt.contract,
             failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
             block_number=made.deployed_at if made is not None else stored.height,
+            transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
 

@@ -15,7 +15,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -55,13 +56,21 @@ from rota.types import IntentId
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
-CERTIFICATE_LOOK_S: Final = 1.0
+FILES_LOOK_S: Final = 1.0
 
 logger = structlog.get_logger("rota.process")
 
 
 class CannotStart(Exception):
     """The node cannot begin; the text says what is wrong and what would be right."""
+
+
+class Watched(Protocol):
+    """A file that an operator may change."""
+
+    def look(self) -> None:
+        """Act if it has changed."""
+        ...
 
 
 class NodeProcess:
@@ -75,6 +84,7 @@ class NodeProcess:
         self.entrance: Final = entrance
         self.peers: Final = peers
         self.keys: Final = keys
+        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers)]
 
     async def run(self) -> None:
         """Serve until it is stopped."""
@@ -83,27 +93,68 @@ class NodeProcess:
         except OSError as error:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
-        renewing = asyncio.create_task(self._renew_certificate())
+        watching = asyncio.create_task(self._watch_files())
         try:
             await self.running.run()
         finally:
-            renewing.cancel()
+            watching.cancel()
             await self.entrance.stop()
 
-    async def _renew_certificate(self) -> None:
-        """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
-        shown = self.keys.certificate.fingerprint
+    async def _watch_files(self) -> None:
+        """What an operator changes while the node runs: its certificate, and a registry that is a file."""
         while True:
-            await asyncio.sleep(CERTIFICATE_LOOK_S)
-            try:
-                current = self.keys.transport.current()
-            except KeyFileError as error:
-                logger.error("the certificate cannot be read; the one of before stays", reason=str(error))
-                continue
-            if current.certificate.fingerprint != shown:
-                shown = current.certificate.fingerprint
-                self.peers.use(_identity(self.keys.transport))
-                logger.info("shows another certificate", fingerprint=shown.hex())
+            await asyncio.sleep(FILES_LOOK_S)
+            for watched in self.watched:
+                watched.look()
+
+
+class WatchedCertificate:
+    """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
+
+    def __init__(self, keys: NodeKeys, peers: GrpcPeers) -> None:
+        self._folder: Final = keys.transport
+        self._peers: Final = peers
+        self._shown = keys.certificate.fingerprint
+        self._told = ""
+
+    def look(self) -> None:
+        """Show another one if there is one; what cannot be read changes nothing."""
+        try:
+            current = self._folder.current().certificate.fingerprint
+            if current != self._shown:
+                self._peers.use(_identity(self._folder))
+                self._shown = current
+                logger.info("shows another certificate", fingerprint=current.hex())
+            self._told = ""
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the certificate cannot be used; the one of before stays", error, self._told)
+
+
+class WatchedRegistry:
+    """When the file with the nodes changes, the network is the one that it names from now on."""
+
+    def __init__(self, path: Path, registry: StaticRegistry) -> None:
+        self._path: Final = path
+        self._registry: Final = registry
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            nodes = read_registry(self._path)
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the registry cannot be read; what it said before stays", error, self._told)
+            return
+        self._told = ""
+        if nodes != self._registry.registrations():
+            self._registry.change(nodes)
+            logger.info("the registry has changed", nodes=len(nodes))
+
+
+def _tell_once(what: str, error: Exception, told: str) -> str:
+    if str(error) != told:
+        logger.error(what, reason=str(error))
+    return str(error)
 
 
 @asynccontextmanager
@@ -130,7 +181,7 @@ async def opened(
         store = DatabaseStore(database, name, configuration.sequencer, tell)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        services = Services(name, contracts, signatures, HeldStates(store), verifiers, tell)
+        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
@@ -164,7 +215,10 @@ async def opened(
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
-        yield NodeProcess(running, facade, entrance, peers, keys)
+        process = NodeProcess(running, facade, entrance, peers, keys)
+        if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
+            process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        yield process
     finally:
         if following is not None:
             following.cancel()

@@ -11,7 +11,7 @@ An exception of a domain is its own fault and ends nothing but that answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Final
 
 from rota import hosting
@@ -26,15 +26,17 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
+from rota.hosting import Checked
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
-from rota.ports import Tell, Unavailable
+from rota.ports import Store, Tell, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.held_states import HeldStates
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, NodeName
+from rota.types import ContractAddress, NodeName, Party, State, StateId
 
 TROUBLES_MAX: Final = 256
+RECALLS_MAX: Final = 32
 
 DomainOrder = AssembleIntents | CheckRound
 
@@ -47,6 +49,7 @@ class Services:
         node: NodeName,
         contracts: KnownContracts,
         signatures: Signatures,
+        store: Store,
         held: HeldStates,
         verifiers: Verifiers,
         tell: Tell,
@@ -54,6 +57,7 @@ class Services:
         self._node: Final = node
         self._contracts: Final = contracts
         self._signatures: Final = signatures
+        self._store: Final = store
         self._held: Final = held
         self._verifiers: Final = verifiers
         self._tell: Final = tell
@@ -128,8 +132,10 @@ class Services:
         if hosted is None:
             reason = f"the domain of {order.contract} is not loaded here"
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
-        held = await self._held.of(order.contract)
-        return [*hosting.assemble(hosted, order, held, self._node)]
+        parties = [party for intent in order.intents for party in (intent.sender, *intent.parties)]
+        verifiers = await self._verifiers.of(order.contract, parties)
+        held = await self._held.of(hosted)
+        return [*hosting.assemble(hosted, order, held, self._node, hosting.Background(verifiers=verifiers))]
 
     async def _check(self, order: DomainOrder) -> list[Event]:
         """A round is judged by its signatures first, then by its domain, and signed when all is right."""
@@ -137,18 +143,36 @@ class Services:
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
-        refusals = await self._unsigned(order)
-        if not refusals:
-            held = await self._held.of(order.contract)
-            refusals = hosting.check(hosted, order, held, self._node).refusals
-        signature = b"" if refusals else await self._signatures.sign_round(order.contract, order.digest)
-        return [RoundChecked(order.peer, order.request_id, signature, refusals)]
-
-    async def _unsigned(self, order: CheckRound) -> tuple[Refusal, ...]:
-        """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3)."""
         verifiers = await self._verifiers.of(order.contract, order.senders)
-        return tuple(
-            Refusal(transition.intent, f"the signature is not that of {sender}")
-            for transition, sender in zip(order.transitions, order.senders, strict=True)
-            if not has_signed_leaf(verifiers[sender], transition.leaf, transition.signature)
-        )
+        refusals = _unsigned(order, verifiers)
+        if refusals:
+            return [RoundChecked(order.peer, order.request_id, refusals=refusals)]
+        checked = await self._judge(hosted, order, verifiers)
+        signature = b""
+        if not checked.refusals and not checked.missing:
+            signature = await self._signatures.sign_round(order.contract, order.digest)
+        return [RoundChecked(order.peer, order.request_id, signature, checked.refusals, checked.missing)]
+
+    async def _judge(self, hosted: hosting.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
+        """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
+        recalled: dict[StateId, State] = {}
+        background = hosting.Background(recalled.get, verifiers)
+        held = await self._held.of(hosted)
+        checked = hosting.check(hosted, order, held, self._node, background)
+        for _ in range(RECALLS_MAX):
+            unknown = [state for state in checked.missing if state not in recalled]
+            found = await self._store.states(order.contract, unknown) if unknown else ()
+            if not found:
+                break
+            recalled.update({state.id: state for state in found})
+            checked = hosting.check(hosted, order, held, self._node, background)
+        return checked
+
+
+def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> tuple[Refusal, ...]:
+    """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3)."""
+    return tuple(
+        Refusal(transition.intent, f"the signature is not that of {sender}")
+        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        if not has_signed_leaf(verifiers[sender], transition.leaf, transition.signature)
+    )

@@ -37,6 +37,10 @@ class Verifiers:
         if awaited is not None and not awaited.done():
             awaited.set_result(report.verifier)
 
+    def known(self, contract: ContractAddress, party: Party) -> str | None:
+        """What is kept of a party, without asking."""
+        return self._kept.get((contract, party))
+
     async def of(self, contract: ContractAddress, parties: Iterable[Party]) -> dict[Party, str]:
         """The verifier of each, empty for a stranger. `Unavailable` when a node does not say."""
         found: dict[Party, str] = {}

@@ -48,8 +48,9 @@ def counting(taken: Counter[Place]) -> Iterator[None]:
 
     def row_for(table: Table, machine: Machine, event: Event) -> Row | None:
         row = original(table, machine, event)
-        if row is not None:
-            taken[places[id(row)]] += 1
+        place = places.get(id(row))
+        if place is not None:
+            taken[place] += 1
         return row
 
     setattr(Table, "row_for", row_for)  # noqa: B010  -- a method is not assigned to, but for counting

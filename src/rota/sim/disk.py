@@ -41,6 +41,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     NO_CONTRACT,
@@ -198,7 +199,10 @@ class Disk:
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
     blocks: list[ChainBlock] = field(default_factory=lambda: [GENESIS])
     latest_chain_time_s: int = GENESIS_TIME_S
+    taken_back_count: int = 0
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
+    untold: set[StatesAcknowledged] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -216,10 +220,11 @@ class Disk:
         """The height that the node's index has reached."""
         return self.blocks[-1].height
 
-    def write(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+    def write(self, contract: ContractAddress, records: tuple[Record, ...], is_told: bool = True) -> None:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
@@ -227,12 +232,15 @@ class Disk:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     self.intents[receipt.intent] = receipt.outcome
+                case StatesAcknowledged():
+                    (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
                     pass
 
     def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
         """The unspent states that a node knows follow its index, also when it goes back."""
         while self.height > record.parted_at:
+            self.taken_back_count += 1
             self._take_back(self.blocks.pop(), transitions)
         for block in record.blocks:
             self.blocks.append(block)
@@ -241,6 +249,7 @@ class Disk:
                 unspent = self.unspent.setdefault(contract, {})
                 for reference in transition.inputs:
                     unspent.pop(reference)
+                self.contents.spent.update(transition.inputs)
                 unspent.update({made.id: made for made in transition.outputs})
 
     def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
@@ -251,6 +260,7 @@ class Disk:
                 del unspent[made.id]
             for reference in transition.inputs:
                 unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+            self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
@@ -329,6 +339,7 @@ class Disk:
         final = self._final(confirmations)
         read = self._read
         read.go_on(name, self.records)
+        self.untold.clear()
         outcomes = dict(read.outcomes)
         intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
@@ -367,6 +378,11 @@ class Disk:
     def contracts_taken_in(self) -> tuple[KnownContract, ...]:
         """The contracts that came to the node through the network."""
         return tuple(self._read.taken_in.values())
+
+    def owed_count(self, name: NodeName) -> int:
+        """How many deliveries this node has to make, as far as it was told what is on its disk."""
+        self._read.go_on(name, self.records)
+        return len(self._read.undelivered()) + len(self.untold)
 
     def _final(self, confirmations: int) -> list[ChainBlock]:
         return [block for block in self.blocks if block.height <= self.height - confirmations]

@@ -13,12 +13,15 @@ from typing import NamedTuple
 
 from rota.config import Config
 from rota.messages import (
+    DelegationCommand,
+    DelegationRejected,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     EndorsementRequest,
     EndorsementResponse,
     Envelope,
     Message,
+    Rejection,
 )
 from rota.sim.clock import TRUE_RATE_PERMILLE
 from rota.sim.disk import Fate
@@ -26,7 +29,7 @@ from rota.sim.plan import REORGANISATION_DEPTH_MAX, Fault
 from rota.sim.sim_node import SimNode
 from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
 from rota.sim.world import World
-from rota.types import NodeName
+from rota.types import HeartbeatNumber, NodeName
 
 Mend = Callable[[], None]
 
@@ -44,6 +47,8 @@ LOSS_MAX = 0.3
 DUPLICATION_MAX = 0.3
 DELAYS_MAX_MS = (1, 20, 500, 2_000)
 EFFECTS_BEFORE_DEATH_MAX = 40
+# Above what the forger has said of itself.
+FORGED_HEARTBEAT = 1_000_000
 
 
 class BadWeather(Weather):
@@ -56,7 +61,7 @@ class BadWeather(Weather):
 
     def calm(self) -> None:
         """Good weather."""
-        self.loss = self.duplication = self.dropped = self.unanswered = self.forging = 0.0
+        self.loss = self.duplication = self.dropped = self.unanswered = self.forging = self.echoing = 0.0
         self.jitter_ms = self.delayed_ms = 0
         self.slow_ms: dict[tuple[NodeName, NodeName], int] = {}
 
@@ -70,6 +75,12 @@ class BadWeather(Weather):
             return ()
         copies = 2 if self.random.random() < self.duplication else 1
         return tuple(latency_ms + self.random.randint(0, self.jitter_ms) for _ in range(copies))
+
+    def echoed(self, heard_count: int) -> int | None:
+        """Any of the latest messages, late as it is, comes once more."""
+        if not self.echoing or not heard_count or self.random.random() >= self.echoing:
+            return None
+        return self.random.randrange(heard_count)
 
     def passage(self) -> Passage:
         """A transaction may be dropped or late, and its answer may be lost."""
@@ -91,6 +102,10 @@ class BadWeather(Weather):
             return forger, DispatchConfirmationResponse(body.request_id, tuple(item.intent for item in body.items))
         if isinstance(body, EndorsementRequest):
             return forger, EndorsementResponse(body.request_id, body.digest, b"signed by somebody else")
+        if isinstance(body, DelegationCommand):
+            number = HeartbeatNumber(envelope.incarnation, FORGED_HEARTBEAT)
+            rejection = Rejection.NOT_PREFERRED_COORDINATOR
+            return forger, DelegationRejected(body.command_id, rejection, active=forger, active_number=number)
         return None
 
 
@@ -113,6 +128,7 @@ def mend_all(world: World, weather: BadWeather) -> None:
             _restart(world, node.name, node.config)
         if node.is_hung:
             world.hang(node.name, False)
+        world.hang_domain(node.name, False)
         if not node.has_ledger:
             world.set_ledger(node.name, True)
         world.lag(node.name, False)
@@ -195,6 +211,12 @@ def _restart(world: World, name: NodeName, config: Config, version: tuple[int, i
     world.start(name)
 
 
+def _domain(harm: Harm) -> Mend:
+    """The domain of a node assembles nothing for a while, and then everything."""
+    harm.world.hang_domain(harm.fault.node, True)
+    return lambda: harm.world.hang_domain(harm.fault.node, False)
+
+
 # The network.
 
 
@@ -243,6 +265,12 @@ def _forge(harm: Harm) -> Mend:
     """Somebody answers what others were asked."""
     harm.weather.forging = harm.random.uniform(0.1, 1.0)
     return lambda: setattr(harm.weather, "forging", 0.0)
+
+
+def _echo(harm: Harm) -> Mend:
+    """What was said is heard once more, much later."""
+    harm.weather.echoing = harm.random.uniform(0.05, 0.5)
+    return lambda: setattr(harm.weather, "echoing", 0.0)
 
 
 # Disks.
@@ -342,12 +370,14 @@ _KINDS: dict[str, Callable[[Harm], Mend]] = {
     "stop": _stop,
     "upgrade": _upgrade,
     "clock": _clock,
+    "domain": _domain,
     "cut": _cut,
     "one-way": _one_way,
     "loss": _loss,
     "slow": _slow,
     "reconnect": _reconnect,
     "forge": _forge,
+    "echo": _echo,
     "disk": _disk,
     "lie": _lie,
     "lag": _lag,

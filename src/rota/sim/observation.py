@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from typing import NamedTuple
 
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
+from rota.core.private_states import RECEIVING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import Sequencer
+from rota.core.submitter import Submission
 from rota.sim.facts import Measured, Remembered, RememberedIntent
+from rota.types import IntentId
 
 
 def remembered_by(core: Node) -> Remembered:
@@ -32,14 +36,50 @@ def remembered_by(core: Node) -> Remembered:
     return Remembered(core.incarnation, next_nonce, intents, undelivered, unacknowledged, signed_away)
 
 
-def queues_of(core: Node, node_count: int) -> Iterator[Measured]:
-    """Every queue of a node, with the bound that it has by its configuration or by a constant of its module."""
+class Surroundings(NamedTuple):
+    """What a node's bounds depend on beside its configuration."""
+
+    node_count: int
+    contract_count: int
+    owed_count: int
+    taken_back_count: int
+    reported: Container[IntentId]
+
+
+def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
+    """Every queue of a node, with the bound that it has by its configuration or by a constant of its module.
+
+    What is to be delivered has no bound of its own, because a peer may be away for long: it is as much as is owed on
+    the disk, and what was acknowledged is not kept. Rounds whose blocks are taken back are under way once
+    more, beside those that were opened since: for each block as many as may be ahead of the chain. What was
+    reported is over; a new life whose index has gone back holds it once more until the chain says the same again.
+    """
     config = core.config
-    rounds_max = config.dispatch_ahead_max * len(core.sequencers.loaded)
+    rounds_max = config.dispatch_ahead_max * around.contract_count
     yield Measured(core.name, "rounds to be written", len(core.submitter.waiting), rounds_max)
+    unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
+    yield Measured(core.name, "rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
     yield Measured(core.name, "states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
+    yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
+    yield Measured(
+        core.name, "deliveries", sum(map(len, core.distribution._open.values())), around.owed_count + len(core.writes)
+    )
+    intents = sum(
+        intent not in around.reported
+        for sequencer in core.sequencers.loaded.values()
+        for intent in sequencer.sender.transactions
+    )
+    yield Measured(core.name, "intents of users", intents, config.intents_open_max)
     for sequencer in core.sequencers.loaded.values():
-        yield from _queues_of_contract(core, sequencer, node_count)
+        yield from _queues_of_contract(core, sequencer, around.node_count)
+
+
+def _is_ahead(core: Node, submission: Submission) -> bool:
+    """It may still commit something; one whose intents others have brought to the chain only waits for its nonce."""
+    sequencer = core.sequencers.loaded.get(submission.dispatch.round.contract)
+    if submission.is_mined or sequencer is None:
+        return False
+    return any(not sequencer.coordinator.outcomes.is_committed(intent) for intent in submission.unsettled)
 
 
 def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Measured]:

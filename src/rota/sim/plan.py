@@ -22,12 +22,14 @@ FAULTS = (
     "stop",
     "upgrade",
     "clock",
+    "domain",
     "cut",
     "one-way",
     "loss",
     "slow",
     "reconnect",
     "forge",
+    "echo",
     "disk",
     "lie",
     "lag",
@@ -46,11 +48,17 @@ SMALL_NETWORK_MAX = 8
 MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
 ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
 DEPENDENT = 0.1
-CANCELLED = 0.06
+CANCELLED = 0.1
 EXTERNAL = 0.05
 PREPARED_VALIDITY_S = 700
 COMMITTED = 0.7
 REPEATED = 0.04
+RESUMED = 0.05
+# Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
+SLOW_SERVICE_MS = 400
+SLOW_SERVICE_RANGE_MIN = 20
+# Every message of these seeds passes the codec, which costs a quarter more.
+CODEC_EVERY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ class Settings:
     faults: tuple[str, ...] | None = None
     intents: int | None = None
     only_faults: tuple[int, ...] | None = None
+    sequencers_max: int | None = None
+    codec: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,7 @@ class Plan:
     block_ms: int
     disk_ms: int
     service_ms: int
+    has_codec: bool
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
 
@@ -135,10 +146,29 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
     config = replace(config, confirmations=confirmations)
-    service_ms = random.choice((0, 0, 3, 40))
+    if settings.sequencers_max is not None:
+        config = replace(config, sequencers_max=settings.sequencers_max)
     return Plan(
-        seed, trouble_ms, names, contracts, config, latency_ms, block_ms, disk_ms, service_ms, submissions, faults
+        seed,
+        trouble_ms,
+        names,
+        contracts,
+        config,
+        latency_ms,
+        block_ms,
+        disk_ms,
+        service_ms=_draw_service_ms(random, contracts),
+        has_codec=settings.codec if settings.codec is not None else seed % CODEC_EVERY == 0,
+        submissions=submissions,
+        faults=faults,
     )
+
+
+def _draw_service_ms(random: Random, contracts: tuple[Contract, ...]) -> int:
+    """Coordinators whose turn is over before a transaction can be finished would finish none."""
+    turns = [contract.range_size for contract in contracts if contract.rotation is Rotation.STRICT]
+    slowest_ms = SLOW_SERVICE_MS if min(turns, default=SLOW_SERVICE_RANGE_MIN) >= SLOW_SERVICE_RANGE_MIN else 40
+    return min(slowest_ms, random.choice((0, 0, 3, 40, SLOW_SERVICE_MS)))
 
 
 def _draw_names(random: Random, settings: Settings) -> tuple[NodeName, ...]:
@@ -188,6 +218,7 @@ def _draw_config(random: Random) -> Config:
         dispatch_ahead_max=random.choice((2, 16)),
         validity_s=random.choice((40, 120, 600)),
         endorse_retry_max=random.choice((2, 5)),
+        intents_open_max=random.choice((30, 50_000)),
         sequencers_max=random.choice((1, 2, 10_000)),
     )
     config = drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
@@ -234,7 +265,9 @@ def _draw_submissions(
             latest.get(node) if random.random() < DEPENDENT else None,
             party,
             random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
-            random.randint(100, 20_000) if random.random() < (0.8 if payload in ("park", "fail") else 0.02) else None,
+            random.randint(100, 20_000)
+            if random.random() < (0.8 if payload in ("park", "fail") else RESUMED)
+            else None,
             random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
             SubmitMode.EXTERNAL if payload == "prepare" or random.random() < EXTERNAL else SubmitMode.AUTO,
             random.choice((1, 1_000, 5_000, 20_000)) if random.random() < COMMITTED else None,

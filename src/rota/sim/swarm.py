@@ -78,6 +78,7 @@ class Swarm:
             self.weather,
             _contracts_by_node(plan),
             plan.service_ms,
+            plan.has_codec,
         )
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}

@@ -47,6 +47,10 @@ class Weather:
         """The delay of each copy that arrives; none when it is lost."""
         return (latency_ms,)
 
+    def echoed(self, heard_count: int) -> int | None:
+        """Which of the latest messages is heard once more, if any."""
+        return None
+
     def passage(self) -> Passage:
         """What becomes of a transaction on its way to the chain."""
         return GOOD_PASSAGE

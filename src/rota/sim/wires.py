@@ -7,6 +7,8 @@ ended does not arrive. Weather says how late each copy of a message is; scenario
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim.forgery import Forgery
+from rota.sim.frames import over_the_wire
 from rota.sim.weather import HoldRule, MessageRule, Weather
 from rota.types import Contract, HeartbeatNumber, NodeName, RequestId
 
@@ -26,12 +29,14 @@ Rule = TypeVar("Rule", bound=MessageRule)
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
+# So many messages back an echo reaches.
+ECHOED_MAX = 400
 
 
 class Wires:
     """All connections of a world."""
 
-    def __init__(self, world: World, weather: Weather) -> None:
+    def __init__(self, world: World, weather: Weather, has_codec: bool) -> None:
         self.world = world
         self.weather = weather
         self.cut: set[tuple[NodeName, NodeName]] = set()
@@ -41,6 +46,8 @@ class Wires:
         self.forgeries: list[Forgery] = []
         self.forged_count = 0
         self.message_count = 0
+        self.has_codec = has_codec
+        self._heard: deque[Callable[[], None]] = deque(maxlen=ECHOED_MAX)
 
     # Connections.
 
@@ -104,6 +111,9 @@ class Wires:
         if self.forgeries:
             envelope, fate = self._told(source, target, envelope)
         world.judge.tell_sent(source, target, envelope)
+        if self.has_codec:
+            envelope = over_the_wire(envelope)
+        self._echo(source, target, envelope)
         forged = self.weather.forged(source, target, envelope)
         if forged is not None:
             forger, body = forged
@@ -121,6 +131,16 @@ class Wires:
         else:
             world.recorder.sent(world, source, target, envelope, fate)
             self._deliver_later(source, target, envelope)
+
+    def _echo(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
+        """Something that was said in these lives may be heard once more; heartbeats, which are most, are no news."""
+        world, node = self.world, self.world.nodes[target]
+        if not isinstance(envelope.body, CoordinatorHeartbeat):
+            lives = (world.nodes[source].life, node.life)
+            self._heard.append(partial(self._deliver, lives, source, node, envelope))
+        place = self.weather.echoed(len(self._heard))
+        if place is not None:
+            world.at(world.now_ms + world.latency_ms, self._heard[place])
 
     def release(self, is_reversed: bool = False, is_twice: bool = False) -> None:
         """Deliver what was held back, the last first or each twice if so said, and hold nothing any more."""

@@ -16,6 +16,7 @@ from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
+    CheckRound,
     Effect,
     FetchBlocks,
     FindStates,
@@ -54,7 +55,7 @@ from rota.sim.disk import Fate
 from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
-from rota.sim.observation import queues_of, remembered_by
+from rota.sim.observation import Surroundings, queues_of, remembered_by
 from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode, Written
 from rota.sim.weather import Weather
@@ -101,6 +102,7 @@ class World:
         weather: Weather | None = None,
         contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
         service_ms: int = 0,
+        has_codec: bool = False,
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -117,7 +119,7 @@ class World:
         self.services = Services(by_address, self.payloads)
         self.judge = Judge(Terms(names, by_address, config.confirmations, verify), EVERY)
         self.requests: dict[str, Request] = {}
-        self.wires = Wires(self, weather or Weather())
+        self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
@@ -251,9 +253,14 @@ class World:
         effects = node.core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
-            for measured in queues_of(node.core, len(self.nodes)):
-                self.judge.tell(measured)
+            self._measure(node.core, node)
         self._perform(node, effects)
+
+    def _measure(self, core: Node, node: SimNode) -> None:
+        contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
+        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, self.receipts)
+        for measured in queues_of(core, around):
+            self.judge.tell(measured)
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
@@ -327,7 +334,7 @@ class World:
         self._schedule_tick(node)
 
     def _store(self, node: SimNode, write: Persist, is_told: bool) -> None:
-        node.disk.write(write.contract, write.records)
+        node.disk.write(write.contract, write.records, is_told)
         for record in write.records:
             self.judge.tell(Recorded(node.name, write.contract, record, is_told))
             if isinstance(record, PermissionGranted):
@@ -432,11 +439,12 @@ class World:
             node.unanswered.append(effect)
             return
         unspent: dict[StateId, State] = {}
-        if isinstance(effect, AssembleIntents):
+        if isinstance(effect, AssembleIntents | CheckRound):
             unspent = node.disk.unspent.get(effect.contract, {})
+        if isinstance(effect, AssembleIntents):
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
-        for event in self.services.answer(node.name, effect, unspent, node.life):
+        for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
             elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):

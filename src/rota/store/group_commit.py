@@ -137,6 +137,10 @@ class DatabaseStore:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
 
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since))
+
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))

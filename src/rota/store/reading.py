@@ -278,6 +278,13 @@ class Asking:
             tuple(state.id for state, is_unspent in changed if not is_unspent),
         )
 
+    def states_since(self, contract: ContractAddress, since: int) -> Reading[tuple[int, tuple[State, ...]]]:
+        """All that this node holds and that changed after the record with this position, spent or not."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        as_of = max(since, rows[0][0] or 0)
+        rows = yield Statement(_HELD_SINCE, (contract, since))
+        return as_of, tuple(decode_state(state) for (state,) in rows)
+
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
         held: dict[StateId, State] = {}
@@ -457,12 +464,18 @@ SELECT state FROM states
 WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
 ORDER BY committed_at, place, output"""
 
-_LATEST_CHANGE: Final = "SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL"
+# What never had a place on the chain was never told of.
+_LATEST_CHANGE: Final = """
+SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL"""
 
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
-WHERE contract = ? AND state IS NOT NULL AND changed > ?
+WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
 ORDER BY committed_at, place, leaf, output"""
+
+_HELD_SINCE: Final = """
+SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
+ORDER BY CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, changed, leaf, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

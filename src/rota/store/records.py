@@ -342,7 +342,7 @@ _UNDO: Final = (
 )
 
 _UNDO_STATES: Final = (
-    "UPDATE states SET committed_at = NULL, place = NULL, changed = ? WHERE committed_at > ?",
+    "UPDATE states SET committed_at = NULL, changed = ? WHERE committed_at > ?",
     "UPDATE states SET spent_at = NULL, changed = ? WHERE spent_at > ?",
 )
 

@@ -38,7 +38,7 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.core.events import ForContract, IntentSubmitted, LedgerStatus, RoundChecked
+from rota.core.events import ForContract, IntentSubmitted, RoundChecked
 from rota.core.machine import Event
 from rota.digests import void_leaf
 from rota.domains.available import Known, known_in
@@ -47,7 +47,6 @@ from rota.domains.records import Rejected
 from rota.hosting import (
     AnyDomain,
     Background,
-    Checked,
     ContractDefaults,
     Hosted,
     UserCall,
@@ -59,7 +58,7 @@ from rota.hosting import (
     learn,
     open_genesis,
 )
-from rota.messages import Refusal
+from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import intent_id
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
@@ -70,17 +69,20 @@ from rota.types import (
     ContractAddress,
     Intent,
     IntentId,
-    Leaf,
     NodeName,
     Party,
     Receipt,
     State,
     StateId,
+    SubmitMode,
     Transition,
     node_of,
 )
 
 RANGE_SIZES: Final = (4, 20, 100)
+# Most users have their prepared transitions committed; the others let them expire.
+COMMITTED: Final = 0.7
+COMMITTED_AFTER_MS: Final = (1, 1_000, 5_000, 20_000)
 GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
 
 
@@ -249,6 +251,8 @@ class HostedSwarm(Swarm):
             submit_mode=call.submit_mode,
         )
         self.calls[intent.id] = call
+        if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
+            self.commits[intent.id] = self._random.choice(COMMITTED_AFTER_MS)
         self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
         return intent.id
 
@@ -290,7 +294,7 @@ class HostedServices(Services):
         self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
         self._lives: dict[NodeName, _Life] = {}
 
-    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """Assembly and judgement are the domain's; signatures and keys are the world's."""
         match effect:
             case AssembleIntents(contract):
@@ -298,13 +302,14 @@ class HostedServices(Services):
                 results = assemble(hosted, effect, held, node, self._background(node))
                 return [ForContract(contract, result) for result in results]
             case CheckRound(contract, peer, request_id, digest):
-                checked = self._check(node, effect, self._life(node, life))
-                missing = tuple(Refusal(each.intent, "a state is not here yet") for each in _lacking(effect, checked))
-                refusals = (*checked.refusals, *missing, *unsigned(effect))
-                signature = b"" if refusals else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
+                checked = check(hosted, effect, held, node, self._background(node))
+                refusals = (*checked.refusals, *unsigned(effect))
+                missing = () if refusals else checked.missing
+                signature = b"" if refusals or missing else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
             case _:
-                return super().answer(node, effect, unspent, life)
+                return super().answer(node, effect, unspent, life, contents)
 
     def _life(self, node: NodeName, life: int) -> _Life:
         """What a node has in memory: a new life has nothing, and learns what is on its disk."""
@@ -319,40 +324,14 @@ class HostedServices(Services):
     def _background(self, node: NodeName) -> Background:
         return Background(self.holdings[node].written().get, VERIFIERS)
 
-    def _check(self, node: NodeName, order: CheckRound, life: _Life) -> Checked:
-        """An endorser knows what it holds, and what it has judged before in this life of its process."""
-        held = self.holdings[node].held(order.contract)
-        checked = check(life.hosted, order, held, node, self._background(node))
-        if checked.missing:
-            held = {**self._speculative(node, order.contract, life.judged), **held}
-            checked = check(life.hosted, order, held, node, self._background(node))
-        life.judged.update({transition.leaf: transition for transition in order.transitions})
-        return checked
-
-    def _speculative(
-        self, node: NodeName, contract: ContractAddress, judged: Mapping[Leaf, Transition]
-    ) -> dict[StateId, State]:
-        """States that are not on the chain yet, as the node has seen or written them."""
-        disk = self.world.nodes[node].disk
-        committed = {
-            outcome.leaf
-            for block in disk.blocks
-            for address, outcome in block.outcomes
-            if address == contract and outcome.status is LedgerStatus.COMMITTED
-        }
-        seen = {state.id: state for transition in judged.values() for state in transition.outputs}
-        known = {**self.holdings[node].written(), **seen}
-        return {reference: state for reference, state in known.items() if reference.leaf not in committed}
-
 
 @dataclass(slots=True)
 class _Life:
-    """One life of a node's process: its domain's memory, and the transitions that it has judged."""
+    """One life of a node's process: its domain's memory, and how much of the disk that has learned."""
 
     number: int
     hosted: Hosted
     learned_count: int = 0
-    judged: dict[Leaf, Transition] = field(default_factory=dict)
 
 
 class Verifiers(Mapping[Party, str]):
@@ -371,13 +350,6 @@ class Verifiers(Mapping[Party, str]):
 
 
 VERIFIERS: Final = Verifiers()
-
-
-def _lacking(order: CheckRound, checked: Checked) -> Iterator[Transition]:
-    """The transitions that could not be judged."""
-    for transition in order.transitions:
-        if any(reference in checked.missing for reference in (*transition.inputs, *transition.reads)):
-            yield transition
 
 
 @dataclass(slots=True)

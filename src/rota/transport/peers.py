@@ -135,6 +135,11 @@ class GrpcPeers:
         for state in self._states.values():
             state.wake()
 
+    @property
+    def shown_fingerprint(self) -> bytes:
+        """Of the certificate that new connections are shown."""
+        return self._identity.certificate.fingerprint
+
     def is_renewed(self) -> bool:
         """Whether every connection that there is shows our current certificate, so that the old one can be dropped."""
         return all(self._is_renewed(state) for state in self._states.values())

@@ -30,6 +30,7 @@ class Rejection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REJECTION_NOT_PREFERRED_COORDINATOR: _ClassVar[Rejection]
     REJECTION_NO_LEDGER: _ClassVar[Rejection]
     REJECTION_NOT_ALLOWED: _ClassVar[Rejection]
+    REJECTION_MISSING_STATES: _ClassVar[Rejection]
 
 class AssemblyOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -89,6 +90,7 @@ REJECTION_MISMATCHED_BLOCK_HEIGHT: Rejection
 REJECTION_NOT_PREFERRED_COORDINATOR: Rejection
 REJECTION_NO_LEDGER: Rejection
 REJECTION_NOT_ALLOWED: Rejection
+REJECTION_MISSING_STATES: Rejection
 ASSEMBLY_OUTCOME_UNSPECIFIED: AssemblyOutcome
 ASSEMBLY_OUTCOME_ASSEMBLED: AssemblyOutcome
 ASSEMBLY_OUTCOME_REVERTED: AssemblyOutcome
@@ -458,18 +460,20 @@ class RoundMember(_message.Message):
     def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class EndorsementRequest(_message.Message):
-    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried")
+    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried", "makers")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     TRIED_FIELD_NUMBER: _ClassVar[int]
+    MAKERS_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     digest: bytes
     members: _containers.RepeatedCompositeFieldContainer[RoundMember]
     valid_until_s: int
     tried: _containers.RepeatedCompositeFieldContainer[Tried]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ...) -> None: ...
+    makers: _containers.RepeatedCompositeFieldContainer[Transition]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("intent", "reason", "kept")
@@ -494,16 +498,18 @@ class EndorsementResponse(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., refusals: _Optional[_Iterable[_Union[Refusal, _Mapping]]] = ...) -> None: ...
 
 class EndorsementError(_message.Message):
-    __slots__ = ("request_id", "rejection", "accepted", "accepted_number")
+    __slots__ = ("request_id", "rejection", "accepted", "accepted_number", "missing")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTION_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     rejection: Rejection
     accepted: str
     accepted_number: HeartbeatNumber
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., missing: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DispatchItem(_message.Message):
     __slots__ = ("intent", "number", "leaf", "signature", "valid_until_s", "transition")

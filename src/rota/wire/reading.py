@@ -125,6 +125,7 @@ class Reader:
             tuple(self.party(part.sender) for part in members),
             number(wire.valid_until_s),
             self.tried(wire.tried),
+            tuple(self.transition(part) for part in self.items(wire.makers)),
         )
 
     def endorsement_response(self, wire: pb.EndorsementResponse) -> messages.EndorsementResponse:
@@ -146,6 +147,7 @@ class Reader:
             member(enumerations.REJECTIONS, wire.rejection),
             self.node(wire.accepted) if wire.HasField("accepted") else None,
             heartbeat_number(wire.accepted_number),
+            tuple(leaf(part) for part in self.items(wire.missing)),
         )
 
     def dispatch_request(self, wire: pb.DispatchConfirmationRequest) -> messages.DispatchConfirmationRequest:

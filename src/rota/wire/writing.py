@@ -114,6 +114,8 @@ def _write_endorsement_request(wire: pb.EndorsementRequest, request: messages.En
         member.sender = sender
     wire.valid_until_s = request.valid_until_s
     _write_tried(wire.tried, request.tried)
+    for maker in request.makers:
+        _write_transition(wire.makers.add(), maker)
 
 
 def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages.EndorsementResponse) -> None:
@@ -131,6 +133,7 @@ def _write_endorsement_error(wire: pb.EndorsementError, error: messages.Endorsem
     if error.accepted is not None:
         wire.accepted = error.accepted
     _write_heartbeat_number(wire.accepted_number, error.accepted_number)
+    wire.missing.extend(error.missing)
 
 
 def _write_dispatch_request(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from rota.cli.bench import core, failover, gas, ledger, wan
+from rota.cli.bench import core, failover, gas, ledger, pente, wan
 from rota.cli.bench.printing import describe_machine, print_json
 
 
@@ -25,6 +25,7 @@ BENCHMARKS: Final = {
     "failover": Benchmark(failover.command, failover.measure, failover.show),
     "gas": Benchmark(gas.command, gas.measure, gas.show),
     "ledger": Benchmark(ledger.command, ledger.measure, ledger.show),
+    "pente": Benchmark(pente.command, pente.measure, pente.show),
 }
 
 

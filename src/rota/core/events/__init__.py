@@ -196,12 +196,16 @@ class SignatureVerified(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundChecked(Event):
-    """The domain has checked a round for this endorser: a signature, or what it refuses."""
+    """The domain has checked a round for this endorser: a signature, or what it refuses.
+
+    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent.
+    """
 
     peer: NodeName
     request_id: RequestId
     signature: bytes = b""
     refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.number = max(transaction.number, event.number)
     transaction.transition = event.transition
     transaction.size_bytes = event.size_bytes
+    transaction.seen_by = {}
     transaction.was_assembled = True
     transaction.waits_for = ()
     transaction.unusable_count = 0

@@ -13,6 +13,7 @@ the receiver of a mint or transfer, who knows it anyway.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import msgspec
@@ -51,6 +52,7 @@ from rota.domains.noto.operations import (
 )
 from rota.domains.noto.receipts import receipt_of
 from rota.domains.noto.records import (
+    NO_CONDITION,
     Account,
     Attached,
     Coin,
@@ -58,8 +60,8 @@ from rota.domains.noto.records import (
     Constructor,
     EndLock,
     Lock,
-    Mint,
     Nothing,
+    Payment,
     Promised,
     Requested,
     TransferFrom,
@@ -195,8 +197,12 @@ def _asked(configuration: Configuration, sender: Party, function: str, arguments
 
 def _request_told(asked: Asked) -> NewState:
     """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
-    written = msgspec.json.encode(packed(asked.arguments)).decode()
-    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Mint | TransferFrom) else ()
+    arguments = asked.arguments
+    if isinstance(arguments, EndLock):
+        # The condition is made of the core, so that the core cannot tell it; the leaf binds it.
+        arguments = replace(arguments, condition=NO_CONDITION)
+    written = msgspec.json.encode(packed(arguments)).decode()
+    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Payment | TransferFrom) else ()
     payer = getattr(asked.arguments, "from_", asked.sender)
     readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
     return NewState(Requested(asked.function, written), readers, Role.INFO)
@@ -231,10 +237,7 @@ def _spent(asked: Asked, proposal: Proposal[Configuration]) -> Spent:
         case FromLock(wanted):
             if len(records) != 1 or not isinstance(records[0], Lock) or records[0].lock_id != wanted:
                 raise Refused("PD200028: Lock ID not found")
-            preparation = proposal.preparation
-            if preparation is not None and preparation.condition != getattr(asked.arguments, "condition", None):
-                raise Refused("the condition is not the one that was asked for")
-            return Spent(lock_id, 0, records[0], _committer(preparation))
+            return Spent(lock_id, 0, records[0], _committer(proposal.preparation))
         case FromNothing():
             if records:
                 raise Refused(f"{asked.function} spends nothing")

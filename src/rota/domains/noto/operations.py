@@ -15,9 +15,9 @@ from rota.digests import keccak
 from rota.domains.base import OUTPUTS_MAX, NewState, Rejected, party_of
 from rota.domains.contents import Role
 from rota.domains.noto.records import (
+    Amount,
     Attached,
     BasicOptions,
-    Burn,
     BurnFrom,
     Coin,
     Configuration,
@@ -27,7 +27,7 @@ from rota.domains.noto.records import (
     DelegateLock,
     EndLock,
     Lock,
-    Mint,
+    Payment,
     PrepareBurnUnlock,
     PrepareMintUnlock,
     PrepareUnlock,
@@ -181,7 +181,7 @@ def _require_lock(asked: Asked) -> None:
 
 def _needs_mint(asked: Asked) -> Need:
     arguments = asked.arguments
-    assert isinstance(arguments, Mint)
+    assert isinstance(arguments, Payment)
     _require_minter(asked)
     _require_amount(arguments.amount)
     return FromNothing()
@@ -189,7 +189,7 @@ def _needs_mint(asked: Asked) -> Need:
 
 def _needs_transfer(asked: Asked) -> Need:
     match asked.arguments:
-        case Mint(_, amount):
+        case Payment(_, amount):
             return FromCoins(asked.sender, _require_amount(amount))
         case TransferFrom(owner, _, amount):
             return FromCoins(_require_owner(asked, owner), _require_amount(amount))
@@ -200,7 +200,7 @@ def _needs_transfer(asked: Asked) -> Need:
 def _needs_burn(asked: Asked) -> Need:
     _require_burn(asked)
     match asked.arguments:
-        case Burn(amount):
+        case Amount(amount):
             return FromCoins(asked.sender, _require_amount(amount))
         case BurnFrom(owner, amount):
             return FromCoins(_require_owner(asked, owner), _require_amount(amount))
@@ -211,7 +211,7 @@ def _needs_burn(asked: Asked) -> Need:
 def _needs_new_lock(asked: Asked) -> Need:
     _require_lock(asked)
     match asked.arguments:
-        case Burn(amount):
+        case Amount(amount):
             return FromCoins(asked.sender, _require_amount(amount))
         case CreateTransferLock(owner, shares):
             return FromCoins(_require_owner(asked, owner), _require_shares(shares))
@@ -296,7 +296,7 @@ def _makes_coins(asked: Asked, spent: Spent) -> Made:
 
 def _makes_new_lock(asked: Asked, spent: Spent) -> Made:
     match asked.arguments:
-        case Burn(amount, data):
+        case Amount(amount, data):
             lock = Lock(spent.lock_id, asked.sender, amount, asked.sender)
         case CreateTransferLock(owner, shares, unlock_data, data):
             total = sum(share.amount for share in shares)
@@ -413,13 +413,13 @@ def _require_covered(lock: Lock, amount: int) -> int:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    "mint": Rule(Mint, _needs_mint, _makes_coins),
-    "transfer": Rule(Mint, _needs_transfer, _makes_coins),
+    "mint": Rule(Payment, _needs_mint, _makes_coins),
+    "transfer": Rule(Payment, _needs_transfer, _makes_coins),
     "transferFrom": Rule(TransferFrom, _needs_transfer, _makes_coins),
-    "burn": Rule(Burn, _needs_burn, _makes_coins),
+    "burn": Rule(Amount, _needs_burn, _makes_coins),
     "burnFrom": Rule(BurnFrom, _needs_burn, _makes_coins),
-    "lock": Rule(Burn, _needs_new_lock, _makes_new_lock),
-    "createLock": Rule(Burn, _needs_new_lock, _makes_new_lock),
+    "lock": Rule(Amount, _needs_new_lock, _makes_new_lock),
+    "createLock": Rule(Amount, _needs_new_lock, _makes_new_lock),
     "createTransferLock": Rule(CreateTransferLock, _needs_new_lock, _makes_new_lock),
     "createBurnLock": Rule(CreateBurnLock, _needs_new_lock, _makes_new_lock),
     "createMintLock": Rule(CreateMintLock, _needs_new_lock, _makes_new_lock),

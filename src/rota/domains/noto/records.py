@@ -66,8 +66,8 @@ class Share(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Mint(Record):
-    """Also a transfer of one's own."""
+class Payment(Record):
+    """Of `mint`, and of `transfer`, which pays with the sender's coins."""
 
     to: Party
     amount: Uint256
@@ -76,7 +76,7 @@ class Mint(Record):
 
 @dataclass(frozen=True, slots=True)
 class TransferFrom(Record):
-    """A transfer of somebody's."""
+    """Pays with somebody's coins."""
 
     from_: Party
     to: Party
@@ -85,8 +85,8 @@ class TransferFrom(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Burn(Record):
-    """Also a lock of one's own."""
+class Amount(Record):
+    """Of `burn`, `lock` and `createLock`, which take the sender's coins."""
 
     amount: Uint256
     data: bytes = b""
@@ -94,7 +94,7 @@ class Burn(Record):
 
 @dataclass(frozen=True, slots=True)
 class BurnFrom(Record):
-    """Of somebody's."""
+    """Takes somebody's coins."""
 
     from_: Party
     amount: Uint256

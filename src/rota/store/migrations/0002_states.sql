@@ -5,7 +5,8 @@ CREATE TABLE states (
     leaf BYTEA NOT NULL,
     output BIGINT NOT NULL,
     state BYTEA,
-    -- The block that committed its leaf and the place there, and the block that spent it; taken back by a reorganisation.
+    -- The block that committed its leaf, and the block that spent it; taken back by a reorganisation. The place in its
+    -- block stays: it says that somebody may have been told of this state.
     committed_at BIGINT,
     place BIGINT,
     spent_at BIGINT,
@@ -15,6 +16,6 @@ CREATE TABLE states (
 );
 CREATE INDEX states_unspent ON states (contract, committed_at, place, output)
     WHERE state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL;
-CREATE INDEX states_changed ON states (contract, changed) WHERE state IS NOT NULL;
+CREATE INDEX states_changed ON states (contract, changed) WHERE state IS NOT NULL AND place IS NOT NULL;
 CREATE INDEX states_committed ON states (committed_at) WHERE committed_at IS NOT NULL;
 CREATE INDEX states_spent ON states (spent_at) WHERE spent_at IS NOT NULL;

@@ -1,0 +1,35 @@
+"""A message as it is read at the other end of a real wire: written by the codec, and read by it.
+
+A node of a newer minor version writes its frames as such a version may: with its own number, and with a field and a
+kind of message that we do not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.messages import PROTOCOL_VERSION, Envelope
+from rota.wire import peer_pb2 as pb
+from rota.wire.codec import Frame, decode_frame, encode_frame
+
+# Field 900 of a frame, and of an envelope that has no body: one byte, 1.
+UNKNOWN_FIELD = b"\xa0\x38\x01"
+
+
+def over_the_wire(envelope: Envelope) -> Envelope:
+    """The message once it was a frame; what cannot be written or read is an error of ours."""
+    data = encode_frame((replace(envelope, protocol_version=PROTOCOL_VERSION),))
+    if envelope.protocol_version != PROTOCOL_VERSION:
+        data = _as_of(envelope.protocol_version, data)
+    frame = decode_frame(data)
+    assert isinstance(frame, Frame), f"{type(envelope.body).__name__} cannot be read: {frame}"
+    (read,) = frame.envelopes
+    assert read == envelope, f"{type(envelope.body).__name__} is read as another one"
+    return read
+
+
+def _as_of(version: tuple[int, int], data: bytes) -> bytes:
+    frame = pb.Frame.FromString(data)
+    frame.version_major, frame.version_minor = version
+    frame.envelopes.add().MergeFromString(UNKNOWN_FIELD)
+    return frame.SerializeToString(deterministic=True) + UNKNOWN_FIELD
