@@ -51,18 +51,7 @@ from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.rules import deployment as rules
 from rota.core.states.deployment import ASKING, UNAGREED, State
 from rota.genesis import decode_genesis, genesis_hash
-from rota.types import (
-    Contract,
-    ContractAddress,
-    Intent,
-    IntentId,
-    KnownContract,
-    Mode,
-    NodeName,
-    Outcome,
-    Receipt,
-    RequestId,
-)
+from rota.types import ContractAddress, Intent, IntentId, KnownContract, Mode, NodeName, Outcome, Receipt, RequestId
 
 TABLE = Table(
     name="Deployment",
@@ -295,10 +284,6 @@ class Deployment(Machine):
     def is_own(self, deployed: EndorsedDeployment) -> bool:
         """It is what was agreed on, whoever called the factory."""
         return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis.threshold)
-
-    def contract_at(self, deployed: EndorsedDeployment) -> Contract:
-        """The contract that was deployed."""
-        return self.genesis.contract(deployed.contract)
 
     def end_with(self, outcome: Outcome, reason: str = "") -> None:
         """How it ends; it is told when it is durable."""

@@ -186,13 +186,13 @@ class Node:
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
         self.persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self._perform(NO_CONTRACT, self.deployments.start())
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
         self.sequencers.make_room(0)
-        self._perform(NO_CONTRACT, self.deployments.start())
         return self._take_effects()
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
