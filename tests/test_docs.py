@@ -19,7 +19,14 @@ from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
 from rota.core.sender import Sender
 from rota.runtime.configuration import render_reference
 
-PAGES = ("README.md", "sender.md", "sender-transaction.md", "coordinator.md", "coordinator-transaction.md")
+PAGES = (
+    "README.md",
+    "sender.md",
+    "sender-transaction.md",
+    "coordinator.md",
+    "coordinator-transaction.md",
+    "deployment.md",
+)
 
 
 def run(*arguments: str) -> Result:
@@ -52,8 +59,8 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "6 pages, of which 6 were stale" in run().stdout
-    assert "6 pages, of which 0 were stale" in run().stdout
+    assert "7 pages, of which 7 were stale" in run().stdout
+    assert "7 pages, of which 0 were stale" in run().stdout
 
 
 def test_pages_come_out_the_same_each_time() -> None:

@@ -58,6 +58,9 @@ class Config:
     intents_open_max: int = 50_000
     sequencers_max: int = 10_000
     paging_queue_max: int = 1_000
+    proposals_max: int = 1_024
+    proposals_bytes_max: int = 67_108_864
+    proposal_ttl_s: int = 604_800
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -17,14 +17,11 @@ from typing import Final
 import msgspec
 
 from rota.digests import keccak
-from rota.types import Contract, ContractAddress, Mode, NodeName, Party, Rotation
+from rota.types import NO_CONTRACT, Contract, ContractAddress, Mode, NodeName, Party, Rotation, node_of
 
 GENESIS_BYTES_MAX: Final = 1_048_576
 SALT_BYTES: Final = 32
 VERSION: Final = 1
-
-# Only to let a contract be checked before it has one.
-_NO_ADDRESS: Final = ContractAddress("0x" + "00" * 20)
 
 
 class MalformedGenesis(ValueError):
@@ -55,7 +52,12 @@ class Genesis:
             raise ValueError(f"salt: must be {SALT_BYTES} bytes, not {len(self.salt)}")
         if not 0 < self.chain_id < 1 << 64:
             raise ValueError("chain_id: must be from 1 to 2^64 - 1")
-        self.contract(_NO_ADDRESS)
+        self.contract(NO_CONTRACT)
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """Those that have a part in it, and so have to have it: endorsers, coordinators, and the members' nodes."""
+        return tuple(dict.fromkeys((*self.endorsers, *self.committee, *map(node_of, self.members))))
 
     def contract(self, address: ContractAddress) -> Contract:
         """The contract that the factory deployed at this address."""

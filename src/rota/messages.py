@@ -549,3 +549,53 @@ class VerifierResponse(Reply):
     request_id: RequestId
     party: Party
     verifier: str = ""
+
+
+# A contract to its members, before it is on the chain: a Request in two turns, and Notifications.
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentProposal(Message):
+    """Will you have this contract, which the factory is to deploy under this id? Asked until it is answered.
+
+    First without `signers`: with which address do you endorse? Then with those of all endorsers, in their order.
+    """
+
+    request_id: RequestId
+    deployment: IntentId
+    genesis: bytes
+    factory: ContractAddress
+    signers: tuple[ContractAddress, ...] = ()
+
+
+class Verdict(Enum):
+    """What a node makes of a contract that is proposed to it."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentAnswer(Reply):
+    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and why."""
+
+    request_id: RequestId
+    deployment: IntentId
+    verdict: Verdict
+    endorser: ContractAddress | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractTakenIn(Message):
+    """The contract that you proposed under this id is on the chain, and we have it."""
+
+    deployment: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentWithdrawn(Message):
+    """What was proposed under this id will not be deployed: forget it."""
+
+    deployment: IntentId

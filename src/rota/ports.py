@@ -23,7 +23,18 @@ from rota.core.effects import (
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
-from rota.types import NO_LEAF, Contract, ContractAddress, Intent, IntentId, Leaf, NodeName, Receipt, State, StateId
+from rota.types import (
+    NO_LEAF,
+    ContractAddress,
+    Intent,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+)
 
 TRANSACTIONS_MAX: Final = 1_000
 
@@ -46,22 +57,6 @@ class Policy:
 
     endorsers: tuple[tuple[NodeName, ContractAddress], ...]
     threshold: int
-
-
-@dataclass(frozen=True, slots=True)
-class KnownContract:
-    """A contract of this node: what its genesis says, and what the chain says of its deployment.
-
-    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
-    the chain, and the chain stood at another when this node took it in.
-    """
-
-    contract: Contract
-    deployment: IntentId
-    signers: tuple[ContractAddress, ...]
-    genesis: bytes = b""
-    deployed_at: int = 0
-    taken_in_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,23 +143,35 @@ class Network:
                     life.result()
             await asyncio.sleep(0.005)
 
-    async def create(
-        self,
-        members: Sequence[str],
-        threshold: int = 0,
-        mode: str = "ring",
-        taken_in_by: Sequence[NodeName] | None = None,
-    ) -> ContractAddress:
-        """A contract of the synthetic domain, taken in by these nodes, or by all."""
-        domain = hosting.load_domains()["synthetic"]
+    async def create(self, members: Sequence[str], threshold: int = 0, mode: str = "ring") -> ContractAddress:
+        """A contract of the synthetic domain that alice deploys at the first node that runs."""
+        name = next(iter(self.lives))
         arguments = {"members": list(members), "threshold": threshold, "mode": mode}
+        receipt = await self.final(name, await self.deploy(name, "synthetic", arguments))
+        assert receipt.contract is not None, receipt.reason
+        known = self.processes[name].running.contracts.known(receipt.contract)
+        assert known is not None
+        self.deployed = known.genesis, known.deployment
+        return receipt.contract
+
+    async def deploy(self, node: NodeName, domain: str, arguments: object, **more: object) -> IntentId:
+        """A contract that alice wants at this node."""
+        submission = Submission(TransactionType.PRIVATE, ALICE, domain=domain, data=arguments)  # type: ignore[arg-type]
+        return await self.processes[node].facade.submit(replace(submission, **more))  # type: ignore[arg-type]
+
+    async def create_by_hand(
+        self, members: Sequence[str], threshold: int, taken_in_by: Sequence[NodeName]
+    ) -> ContractAddress:
+        """A contract of the synthetic domain that an operator deploys, and brings to these nodes."""
+        domain = hosting.load_domains()["synthetic"]
+        arguments = {"members": list(members), "threshold": threshold}
         wanted = hosting.deploy(domain, arguments, Party(f"{ALICE}@{self.names[0]}"))
         genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
         encoded, intent = self.deployed = encode_genesis(genesis), IntentId(b"deployment 1....")
         signers = tuple([await self.processes[node].facade.endorser_address(intent) for node in genesis.endorsers])
         call = deploy_endorsed(intent, genesis_hash(encoded), signers, genesis.threshold)
         await send(self.client, {"to": self.factory, "data": data(call)})
-        addresses = [await self.take_in(name) for name in taken_in_by or self.names]
+        addresses = [await self.take_in(name) for name in taken_in_by]
         assert len(set(addresses)) == 1
         return addresses[0]
 
@@ -194,6 +206,7 @@ async def network(home: Path, *names: str, config: Config | None = None) -> Asyn
         made.prepare()
         for keys in made.keys.values():
             await send(client, {"to": keys.submitter, "value": hex(FUNDS_WEI)})
+            await send(client, {"to": keys.registrar, "value": hex(FUNDS_WEI)})
         try:
             yield made
         finally:

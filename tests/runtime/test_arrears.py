@@ -50,7 +50,7 @@ async def test_node_that_lost_its_database_gets_its_states_back_and_takes_part_a
 async def test_member_that_gets_a_contract_late_has_its_rounds_and_its_states(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
-        contract = await nodes.create(MEMBERS, threshold=2, taken_in_by=(NODE1, NODE2))
+        contract = await nodes.create_by_hand(MEMBERS, threshold=2, taken_in_by=(NODE1, NODE2))
         receipt = await nodes.final(NODE1, await nodes.submit(NODE1, contract, "spend"))
         assert receipt.outcome is Outcome.CONFIRMED
         await nodes.take_in(NODE3)

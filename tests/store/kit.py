@@ -14,6 +14,9 @@ import asyncpg  # type: ignore[import-untyped]
 from rota.config import Config
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
@@ -26,6 +29,8 @@ from rota.core.effects import (
     Persist,
     PreparedAcknowledged,
     PreparedEndorsed,
+    Proposal,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -34,16 +39,17 @@ from rota.core.effects import (
     TransitionPrepared,
 )
 from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedStatus, MinedTransaction
 from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.ports import KnownContract, StoreEffect
+from rota.ports import StoreEffect
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.types import (
+    NO_CONTRACT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -52,6 +58,7 @@ from rota.types import (
     Fees,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -237,6 +244,24 @@ def a_prepared(transition: Transition, number: int) -> PreparedTransaction:
     return PreparedTransaction(digest(30_000 + number), (transition.leaf,), 1_000, signatures, transition)
 
 
+def a_deployed(number: int, version: int = 0) -> EndorsedDeployment:
+    """What the factory deployed under an id; another version is somebody else's."""
+    contract = ContractAddress(f"0x{number:038x}{version:02x}")
+    return EndorsedDeployment(intent_id(number), contract, bytes([version]) * 32, (FIRST,), 1)
+
+
+def a_proposal(number: int, peer: NodeName = PEER, is_agreed: bool = True) -> Proposal:
+    """What a peer wants us to have."""
+    return Proposal(peer, intent_id(number), b"genesis %d" % number, 1_000, FIRST, (FIRST,) if is_agreed else ())
+
+
+def a_known(number: int) -> KnownContract:
+    """A contract that came through the network."""
+    deployed = a_deployed(number)
+    contract = Contract(deployed.contract, (NODE,), (NODE,), 1)
+    return KnownContract(contract, deployed.intent, deployed.endorsers, b"genesis %d" % number, 1, 1)
+
+
 def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
     """A record of every kind, in an order in which a node could write them, with the contract that it is of."""
     made = a_transition(1)
@@ -260,5 +285,9 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
         (FIRST, TransitionPrepared(PEER, prepared)),
         (FIRST, PreparedAcknowledged(made.intent, made.leaf)),
         (FIRST, PreparedEndorsed((kept_for(prepared),))),
+        (NO_CONTRACT, DeploymentAgreed(intent_id(3), (FIRST, SECOND))),
+        (NO_CONTRACT, DeploymentProposed(a_proposal(4))),
+        (NO_CONTRACT, ProposalForgotten(PEER, intent_id(4))),
+        (OWN, ContractTaken(a_known(5))),
         (OWN, BlocksIndexed(0, (ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),), (mined,)),))),
     )

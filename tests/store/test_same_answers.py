@@ -31,6 +31,9 @@ from hypothesis.stateful import (
 
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
     FindStates,
@@ -44,6 +47,7 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -63,11 +67,14 @@ from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
 from rota.types import (
+    NO_CONTRACT,
     BlockHash,
     ContractAddress,
     DelegationNumber,
     Digest,
     IntentId,
+    KnownContract,
+    NodeName,
     Outcome,
     Receipt,
     State,
@@ -85,13 +92,17 @@ from tests.store.kit import (
     STRANGER,
     FaultyDatabase,
     Opened,
+    a_deployed,
     a_dispatch,
+    a_known,
     a_prepared,
+    a_proposal,
     a_transition,
     an_intent,
     dearer,
     digest,
     intent_id,
+    known,
     leaf,
     new_postgres,
     new_sqlite,
@@ -104,6 +115,7 @@ Made = TypeVar("Made")
 # What a disk does is tested elsewhere; in memory a commit costs nothing.
 MEMORY = Path("/dev/shm")
 UNKNOWN = ContractAddress("0x" + "ee" * 20)
+PROPOSED = 7_000  # Deployments of other nodes are numbered from here.
 FOREIGN = 5_000  # Intents of other nodes are numbered from here.
 TOO_LARGE = 2**63  # No database of ours has room for this number.
 KEYS = ("", "", "key a", "key b", "nul \0 and é")
@@ -136,6 +148,7 @@ class Sameness(RuleBasedStateMachine):
         self.window: list[ChainBlock] = []
         self.numbers = 0
         self.next_nonce = 0
+        self.taken_in: dict[ContractAddress, KnownContract] = {}
         self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
         self.followers: dict[ContractAddress, tuple[int, dict[StateId, State]]] = {FIRST: (0, {}), SECOND: (0, {})}
 
@@ -179,7 +192,13 @@ class Sameness(RuleBasedStateMachine):
 
     def intents(self) -> list[tuple[ContractAddress, IntentId]]:
         accepted = [record.intent for _, record in self.disk.records if isinstance(record, IntentAccepted)]
-        return [(intent.contract, intent.id) for intent in accepted]
+        return [(intent.contract, intent.id) for intent in accepted if intent.contract != NO_CONTRACT]
+
+    def deployments(self) -> list[int]:
+        """The numbers of those that users asked for, and one that nobody did."""
+        accepted = [record.intent for _, record in self.disk.records if isinstance(record, IntentAccepted)]
+        own = [int.from_bytes(intent.id, "big") for intent in accepted if intent.contract == NO_CONTRACT]
+        return [*own, PROPOSED]
 
     def an_intent_of(self, choice: int) -> tuple[ContractAddress, int]:
         """One that is durable, or another node's."""
@@ -194,6 +213,41 @@ class Sameness(RuleBasedStateMachine):
         known = [int.from_bytes(intent, "big") for _, intent in self.intents()]
         depends_on = tuple(known[other % len(known)] for other in others if known)
         self.write(fate, contract, IntentAccepted(an_intent(self.next_number(), contract, key, depends_on)))
+
+    @rule(
+        choice=SMALL,
+        kind=st.sampled_from(["deploy", "agree", "finalise"]),
+        outcome=st.sampled_from(Outcome),
+        fate=FATES,
+    )
+    def deploy(self, choice: int, kind: str, outcome: Outcome, fate: Fate) -> None:
+        own = self.deployments()[:-1]
+        if kind == "deploy" or not own:
+            record: Record = IntentAccepted(an_intent(self.next_number(), NO_CONTRACT))
+        elif kind == "agree":
+            record = DeploymentAgreed(intent_id(own[choice % len(own)]), (FIRST, SECOND)[: 1 + choice % 2])
+        else:
+            ended = intent_id(own[choice % len(own)])
+            record = IntentFinalised(
+                Receipt(ended, outcome, f"reason {choice}", contract=FIRST if choice % 2 else None)
+            )
+        self.write(fate, NO_CONTRACT, record)
+
+    @rule(
+        number=st.integers(PROPOSED, PROPOSED + 2),
+        kind=st.sampled_from(["propose", "agree", "forget", "take in"]),
+        peer=st.sampled_from([PEER, STRANGER]),
+        fate=FATES,
+    )
+    def propose(self, number: int, kind: str, peer: NodeName, fate: Fate) -> None:
+        records: dict[str, Record] = {
+            "propose": DeploymentProposed(a_proposal(number, peer, is_agreed=False)),
+            "agree": DeploymentProposed(a_proposal(number, peer)),
+            "forget": ProposalForgotten(peer, intent_id(number)),
+            "take in": ContractTaken(a_known(number)),
+        }
+        if self.write(fate, NO_CONTRACT, records[kind]) and kind == "take in":
+            self.taken_in[a_known(number).contract.address] = a_known(number)
 
     @rule(
         choice=SMALL,
@@ -331,6 +385,7 @@ class Sameness(RuleBasedStateMachine):
                 st.integers(1, 2),
                 st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES), SPENT), max_size=3),
                 st.lists(st.tuples(st.integers(0, 3), st.sampled_from(MinedStatus)), max_size=2),
+                st.lists(SMALL, max_size=1),
             ),
             min_size=1,
             max_size=3,
@@ -354,7 +409,7 @@ class Sameness(RuleBasedStateMachine):
         used = {mined.nonce for block in kept for mined in block.mined}
         blocks: list[ChainBlock] = []
         height = standing
-        for step, outcomes, nonces in contents:
+        for step, outcomes, nonces, deployed in contents:
             height += step
             latest = [(max(0, self.next_nonce - back), status) for back, status in nonces]
             mined = tuple(MinedTransaction(nonce, status) for nonce, status in latest if nonce not in used)
@@ -365,7 +420,10 @@ class Sameness(RuleBasedStateMachine):
                 for choice, version, status, spent in outcomes
             )
             name = BlockHash(b"%d of %d" % (height, self.next_number()))
-            blocks.append(ChainBlock(height, name, BlockHash(b""), GENESIS.time_s + self.numbers % 40, found, mined))
+            known = self.deployments()
+            made = tuple(a_deployed(known[choice % len(known)], choice % 2) for choice in deployed)
+            time_s = GENESIS.time_s + self.numbers % 40
+            blocks.append(ChainBlock(height, name, BlockHash(b""), time_s, found, mined, made))
         self.index(standing, tuple(blocks), fate)
 
     def an_outcome(
@@ -422,12 +480,21 @@ class Sameness(RuleBasedStateMachine):
     @invariant()
     def a_new_life_finds_the_same(self) -> None:
         if self.window:
-            found = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
+            expected = self.expected()
+            found = self.do(lambda: self.opened.store.restore(tuple(expected.contracts)))
             final = [block for block in self.disk.blocks if block.height <= self.disk.height - CONFIG.confirmations]
             final_time_s = final[-1].time_s if final else 0
             assert comparable(found, final_time_s) == comparable(
-                replace(self.expected(), blocks=tuple(self.window)), final_time_s
+                replace(expected, blocks=tuple(self.window)), final_time_s
             )
+
+    @rule()
+    def ask_for_contracts(self) -> None:
+        """Those that were added, and those that came through the network."""
+        expected = {each.address: known(each) for each in CONTRACTS} | self.taken_in
+        assert {each.contract.address: each for each in self.do(self.opened.store.contracts)} == expected
+        has_work = NO_CONTRACT in self.do(self.opened.store.contracts_with_work)
+        assert has_work == (NO_CONTRACT in self.expected().contracts)
 
     @invariant()
     def the_same_states_are_held_and_unspent(self) -> None:
@@ -541,6 +608,9 @@ def comparable(stored: StoredNode, final_time_s: int) -> object:
         sorted(set(stored.undelivered), key=lambda each: (each.digest, each.peer, each.part)),
         stored.next_nonce,
         stored.blocks,
+        dict(stored.deployments.agreed),
+        list(stored.deployments.deployed),
+        sorted(stored.deployments.proposals, key=lambda each: (each.peer, each.deployment)),
     )
 
 

@@ -43,7 +43,7 @@ NOT_OF_OURS = {
     "SubmittedIntent": set(fields_of(types.Fees)),
 }
 
-NOT_ON_THE_WIRE = {types.Contract, types.Receipt, types.Fees}
+NOT_ON_THE_WIRE = {types.Contract, types.KnownContract, types.Receipt, types.Fees}
 RECORDS = tuple(
     value
     for module in (messages, types)

@@ -22,7 +22,6 @@ from rota.config import Config
 from rota.core.effects import IntentAccepted, IntentFinalised, PermissionGranted, Persist, Record
 from rota.core.events import Persisted
 from rota.core.machine import Event
-from rota.ports import KnownContract
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.types import (
     Contract,
@@ -30,6 +29,7 @@ from rota.types import (
     DelegationNumber,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,

@@ -1,10 +1,10 @@
 """Start reading here: the pure machine of a whole node.
 
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
-what they have in common: the intake of its users' intents, the block index, the submitter and the
-distribution of private states. It hands each event to whom it concerns, keeps what sequencers ask of the
-submitter inside, and passes the rest on as effects. The chain's word is durable before it is told.
-Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+what they have in common: the intake of its users' intents, the block index, the submitter, the distribution
+of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
+sequencers ask of the submitter inside, and passes the rest on as effects. The chain's word is durable before it
+is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
+from rota.core.deployments import Deployments
 from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
     DispatchRepriced,
     DispatchRound,
     Effect,
@@ -32,6 +34,7 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
+    TakeInContract,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -69,17 +72,23 @@ from rota.core.events.chain import (
     TransactionRefused,
     TransactionSent,
 )
+from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
 from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.messages import (
     SUBMITTED_LISTED_MAX,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
     Envelope,
     HandedOver,
     Message,
@@ -88,7 +97,19 @@ from rota.messages import (
     StateRequest,
     SubmitterHeartbeat,
 )
-from rota.types import Contract, ContractAddress, FlushPoint, HeartbeatNumber, IntentId, NodeName, Outcome, Receipt
+from rota.types import (
+    NO_CONTRACT,
+    Contract,
+    ContractAddress,
+    FlushPoint,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Outcome,
+    Receipt,
+)
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
@@ -104,10 +125,14 @@ class StoredNode:
     undelivered: tuple[Delivery, ...] = ()
     next_nonce: int = 0
     blocks: tuple[ChainBlock, ...] = ()
+    deployments: StoredDeployments = StoredDeployments()
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it."""
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
+
+    Contracts are deployed through `factory`.
+    """
 
     def __init__(
         self,
@@ -117,6 +142,7 @@ class Node:
         now_ms: int,
         stored: StoredNode,
         signer: str = "",
+        factory: ContractAddress = NO_CONTRACT,
     ) -> None:
         self.name = name
         self.config = config
@@ -135,6 +161,10 @@ class Node:
         self.intake = Intake(name, config)
         self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
+        own = stored.contracts.get(NO_CONTRACT, StoredContract())
+        standing = (self.height, self.chain_time_s)
+        self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
+        self.taking_in: tuple[KnownContract, ...] = ()
         self.states = PrivateStates(self)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
@@ -146,6 +176,8 @@ class Node:
         self.sequencers = Sequencers(config)
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))
+        for deployment in self.deployments.own.values():
+            self._note_open(deployment.intent.id, NO_CONTRACT, deployment.unmet)
 
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
@@ -154,6 +186,7 @@ class Node:
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
         self.persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self._perform(NO_CONTRACT, self.deployments.start())
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
@@ -184,6 +217,8 @@ class Node:
                 self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
+            case ProposalJudged() | FactoryCalled() | FactoryRefused():
+                self._tell(NO_CONTRACT, event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
@@ -191,7 +226,8 @@ class Node:
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
         earliest_ms = self.sequencers.next_due_ms()
-        for due_ms in (self.next_heartbeat_ms, self.distribution.next_due_ms(), self.index.next_due_ms()):
+        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
+        for due_ms in (self.next_heartbeat_ms, *others):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
@@ -205,20 +241,25 @@ class Node:
                 found = explain_at_coordinator(sequencer, intent)
             if found is not None:
                 return found
+        deployment = self.deployments.own.get(intent)
+        if deployment is not None:
+            return explain_deployment(deployment)
         outcome = self.intake.outcomes.get(intent)
         return Explanation(outcome.value if outcome is not None else "unknown")
 
     # Peers.
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states concern the node; the rest a contract."""
-        body = event.envelope.body
-        if isinstance(body, StateDistribution) and event.envelope.contract not in self.sequencers.loaded:
-            self._await_loading(event.envelope.contract, event)
+        """Private states and contracts to come concern the node; the rest a contract."""
+        contract, body = event.envelope.contract, event.envelope.body
+        if isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
+            self._await_loading(contract, event)
         elif isinstance(body, StateDistribution | StateDistributionAcknowledgement | StateRequest):
-            self.states.take(event.peer, event.envelope.contract, body)
-        else:
-            self._tell(event.envelope.contract, event)
+            self.states.take(event.peer, contract, body)
+        elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
+            self._tell(NO_CONTRACT, event)
+        elif contract != NO_CONTRACT:
+            self._tell(contract, event)
 
     # Users.
 
@@ -275,8 +316,12 @@ class Node:
         sequencer.return_count = self.return_count
         self.sequencers.add(contract.address, sequencer)
         for open_ in sequencer.sender.transactions.values():
-            self.intake.open[open_.intent.id] = contract.address
-            self._note_dependencies(contract.address, open_.open_dependencies)
+            self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
+
+    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[IntentId]) -> None:
+        """An intent that an earlier life accepted."""
+        self.intake.open[intent] = contract
+        self._note_dependencies(contract, dependencies)
 
     def _replay_unfinal(self, address: ContractAddress) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory."""
@@ -391,25 +436,30 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self.persist(OWN, 0, (self.index.record_of(change),))
+                self.taking_in = self.deployments.known_in(change.added)
+                taken = tuple(ContractTaken(known) for known in self.taking_in)
+                self.persist(OWN, 0, (self.index.record_of(change), *taken))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
         """Durable: what went is undone, latest first, and what came is taken; then what became final."""
         change = self.index.take_written(self.now_ms, succeeded)
         if change is not None:
+            self.effects.extend(TakeInContract(known) for known in self.taking_in)
             self._take_removed(change.parted_at, change.removed)
             for block in change.added:
                 self._take_block(block)
+            self._perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
             for block in self.index.take_final():
                 self._take_final(block)
+        self.taking_in = ()
         self._look_at_chain()
 
     def _look_at_chain(self) -> None:
         """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
-            self.effects.append(fetch)
+            self.effects.append(replace(fetch, awaited=self.deployments.awaited()))
         if self.index.has_just_been_lost(self.now_ms):
             self._take_for_all(LedgerLost())
         elif self.index.has_just_come_back(self.now_ms):
@@ -420,6 +470,8 @@ class Node:
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.settle(block, outcomes)
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.block_indexed(block))
         for contract in self._concerned(outcomes):
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
@@ -429,6 +481,8 @@ class Node:
             return
         self.height = parted_at
         undone: list[tuple[ContractAddress, LedgerOutcome]] = []
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
             self.submitter.undo(block, outcomes)
@@ -441,6 +495,7 @@ class Node:
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
+        self._perform(NO_CONTRACT, self.deployments.block_final(block))
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
 
@@ -473,6 +528,7 @@ class Node:
                 self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
                 self.states.deliver()
+                self._tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
@@ -507,6 +563,9 @@ class Node:
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
         self.states.deliver()
+        due_ms = self.deployments.next_deadline_ms()
+        if due_ms is not None and due_ms <= self.now_ms:
+            self._tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
             self._tell(contract, Tick())
 
@@ -514,12 +573,20 @@ class Node:
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
         """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        if contract == NO_CONTRACT:
+            self._stand()
+            self._perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
+            return
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is None:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
         self._step(contract, event)
+
+    def _stand(self) -> None:
+        """Contracts that are to come have no sequencer that would hear where the chain stands."""
+        self.deployments.stand_at(self.now_ms, self.height, self.chain_time_s, self.has_ledger)
 
     def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
         """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
@@ -592,6 +659,8 @@ class Node:
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
         for contract in self.dependents.pop(intent, {}):
+            if contract == NO_CONTRACT:
+                self._perform(NO_CONTRACT, self.deployments.dependency_ended(intent, outcome))
             sequencer = self.sequencers.loaded.get(contract)
             if sequencer is not None:
                 sequencer.sender.dependency_ended(intent, outcome)
@@ -600,12 +669,18 @@ class Node:
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
-            others = transaction.open_dependencies if transaction is not None else ()
+            others = self._open_dependencies(intent)
             self._note_dependencies(intent.contract, others)
             for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])
+
+    def _open_dependencies(self, intent: Intent) -> tuple[IntentId, ...]:
+        if intent.contract == NO_CONTRACT:
+            deployment = self.deployments.own.get(intent.id)
+            return tuple(deployment.unmet) if deployment is not None else ()
+        transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
+        return transaction.open_dependencies if transaction is not None else ()
 
     def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         """Have these records written; a contract is told by the number that it gave them."""

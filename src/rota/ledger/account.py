@@ -3,7 +3,8 @@
 The nonce is the next one by the chain's word, so that nothing else may send from the same account meanwhile: a node's
 submitter gives nonces by its own book, and is never used here. Gas is estimated, with some to spare, and the price is
 what the chain asks for now, up to a limit. A transaction is sent once and looked for until it is mined; one that is
-not mined in time is told with its hash, and may still be.
+not mined in time is told with its hash, and may still be. While it is not, the next one takes its nonce and offers
+more, so that a price that has become too low holds nothing up for ever.
 
 What the chain refuses, or reverts, is `TransactionRejected` with a reason; what it does not answer is `Unavailable`.
 """
@@ -27,10 +28,16 @@ from rota.types import ContractAddress, address_bytes
 
 ATTEMPTS_MAX: Final = 5
 GAS_TO_SPARE_PERCENT: Final = 25
+# Nodes ask for at least a tenth more before they take one transaction for another.
+REPLACEMENT_PERCENT: Final = 25
 
 
 class TransactionRejected(Exception):
     """The chain did not take a transaction, or undid it; the text says why."""
+
+
+class CallReverted(TransactionRejected):
+    """A contract does not take a call; the text has its own error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +66,16 @@ class Account:
         self._signer: Final = signer
         self._signer_name: Final = signer_name
         self._limits: Final = limits or AccountLimits()
+        self._unmined: DynamicFeeTransaction | None = None
 
     async def transact(self, to: ContractAddress | None, call: bytes = b"", value_wei: int = 0) -> CallReceipt:
         """Send a transaction, or make a contract with one without `to`; what became of it when it is mined."""
-        transaction = await self._priced(to, call, value_wei)
+        transaction = self._unmined = await self._priced(to, call, value_wei)
         signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
         signed = with_signature(transaction, signature)
         await self._send(signed)
         receipt = await self._mined(signed)
+        self._unmined = None
         if not receipt.has_succeeded:
             raise TransactionRejected(f"transaction {data(signed.hash)} was mined and undone")
         return receipt
@@ -84,6 +93,7 @@ class Account:
         together = await self._client.call_together(
             Call("eth_chainId"),
             Call("eth_getTransactionCount", (self.address, "pending")),
+            Call("eth_getTransactionCount", (self.address, "latest")),
             Call("eth_getBlockByNumber", ("latest", False)),
             Call("eth_gasPrice"),
             attempts_max=ATTEMPTS_MAX,
@@ -91,7 +101,7 @@ class Account:
         for answer in together.answers:
             if isinstance(answer, RpcFailure):
                 raise TransactionRejected(str(answer))
-        chain_id, count, latest, price = together.answers
+        chain_id, pending, mined, latest, price = together.answers
         if read_quantity(chain_id) != self._chain_id:
             raise TransactionRejected(f"the node's chain id is {read_quantity(chain_id)}, and ours is {self._chain_id}")
         header = read_header(latest)
@@ -99,11 +109,18 @@ class Account:
             raise Unavailable("the Ethereum node has no latest block")
         # A chain that asks nothing for gas gets nothing: its accounts may have nothing.
         tip = max(read_quantity(price) - header.base_fee_wei, 0)
+        most = 2 * header.base_fee_wei + tip
+        nonce = read_quantity(pending)
+        before = self._unmined
+        if before is not None and before.nonce >= read_quantity(mined):
+            nonce = before.nonce
+            tip = max(tip, _dearer(before.max_priority_fee_per_gas))
+            most = max(most, _dearer(before.max_fee_per_gas))
         return DynamicFeeTransaction(
             chain_id=self._chain_id,
-            nonce=read_quantity(count),
+            nonce=nonce,
             max_priority_fee_per_gas=min(tip, self._limits.fee_max_wei),
-            max_fee_per_gas=min(2 * header.base_fee_wei + tip, self._limits.fee_max_wei),
+            max_fee_per_gas=min(most, self._limits.fee_max_wei),
             gas_limit=await self._gas(to, call, value_wei),
             to=None if to is None else address_bytes(to),
             value=value_wei,
@@ -121,7 +138,7 @@ class Account:
         try:
             return await self._client.call(method, *parameters, attempts_max=ATTEMPTS_MAX)
         except RpcRefused as refused:
-            raise TransactionRejected(self._reason(refused.failure)) from refused
+            raise self._rejection(refused.failure) from refused
 
     async def _send(self, signed: SignedTransaction) -> None:
         """Sent again by the client when the answer is lost; a node that has it by then says so."""
@@ -129,7 +146,7 @@ class Account:
             await self._client.call("eth_sendRawTransaction", data(signed.raw), attempts_max=ATTEMPTS_MAX)
         except RpcRefused as refused:
             if not isinstance(objection_of(refused.failure), AlreadyKnown):
-                raise TransactionRejected(self._reason(refused.failure)) from refused
+                raise self._rejection(refused.failure) from refused
 
     async def _mined(self, signed: SignedTransaction) -> CallReceipt:
         for _ in range(self._limits.looks_max):
@@ -141,13 +158,19 @@ class Account:
         waited_s = self._limits.looks_max * self._limits.look_ms // 1_000
         raise Unavailable(f"transaction {data(signed.hash)} is not mined after {waited_s} s, and may still be")
 
-    def _reason(self, failure: RpcFailure) -> str:
+    def _rejection(self, failure: RpcFailure) -> TransactionRejected:
         """A contract's own error in words; lack of funds with where to send them."""
         if isinstance(failure.data, str) and failure.data.startswith("0x") and len(failure.data) > len("0x"):
             try:
-                return revert_text(read_data(failure.data))
+                return CallReverted(revert_text(read_data(failure.data)))
             except ValueError:
                 pass
         if objection_of(failure) is Objection.NO_FUNDS:
-            return f"{self.address} has too little to pay for it: send it funds ({failure.message})"
-        return str(failure)
+            return TransactionRejected(
+                f"{self.address} has too little to pay for it: send it funds ({failure.message})"
+            )
+        return TransactionRejected(str(failure))
+
+
+def _dearer(price_wei: int) -> int:
+    return price_wei * (100 + REPLACEMENT_PERCENT) // 100 + 1

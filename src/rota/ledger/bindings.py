@@ -17,7 +17,7 @@ from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import Outcomes
+from rota.core.events.chain import EndorsedDeployment, Outcomes
 from rota.digests import domain_separator, keccak
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
@@ -117,17 +117,6 @@ def separator_of(chain_id: int, contract: ContractAddress) -> bytes:
 
 
 # The factory.
-
-
-@dataclass(frozen=True, slots=True)
-class EndorsedDeployment:
-    """A contract whose rounds are signed, as the factory told of it."""
-
-    intent: IntentId
-    contract: ContractAddress
-    genesis: bytes
-    endorsers: tuple[ContractAddress, ...]
-    threshold: int
 
 
 def creation_code(name: str, *arguments: object) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.ledger.bindings import EndorsedDeployment, read_deployment, topic_of
+from rota.core.events.chain import EndorsedDeployment
+from rota.ledger.bindings import read_deployment, topic_of
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import read_logs

@@ -21,8 +21,8 @@ from typing import Final, TypeVar
 import structlog
 
 from rota.core.events import StatesWanted
-from rota.ports import KnownContract, Store, Tell, Unavailable
-from rota.types import ContractAddress
+from rota.ports import Store, Tell, Unavailable
+from rota.types import ContractAddress, KnownContract
 
 LOOK_S: Final = 0.1
 RETRY_S: Final = 2.0

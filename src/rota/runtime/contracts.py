@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rota.core.events.chain import EndorsedDeployment
 from rota.domains.base import Rejected
-from rota.genesis import MalformedGenesis, decode_genesis, genesis_hash
-from rota.hosting import AnyDomain, Hosted, open_genesis
+from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
+from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.bindings import EndorsedDeployment
-from rota.ports import KnownContract, Policy, Signer
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.ports import Policy, Signer
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Mode, NodeName, Party
 
 
 class ContractRefused(ValueError):
@@ -83,19 +83,61 @@ class KnownContracts:
         known = self._known.get(contract)
         return known.deployment if known is not None else None
 
+    # Contracts that are to come.
+
+    def plan(self, domain: str, arguments: object, sender: Party, defaults: ContractDefaults, salt: bytes) -> Genesis:
+        """The genesis of a contract that a user wants. `domains.base.Rejected` names what is to be mended."""
+        found = self._domains.get(domain)
+        if found is None:
+            raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
+        genesis = genesis_of(found, deploy(found, arguments, sender), defaults, salt)
+        open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
+        if not genesis.endorsers or not genesis.threshold:
+            raise Rejected("domain", f"{domain} asks for no endorsement, and such contracts cannot be deployed yet")
+        return genesis
+
+    def consider(
+        self,
+        encoded: bytes,
+        deployment: IntentId,
+        signers: tuple[ContractAddress, ...],
+        signer: Signer,
+        is_own: bool = False,
+    ) -> ContractAddress | None:
+        """With which address we would endorse in it; nothing when we do not. `ContractRefused` when we do not have it.
+
+        Where the signers are known, ours must be the one that we name; the others' are theirs to check.
+        """
+        genesis = self._opened(encoded, NO_CONTRACT)
+        if not is_own and genesis.mode is Mode.RING and self._node not in genesis.nodes:
+            raise ContractRefused(f"genesis: {self._node} has no part in it")
+        ours = None
+        if self._node in genesis.endorsers:
+            ours = signer.address_of(endorser_key(self._node, deployment))
+        if signers and len(signers) != len(genesis.endorsers):
+            raise ContractRefused(f"signers: must be {len(genesis.endorsers)}, not {len(signers)}")
+        if signers and ours is not None and signers[genesis.endorsers.index(self._node)] != ours:
+            raise ContractRefused(f"signers: must have {ours} for {self._node}")
+        return ours
+
+    def _opened(self, encoded: bytes, address: ContractAddress) -> Genesis:
+        """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""
+        try:
+            genesis = decode_genesis(encoded)
+            open_genesis(self._domains, genesis, address, self._salt_key)
+        except (MalformedGenesis, Rejected) as flaw:
+            raise ContractRefused(f"genesis: {flaw}") from None
+        if genesis.chain_id != self._chain_id:
+            raise ContractRefused(f"genesis.chain_id: must be {self._chain_id}, not {genesis.chain_id}")
+        return genesis
+
     # Taking in.
 
     def judge(self, encoded: bytes, told: EndorsedDeployment, signer: Signer) -> KnownContract:
         """What the chain told and what the genesis says, as one; `ContractRefused` where they do not agree."""
-        try:
-            genesis = decode_genesis(encoded)
-            open_genesis(self._domains, genesis, told.contract, self._salt_key)
-        except (MalformedGenesis, Rejected) as flaw:
-            raise ContractRefused(f"genesis: {flaw}") from None
+        genesis = self._opened(encoded, told.contract)
         if genesis_hash(encoded) != told.genesis:
             raise ContractRefused(f"genesis: its hash must be 0x{told.genesis.hex()}, which stands on the chain")
-        if genesis.chain_id != self._chain_id:
-            raise ContractRefused(f"genesis.chain_id: must be {self._chain_id}, not {genesis.chain_id}")
         if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.threshold):
             there = f"{told.threshold} of {len(told.endorsers)}"
             raise ContractRefused(f"genesis.endorsers: the contract on the chain asks for {there} signatures")

@@ -14,12 +14,14 @@ from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
-from rota.core.explanation import explain_at_coordinator, explain_at_sender
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
+from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
+from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
 from rota.ledger.deployments import FoundDeployment
 from rota.messages import CoordinatorState
@@ -28,7 +30,7 @@ from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 
 FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
@@ -38,12 +40,18 @@ class NodeFacade:
     """`api.facade.Node`."""
 
     def __init__(
-        self, running: RunningNode, signer: Signer, find_deployment: FindDeployment, read_peers: ReadPeers
+        self,
+        running: RunningNode,
+        signer: Signer,
+        find_deployment: FindDeployment,
+        read_peers: ReadPeers,
+        defaults: hosting.ContractDefaults,
     ) -> None:
         self._running: Final = running
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
+        self._defaults: Final = defaults
         self._ids: Final = IntentIds(secrets.token_bytes)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
@@ -75,8 +83,8 @@ class NodeFacade:
             facade.TransactionType.PRIVATE,
             accepted.sender,
             accepted.submit_mode,
-            self._running.contracts.domain_of(accepted.contract),
-            accepted.contract,
+            self._domain_of(accepted),
+            accepted.contract if accepted.contract != NO_CONTRACT else None,
             idempotency_key=accepted.idempotency_key,
             depends_on=accepted.depends_on,
         )
@@ -89,18 +97,26 @@ class NodeFacade:
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         if receipt is None:
             return None
+        made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
             stored.accepted_at_ms,
             stored.sequence,
-            self._running.contracts.domain_of(stored.intent.contract),
+            self._domain_of(stored.intent),
             receipt.leaf or None,
+            receipt.contract,
             failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
-            block_number=stored.height,
+            block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
-            source=stored.intent.contract,
+            source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
+
+    def _domain_of(self, intent: Intent) -> str:
+        """The domain of its contract; of a deployment that of the contract to come."""
+        if intent.contract == NO_CONTRACT:
+            return decode_genesis(intent.payload).domain
+        return self._running.contracts.domain_of(intent.contract)
 
     async def final(self, intent: IntentId) -> Receipt:
         """The receipt, when it is there: for whoever is in this process."""
@@ -149,7 +165,7 @@ class NodeFacade:
         if submission.type is facade.TransactionType.PUBLIC:
             raise errors.invalid("type", "must be private: this node does not send public transactions yet")
         if submission.to is None:
-            raise errors.invalid("to", "must be a contract's address; contracts are made by `rota contract create`")
+            return self._deployment_of(submission)
         hosted = self._running.contracts.hosted(submission.to)
         if hosted is None:
             reason = self._running.contracts.unhosted.get(submission.to, f"must be a contract of {self.name}")
@@ -173,6 +189,28 @@ class NodeFacade:
             submission.submit_mode,
         )
 
+    def _deployment_of(self, submission: facade.Submission) -> Intent:
+        """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
+        if self._running.factory is None:
+            raise errors.invalid("to", f"must be a contract's address: {self.name} has no ledger.factory to deploy by")
+        if submission.submit_mode is not SubmitMode.AUTO:
+            raise errors.invalid("submitMode", "must be auto: a deployment cannot be prepared")
+        sender = self._party(submission.sender)
+        salt = secrets.token_bytes(SALT_BYTES)
+        try:
+            genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
+        except DomainRejected as flaw:
+            raise errors.invalid(_field_of(flaw), flaw.message) from None
+        # No page: what a party has deployed is nobody's to see.
+        return Intent(
+            IntentId(secrets.token_bytes(INTENT_BYTES)),
+            NO_CONTRACT,
+            sender,
+            encode_genesis(genesis),
+            submission.depends_on,
+            idempotency_key=submission.idempotency_key,
+        )
+
     def _party(self, text: str) -> Party:
         name, at, node = text.rpartition("@")
         if not at:
@@ -193,25 +231,41 @@ class NodeFacade:
             if found is not None:
                 own = explain_at_sender(sequencer, intent)
                 history = own.history if own is not None else found.history
-                lines = tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in history)
-                return facade.Explanation(
-                    intent,
-                    role,
-                    found.state,
-                    address,
-                    self._at(found.since_ms),
-                    found.waits_for,
-                    found.who,
-                    found.detail,
-                    lines,
-                )
+                return self._explanation(intent, role, found, address, history)
+        deployment = self._running.engine.core.deployments.own.get(intent)
+        if deployment is not None:
+            return self._explanation(intent, facade.SequencerRole.SENDER, explain_deployment(deployment))
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
             return None
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         state = receipt.outcome.value if receipt is not None else "unfinished"
         detail = receipt.reason if receipt is not None else ""
-        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, stored.intent.contract, detail=detail)
+        contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
+        if receipt is not None and receipt.contract is not None:
+            contract = receipt.contract
+        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, contract, detail=detail)
+
+    def _explanation(
+        self,
+        intent: IntentId,
+        role: facade.SequencerRole,
+        found: Explanation,
+        contract: ContractAddress | None = None,
+        history: tuple[tuple[int, str], ...] | None = None,
+    ) -> facade.Explanation:
+        lines = found.history if history is None else history
+        return facade.Explanation(
+            intent,
+            role,
+            found.state,
+            contract,
+            self._at(found.since_ms),
+            found.waits_for,
+            found.who,
+            found.detail,
+            tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in lines),
+        )
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
         """How a contract stands."""
@@ -362,7 +416,7 @@ def _function_of(submission: facade.Submission) -> str:
 
 def _field_of(flaw: DomainRejected) -> str:
     """A domain speaks of its arguments; to the user they are its `data`."""
-    if flaw.field in ("", "function"):
+    if flaw.field in ("", "function", "domain"):
         return flaw.field or "data"
     return f"data.{flaw.field}"
 

@@ -22,9 +22,11 @@ import structlog
 
 from rota.config import Config
 from rota.core.effects import (
+    CallFactory,
     Effect,
     FetchBlocks,
     FindStates,
+    JudgeProposal,
     LoadContract,
     LookUpIntents,
     Persist,
@@ -35,19 +37,21 @@ from rota.core.effects import (
     SendMessage,
     SignDispatch,
     SubmitTransaction,
+    TakeInContract,
 )
 from rota.core.events import MessageReceived, PersistFailed, StopRequested
 from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.messages import CoordinatorState
-from rota.ports import KnownContract, Ledger, Peers, Store, Tell, Unavailable
+from rota.ports import Ledger, Peers, Store, Tell, Unavailable
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
+from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, NodeName
+from rota.types import NO_CONTRACT, ContractAddress, KnownContract, NodeName
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
@@ -88,10 +92,14 @@ class Adapters:
     services: Services
     verifiers: Verifiers
     chain: ChainQuestions
+    deploying: Deploying
 
 
 class RunningNode:
-    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays."""
+    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays.
+
+    Contracts are deployed through `factory`.
+    """
 
     def __init__(
         self,
@@ -102,6 +110,7 @@ class RunningNode:
         stop_timeout_ms: int,
         account: ContractAddress,
         watcher: Watcher | None = None,
+        factory: ContractAddress | None = None,
     ) -> None:
         self.name: Final = name
         self.config: Final = config
@@ -111,6 +120,7 @@ class RunningNode:
         self.begins_again = False
         self.writes_failed = 0
         self.rounds_dispatched = 0
+        self.factory: Final = factory
         self._account: Final = account
         self._stop_timeout_s: Final = stop_timeout_ms / 1_000
         self._watcher: Final = watcher
@@ -148,6 +158,7 @@ class RunningNode:
             await asyncio.gather(*running, return_exceptions=True)
             await self.arrears.close()
             await self.adapters.services.close()
+            await self.adapters.deploying.close()
             self.engine.stop()
             self.users.close()
             await self.adapters.store.close()
@@ -208,7 +219,9 @@ class RunningNode:
             # A new database may stand in for one that was lost: this life must be later than all of that one's.
             stored = replace(stored, incarnation=int(time.time()))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
-        core = Core(self.name, contracts, self.config, monotonic_ms(), stored, self._account)
+        core = Core(
+            self.name, contracts, self.config, monotonic_ms(), stored, self._account, self.factory or NO_CONTRACT
+        )
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
         for known in every:
@@ -287,5 +300,10 @@ class RunningNode:
                 self.users.take_prepared(effect)
             case ReportVerifier():
                 self.adapters.verifiers.take(effect)
+            case JudgeProposal() | CallFactory():
+                self.adapters.deploying.perform(effect)
+            case TakeInContract(known):
+                self.contracts.add(known)
+                logger.info("has a new contract", contract=known.contract.address)
             case _:
                 self.adapters.services.perform(effect)

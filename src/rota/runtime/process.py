@@ -27,12 +27,13 @@ from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
 from rota.digests import keccak
-from rota.hosting import load_domains
+from rota.hosting import ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
-from rota.keys.names import SUBMITTER
+from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
 from rota.keys.transport_files import TransportFolder
+from rota.ledger.account import Account
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
@@ -41,6 +42,7 @@ from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
+from rota.runtime.deploying import Deploying
 from rota.runtime.facade import FindDeployment, NodeFacade
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
@@ -163,7 +165,7 @@ async def opened(
 
     `watcher` sees every event and effect; without one, transactions are traced as the configuration says.
     """
-    name = configuration.node.name
+    name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
     contracts = KnownContracts(name, configuration.ledger.chain_id, load_domains(), salt_key)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
@@ -189,9 +191,12 @@ async def opened(
             index_window_max=configuration.sequencer.index_window_max,
             tell=tell,
             limits=configuration.ledger.following,
+            factory=factory,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
-        return Adapters(store, ledger, peers, services, verifiers, chain)
+        registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
+        deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
+        return Adapters(store, ledger, peers, services, verifiers, chain, deploying)
 
     running = RunningNode(
         name,
@@ -201,9 +206,12 @@ async def opened(
         configuration.node.stop_timeout_ms,
         keys.submitter,
         watcher or spans,
+        factory,
     )
     assert peers is not None, "the adapters were made"
-    facade = NodeFacade(running, keys.signer, _deployments_on(client, configuration), _measured(peers))
+    facade = NodeFacade(
+        running, keys.signer, _deployments_on(client, configuration), _measured(peers), _defaults(configuration)
+    )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
@@ -317,6 +325,14 @@ def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> Find
         return await find_deployment(client, factory, intent)
 
     return find
+
+
+def _defaults(configuration: NodeConfiguration) -> ContractDefaults:
+    """What contracts get that are deployed through this node (protocol §2)."""
+    contracts = configuration.contracts
+    return ContractDefaults(
+        configuration.ledger.chain_id, contracts.rotation, contracts.range_size, contracts.virtual_nodes
+    )
 
 
 def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:

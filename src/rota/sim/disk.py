@@ -10,6 +10,9 @@ from typing import TypeVar
 from rota.core.distribution import Delivery, deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
     IntentAccepted,
@@ -21,6 +24,8 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    Proposal,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -33,16 +38,19 @@ from rota.core.events.chain import ChainBlock, MinedStatus
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
 from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
+    NO_CONTRACT,
     Contract,
     ContractAddress,
     Digest,
     IntentId,
     KeptStates,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -106,6 +114,9 @@ class Reading:
     acknowledged: set[tuple[Digest, NodeName, int]] = field(default_factory=set)
     owed: dict[int, tuple[Delivery, ...]] = field(default_factory=dict)
     owed_prepared: dict[Leaf, tuple[Delivery, ...]] = field(default_factory=dict)
+    agreed: dict[IntentId, tuple[ContractAddress, ...]] = field(default_factory=dict)
+    proposals: dict[tuple[NodeName, IntentId], Proposal] = field(default_factory=dict)
+    taken_in: dict[ContractAddress, KnownContract] = field(default_factory=dict)
 
     def go_on(self, name: NodeName, records: list[tuple[ContractAddress, Record]]) -> None:
         """Read what was written since."""
@@ -133,6 +144,8 @@ class Reading:
                 self.acknowledged.add((digest, peer, part))
             case StatesReceived() | BlocksIndexed():
                 pass
+            case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
+                self._take_deployment(record)
             case DispatchRepriced(dispatch):
                 self._take_dispatch(name, dispatch)
             case NodeStarted(number):
@@ -152,6 +165,21 @@ class Reading:
                     self.owed_prepared[record.prepared.transition.leaf] = deliveries
             case _:
                 _restore(self.intents[contract], record)
+
+    def _take_deployment(
+        self, record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken
+    ) -> None:
+        match record:
+            case DeploymentAgreed(deployment, signers):
+                self.agreed[deployment] = signers
+            case DeploymentProposed(proposal):
+                self.proposals[proposal.peer, proposal.deployment] = proposal
+            case ProposalForgotten(peer, deployment):
+                self.proposals.pop((peer, deployment), None)
+            case ContractTaken(known):
+                self.taken_in[known.contract.address] = known
+                for key in [key for key in self.proposals if key[1] == known.deployment]:
+                    del self.proposals[key]
 
     def _take_dispatch(self, name: NodeName, dispatch: RoundDispatch) -> None:
         self.by_nonce[dispatch.nonce] = dispatch
@@ -328,7 +356,28 @@ class Disk:
             for address, of_contract in intents.items()
         }
         unsettled = _unsettled(final, list(read.by_nonce.values()))
-        return StoredNode(read.incarnation, stored, unsettled, read.undelivered(), read.next_nonce, tuple(self.blocks))
+        undelivered, deployments = read.undelivered(), self._deployments(final, outcomes)
+        own = tuple(r for i, r in read.intents.get(NO_CONTRACT, {}).items() if i not in outcomes)
+        if own:
+            stored[NO_CONTRACT] = StoredContract(
+                own, outcomes=tuple(outcomes.items()), latest_chain_time_s=self.latest_chain_time_s
+            )
+        blocks = tuple(self.blocks)
+        return StoredNode(read.incarnation, stored, unsettled, undelivered, read.next_nonce, blocks, deployments)
+
+    def _deployments(self, final: list[ChainBlock], outcomes: Mapping[IntentId, Outcome]) -> StoredDeployments:
+        """What was agreed on and what is on the chain of the node's own, and what others propose."""
+        read = self._read
+        own = {intent: None for intent in read.intents.get(NO_CONTRACT, {}) if intent not in outcomes}
+        return StoredDeployments(
+            tuple((intent, read.agreed[intent]) for intent in own if intent in read.agreed),
+            tuple(each for block in final for each in block.deployments if each.intent in own),
+            tuple(read.proposals.values()),
+        )
+
+    def contracts_taken_in(self) -> tuple[KnownContract, ...]:
+        """The contracts that came to the node through the network."""
+        return tuple(self._read.taken_in.values())
 
     def owed_count(self, name: NodeName) -> int:
         """How many deliveries this node has to make, as far as it was told what is on its disk."""

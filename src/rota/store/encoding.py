@@ -11,13 +11,12 @@ from typing import Final
 
 import msgspec
 
-from rota.core.effects import RoundDispatch, TransitionPrepared
+from rota.core.effects import Proposal, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock
+from rota.core.events.chain import ChainBlock, EndorsedDeployment
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
-from rota.ports import KnownContract
-from rota.types import Intent, KeptStates, Receipt, State, Transition
+from rota.types import ContractAddress, Intent, KeptStates, KnownContract, Receipt, State, Transition
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode
@@ -33,6 +32,9 @@ decode_state: Final = msgspec.msgpack.Decoder(State).decode
 decode_transition_prepared: Final = msgspec.msgpack.Decoder(TransitionPrepared).decode
 decode_kept: Final = msgspec.msgpack.Decoder(KeptStates).decode
 decode_block: Final = msgspec.msgpack.Decoder(ChainBlock).decode
+decode_signers: Final = msgspec.msgpack.Decoder(tuple[ContractAddress, ...]).decode
+decode_deployed: Final = msgspec.msgpack.Decoder(EndorsedDeployment).decode
+decode_proposal: Final = msgspec.msgpack.Decoder(Proposal).decode
 decode_outcome: Final = msgspec.msgpack.Decoder(LedgerOutcome).decode
 
 

@@ -26,18 +26,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.config import Config
-from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist
 from rota.core.events import Persisted, PersistFailed, StatesFound
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import TRANSACTIONS_MAX, KnownContract, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
-from rota.store.encoding import encode
 from rota.store.reading import Asking
-from rota.store.records import Clock, Writing
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, State, StateId
+from rota.store.records import Clock, Writing, add_contract
+from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -113,12 +112,7 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            statement = Statement(
-                "INSERT INTO contracts (address, contract) VALUES (?, ?)"
-                " ON CONFLICT (address) DO UPDATE SET contract = excluded.contract",
-                (known.contract.address, encode(known)),
-            )
-            await self._write_alone(statement)
+            await self._write_alone(add_contract(known))
             self._note(known.contract)
 
     async def _write_alone(self, statement: Statement) -> None:
@@ -225,6 +219,10 @@ class DatabaseStore:
         if len(self._writes) >= WRITES_WAITING_MAX:
             self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
             return
+        # Blocks of the same write may have rounds of a contract that comes with it.
+        for record in order.records:
+            if isinstance(record, ContractTaken):
+                self._note(record.known.contract)
         try:
             statements = tuple(
                 statement

@@ -21,20 +21,24 @@ from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
-from rota.ports import KnownContract, StateChanges, StoredTransaction
+from rota.ports import StateChanges, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
     decode_contract,
+    decode_deployed,
     decode_dispatch,
     decode_intent,
     decode_kept,
     decode_outcome,
     decode_permission,
     decode_prepared,
+    decode_proposal,
     decode_receipt,
+    decode_signers,
     decode_state,
     decode_text,
     decode_transition,
@@ -42,11 +46,13 @@ from rota.store.encoding import (
     encode_text,
 )
 from rota.types import (
+    NO_CONTRACT,
     NO_LEAF,
     Contract,
     ContractAddress,
     Digest,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -85,7 +91,17 @@ class Asking:
         undelivered = yield from self._undelivered()
         rows: Any = yield Statement("SELECT block FROM blocks ORDER BY height")
         blocks = tuple(decode_block(block) for (block,) in rows)
-        return StoredNode(incarnation, stored, dispatches, undelivered, next_nonce, blocks)
+        deployments = yield from self._deployments(final_height)
+        return StoredNode(incarnation, stored, dispatches, undelivered, next_nonce, blocks, deployments)
+
+    def _deployments(self, final_height: int) -> Reading[StoredDeployments]:
+        """What was agreed on and what is on the chain of our own, and what others propose."""
+        rows: Any = yield Statement(_AGREED, (NO_CONTRACT,))
+        agreed = tuple((IntentId(deployment), decode_signers(signers)) for deployment, signers in rows)
+        rows = yield Statement(_DEPLOYED, (NO_CONTRACT, final_height))
+        deployed = tuple(decode_deployed(deployment) for (deployment,) in rows)
+        rows = yield Statement("SELECT proposal FROM proposals ORDER BY position, deployment")
+        return StoredDeployments(agreed, deployed, tuple(decode_proposal(proposal) for (proposal,) in rows))
 
     def contract_of(self, address: ContractAddress) -> Reading[tuple[Contract, StoredContract] | None]:
         """A contract and what is remembered of it, if the node has it."""
@@ -377,6 +393,14 @@ SELECT {_RESTORED} FROM (
     UNION ALL
     SELECT position, {_RESTORED} FROM intents WHERE contract = ? AND receipt IS NULL AND settled_at > ?) AS unfinished
 ORDER BY position"""
+
+_AGREED: Final = """
+SELECT deployment, signers FROM agreements JOIN intents ON intents.id = agreements.deployment
+WHERE intents.contract = ? AND receipt IS NULL AND settled_at IS NULL ORDER BY position"""
+
+_DEPLOYED: Final = """
+SELECT deployment FROM deployed JOIN intents ON intents.id = deployed.intent
+WHERE intents.contract = ? AND receipt IS NULL AND settled_at IS NULL AND height <= ? ORDER BY height, position"""
 
 _UNSETTLED: Final = """
 SELECT dispatch FROM (

@@ -16,6 +16,9 @@ from typing import Final, TypeAlias
 from rota.core.distribution import deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
@@ -27,6 +30,7 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -40,7 +44,7 @@ from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
-from rota.types import ContractAddress, Digest, Intent, KeptStates, NodeName, Transition
+from rota.types import ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -93,6 +97,8 @@ class Writing:
                     yield self._endorsed(contract, each, position)
             case BlocksIndexed():
                 yield from self._blocks(record, position)
+            case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
+                yield from _of_deployment(record, position)
             case _:
                 raise AssertionError(f"the store does not know {type(record).__name__}")
 
@@ -201,12 +207,34 @@ class Writing:
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
                     yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
+        for deployed in block.deployments:
+            yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
     def _is_void(self, contract: ContractAddress, outcome: LedgerOutcome) -> bool:
         assert contract in self.separators, f"a contract is added before its blocks are indexed: {contract}"
         return outcome.leaf == void_leaf(self.separators[contract], outcome.intent)
+
+
+def _of_deployment(
+    record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken, position: int
+) -> Iterator[Statement]:
+    match record:
+        case DeploymentAgreed(deployment, signers):
+            yield Statement(_AGREE, (deployment, encode(signers)), deployment)
+        case DeploymentProposed(proposal):
+            yield Statement(_PROPOSE, (proposal.peer, proposal.deployment, position, encode(proposal)))
+        case ProposalForgotten(peer, deployment):
+            yield Statement("DELETE FROM proposals WHERE peer = ? AND deployment = ?", (peer, deployment))
+        case ContractTaken(known):
+            yield add_contract(known)
+            yield Statement("DELETE FROM proposals WHERE deployment = ?", (known.deployment,))
+
+
+def add_contract(known: KnownContract) -> Statement:
+    """From now on this node has this contract."""
+    return Statement(_ADD_CONTRACT, (known.contract.address, encode(known)))
 
 
 def _key_of(intent: Intent) -> bytes | None:
@@ -230,6 +258,22 @@ def _held(contract: ContractAddress, transition: Transition, position: int) -> I
 _ACCEPT: Final = """
 INSERT INTO intents (id, contract, position, idempotency_key, intent, accepted_at_ms) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING"""
+
+_ADD_CONTRACT: Final = """
+INSERT INTO contracts (address, contract) VALUES (?, ?)
+ON CONFLICT (address) DO UPDATE SET contract = excluded.contract"""
+
+_AGREE: Final = """
+INSERT INTO agreements (deployment, signers) VALUES (?, ?)
+ON CONFLICT (deployment) DO UPDATE SET signers = excluded.signers"""
+
+_PROPOSE: Final = """
+INSERT INTO proposals (peer, deployment, position, proposal) VALUES (?, ?, ?, ?)
+ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
+
+_DEPLOYED: Final = """
+INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?)
+ON CONFLICT (intent, height) DO UPDATE SET deployment = excluded.deployment"""
 
 _ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
 _FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
@@ -290,6 +334,7 @@ _UNDO: Final = (
     "DELETE FROM blocks WHERE height > ?",
     "DELETE FROM outcomes WHERE height > ?",
     "DELETE FROM mined WHERE height > ?",
+    "DELETE FROM deployed WHERE height > ?",
     "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
     "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
     "UPDATE dispatches SET settled_at = NULL WHERE settled_at > ?",

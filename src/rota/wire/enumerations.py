@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection
+from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection, Verdict
 from rota.types import SubmitMode
 from rota.wire import peer_pb2 as pb
 
@@ -83,4 +83,8 @@ HANDOVER_REASONS: Final = Enumeration(
 )
 SUBMIT_MODES: Final = Enumeration(
     "submit mode", {SubmitMode.AUTO: pb.SUBMIT_MODE_AUTO, SubmitMode.EXTERNAL: pb.SUBMIT_MODE_EXTERNAL}
+)
+VERDICTS: Final = Enumeration(
+    "verdict",
+    {Verdict.ACCEPTED: pb.VERDICT_ACCEPTED, Verdict.REFUSED: pb.VERDICT_REFUSED, Verdict.BUSY: pb.VERDICT_BUSY},
 )

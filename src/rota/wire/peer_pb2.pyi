@@ -68,6 +68,13 @@ class HandoverReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HANDOVER_REASON_UNSPECIFIED: _ClassVar[HandoverReason]
     HANDOVER_REASON_OUTRANKS: _ClassVar[HandoverReason]
     HANDOVER_REASON_TRIED: _ClassVar[HandoverReason]
+
+class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VERDICT_UNSPECIFIED: _ClassVar[Verdict]
+    VERDICT_ACCEPTED: _ClassVar[Verdict]
+    VERDICT_REFUSED: _ClassVar[Verdict]
+    VERDICT_BUSY: _ClassVar[Verdict]
 SUBMIT_MODE_UNSPECIFIED: SubmitMode
 SUBMIT_MODE_AUTO: SubmitMode
 SUBMIT_MODE_EXTERNAL: SubmitMode
@@ -109,6 +116,10 @@ COORDINATOR_STATE_CLOSING: CoordinatorState
 HANDOVER_REASON_UNSPECIFIED: HandoverReason
 HANDOVER_REASON_OUTRANKS: HandoverReason
 HANDOVER_REASON_TRIED: HandoverReason
+VERDICT_UNSPECIFIED: Verdict
+VERDICT_ACCEPTED: Verdict
+VERDICT_REFUSED: Verdict
+VERDICT_BUSY: Verdict
 
 class Frame(_message.Message):
     __slots__ = ("version_major", "version_minor", "envelopes")
@@ -129,7 +140,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +175,10 @@ class Envelope(_message.Message):
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LISTING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_PROPOSAL_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_ANSWER_FIELD_NUMBER: _ClassVar[int]
+    CONTRACT_TAKEN_IN_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_WITHDRAWN_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
     message_id: RequestId
     correlation_id: RequestId
@@ -198,7 +213,11 @@ class Envelope(_message.Message):
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
     listing_request: ListingRequest
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
+    deployment_proposal: DeploymentProposal
+    deployment_answer: DeploymentAnswer
+    contract_taken_in: ContractTakenIn
+    deployment_withdrawn: DeploymentWithdrawn
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -755,3 +774,43 @@ class VerifierResponse(_message.Message):
     party: str
     verifier: str
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ..., verifier: _Optional[str] = ...) -> None: ...
+
+class DeploymentProposal(_message.Message):
+    __slots__ = ("request_id", "deployment", "genesis", "factory", "signers")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    GENESIS_FIELD_NUMBER: _ClassVar[int]
+    FACTORY_FIELD_NUMBER: _ClassVar[int]
+    SIGNERS_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    deployment: bytes
+    genesis: bytes
+    factory: bytes
+    signers: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., genesis: _Optional[bytes] = ..., factory: _Optional[bytes] = ..., signers: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class DeploymentAnswer(_message.Message):
+    __slots__ = ("request_id", "deployment", "verdict", "endorser", "reason")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    ENDORSER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    deployment: bytes
+    verdict: Verdict
+    endorser: bytes
+    reason: str
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., endorser: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ContractTakenIn(_message.Message):
+    __slots__ = ("deployment",)
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    deployment: bytes
+    def __init__(self, deployment: _Optional[bytes] = ...) -> None: ...
+
+class DeploymentWithdrawn(_message.Message):
+    __slots__ = ("deployment",)
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    deployment: bytes
+    def __init__(self, deployment: _Optional[bytes] = ...) -> None: ...

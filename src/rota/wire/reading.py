@@ -267,6 +267,30 @@ class Reader:
     def verifier_response(self, wire: pb.VerifierResponse) -> messages.VerifierResponse:
         return messages.VerifierResponse(request_id(wire.request_id), self.party(wire.party), self.text(wire.verifier))
 
+    def deployment_proposal(self, wire: pb.DeploymentProposal) -> messages.DeploymentProposal:
+        return messages.DeploymentProposal(
+            request_id(wire.request_id),
+            intent_id(wire.deployment),
+            opaque(wire.genesis, self.limits.payload_bytes_max, "a genesis"),
+            contract_address(wire.factory),
+            tuple(contract_address(part) for part in self.items(wire.signers)),
+        )
+
+    def deployment_answer(self, wire: pb.DeploymentAnswer) -> messages.DeploymentAnswer:
+        return messages.DeploymentAnswer(
+            request_id(wire.request_id),
+            intent_id(wire.deployment),
+            member(enumerations.VERDICTS, wire.verdict),
+            contract_address(wire.endorser) if wire.HasField("endorser") else None,
+            self.text(wire.reason),
+        )
+
+    def contract_taken_in(self, wire: pb.ContractTakenIn) -> messages.ContractTakenIn:
+        return messages.ContractTakenIn(intent_id(wire.deployment))
+
+    def deployment_withdrawn(self, wire: pb.DeploymentWithdrawn) -> messages.DeploymentWithdrawn:
+        return messages.DeploymentWithdrawn(intent_id(wire.deployment))
+
     # Parts that several messages share.
 
     def intent(self, wire: pb.Intent) -> types.Intent:
@@ -521,4 +545,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
     "listing_request": Reader.listing_request,
+    "deployment_proposal": Reader.deployment_proposal,
+    "deployment_answer": Reader.deployment_answer,
+    "contract_taken_in": Reader.contract_taken_in,
+    "deployment_withdrawn": Reader.deployment_withdrawn,
 }

@@ -273,6 +273,31 @@ def _write_verifier_response(wire: pb.VerifierResponse, response: messages.Verif
     wire.verifier = response.verifier
 
 
+def _write_deployment_proposal(wire: pb.DeploymentProposal, proposal: messages.DeploymentProposal) -> None:
+    _write_request_id(wire.request_id, proposal.request_id)
+    wire.deployment = proposal.deployment
+    wire.genesis = proposal.genesis
+    wire.factory = _address(proposal.factory)
+    wire.signers.extend(map(_address, proposal.signers))
+
+
+def _write_deployment_answer(wire: pb.DeploymentAnswer, answer: messages.DeploymentAnswer) -> None:
+    _write_request_id(wire.request_id, answer.request_id)
+    wire.deployment = answer.deployment
+    wire.verdict = enumerations.VERDICTS.numbers[answer.verdict]
+    if answer.endorser is not None:
+        wire.endorser = _address(answer.endorser)
+    wire.reason = _text(answer.reason)
+
+
+def _write_contract_taken_in(wire: pb.ContractTakenIn, taken_in: messages.ContractTakenIn) -> None:
+    wire.deployment = taken_in.deployment
+
+
+def _write_deployment_withdrawn(wire: pb.DeploymentWithdrawn, withdrawn: messages.DeploymentWithdrawn) -> None:
+    wire.deployment = withdrawn.deployment
+
+
 # Parts that several messages share.
 
 
@@ -424,4 +449,8 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
     messages.ListingRequest: ("listing_request", _write_listing_request),
+    messages.DeploymentProposal: ("deployment_proposal", _write_deployment_proposal),
+    messages.DeploymentAnswer: ("deployment_answer", _write_deployment_answer),
+    messages.ContractTakenIn: ("contract_taken_in", _write_contract_taken_in),
+    messages.DeploymentWithdrawn: ("deployment_withdrawn", _write_deployment_withdrawn),
 }

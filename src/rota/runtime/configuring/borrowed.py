@@ -69,6 +69,9 @@ SEQUENCER: Final[Meanings] = {
     ),
     "sequencers_max": ("contracts", "Contracts in memory; only busy ones may be more."),
     "paging_queue_max": ("events", "Events that wait for contracts to be loaded."),
+    "proposals_max": ("proposals", "Contracts that others want this node to have; of one node a quarter of them."),
+    "proposals_bytes_max": ("bytes", "Size of all these together; of one node's a quarter."),
+    "proposal_ttl_s": ("s of chain time", "How long a contract that is proposed and not deployed is remembered."),
 }
 
 # `rota.config.Config`, what it has about the chain.
