@@ -145,7 +145,7 @@ def test_far_apart_slots_and_rounds_gain_and_messages_stay_few() -> None:
 
 @pytest.mark.slow
 def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
-    result = run("failover", "--runs", "2", "--json")
+    result = run("failover", "--simulated", "--runs", "2", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert set(found) == {"kill", "hang", "cut"}
@@ -156,7 +156,7 @@ def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
     assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
 
 
-@pytest.mark.parametrize("name", ["core", "wan", "failover", "gas", "ledger"])
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "gas", "ledger"])
 def test_every_benchmark_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0

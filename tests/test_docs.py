@@ -17,8 +17,16 @@ from rota.cli.docs import command
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
 from rota.core.sender import Sender
+from rota.runtime.configuration import render_reference
 
-PAGES = ("README.md", "sender.md", "sender-transaction.md", "coordinator.md", "coordinator-transaction.md")
+PAGES = (
+    "README.md",
+    "sender.md",
+    "sender-transaction.md",
+    "coordinator.md",
+    "coordinator-transaction.md",
+    "deployment.md",
+)
 
 
 def run(*arguments: str) -> Result:
@@ -36,9 +44,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # Writing.
 
 
-def test_docs_writes_a_page_for_each_machine_and_an_index(checkout: Path) -> None:
+def test_docs_writes_a_page_for_each_machine_an_index_and_the_configuration(checkout: Path) -> None:
     result = run()
     assert result.exit_code == 0, result.output
+    assert (checkout / "docs" / "configuration.md").read_text(encoding="utf-8") == render_reference()
     assert sorted(path.name for path in (checkout / "docs" / "machines").iterdir()) == sorted(PAGES)
 
 
@@ -50,8 +59,8 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "5 pages, of which 5 were stale" in run().stdout
-    assert "5 pages, of which 0 were stale" in run().stdout
+    assert "7 pages, of which 7 were stale" in run().stdout
+    assert "7 pages, of which 0 were stale" in run().stdout
 
 
 def test_pages_come_out_the_same_each_time() -> None:
@@ -92,7 +101,7 @@ def test_missing_page_fails_the_check_with_its_name(checkout: Path) -> None:
 def test_missing_folder_fails_the_check_and_is_not_made(checkout: Path) -> None:
     result = run("--check")
     assert result.exit_code == 1
-    for name in PAGES:
+    for name in (*PAGES, "configuration.md"):
         assert f"{name} is stale" in result.stderr
     assert not (checkout / "docs").exists()
 

@@ -1,4 +1,4 @@
-"""Compiles the schema in proto/ to src/rota/wire/peer_pb2.py and its types; `make wire` runs it.
+"""Compiles the schemas in proto/ to src/rota/wire/*_pb2.py and their types; `make wire` runs it.
 
 The compiled code is committed, so that nobody needs a compiler to install Rota. With --check nothing is written:
 `make check` asks thus whether what is committed is what the schema says.
@@ -19,6 +19,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 SCHEMA_FOLDER: Final = Path("proto")
 SCHEMA: Final = Path("rota/v1/peer.proto")
+TRANSPORT_SCHEMA: Final = Path("rota/v1/transport.proto")
+SCHEMAS: Final = (SCHEMA, TRANSPORT_SCHEMA)
 TARGET_FOLDER: Final = Path("src/rota/wire")
 
 
@@ -34,7 +36,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     stale = {path: text for name, text in compiled.items() if _text_of(path := root / TARGET_FOLDER / name) != text}
     for path, text in stale.items():
         if is_check:
-            print(f"{path.relative_to(root)} is not what {SCHEMA_FOLDER / SCHEMA} says: run `make wire`")
+            print(f"{path.relative_to(root)} is not what {SCHEMA_FOLDER / _schema_of(path)} says: run `make wire`")
         else:
             path.write_text(text, encoding="utf-8")
             print(f"{path.relative_to(root)}: written")
@@ -46,10 +48,15 @@ def compile_schema(folder: Path) -> dict[str, str] | None:
     protoc = import_module("grpc_tools.protoc")
     with tempfile.TemporaryDirectory() as out:
         options = [f"--proto_path={folder}", f"--python_out={out}", f"--pyi_out={out}"]
-        if protoc.main(["protoc", *options, str(folder / SCHEMA)]) != 0:
+        if protoc.main(["protoc", *options, *(str(folder / schema) for schema in SCHEMAS)]) != 0:
             return None
         made = sorted((Path(out) / SCHEMA.parent).iterdir())
         return {path.name: path.read_text(encoding="utf-8") for path in made}
+
+
+def _schema_of(generated: Path) -> Path:
+    """The schema that a generated file is made from."""
+    return SCHEMA.with_name(generated.name.partition("_pb2")[0] + SCHEMA.suffix)
 
 
 def _text_of(path: Path) -> str | None:

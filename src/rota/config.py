@@ -52,9 +52,15 @@ class Config:
     retry_backoff_max_ms: int = 10_000
     unavailable_ttl_ms: int = 60_000
     history_max: int = 64
+    intent_bytes_max: int = 1_048_576
+    transition_bytes_max: int = 1_048_576
+    message_bytes_max: int = 3_145_728
     intents_open_max: int = 50_000
     sequencers_max: int = 10_000
     paging_queue_max: int = 1_000
+    proposals_max: int = 1_024
+    proposals_bytes_max: int = 67_108_864
+    proposal_ttl_s: int = 604_800
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -64,6 +70,17 @@ class Config:
                 raise ValueError(f"{field.name}: must be a whole number of at least {least}, not {value!r}")
         if self.index_window_max <= self.confirmations:
             raise ValueError(f"index_window_max: must be greater than confirmations, which is {self.confirmations}")
+
+        if self.message_bytes_max < self.intent_bytes_max:
+            raise ValueError(f"message_bytes_max: must be at least intent_bytes_max, which is {self.intent_bytes_max}")
+        if self.message_bytes_max < 2 * self.transition_bytes_max:
+            least = 2 * self.transition_bytes_max
+            raise ValueError(f"message_bytes_max: must be at least twice transition_bytes_max, which makes {least}")
+
+    @property
+    def round_bytes_max(self) -> int:
+        """How large a round's members are together: each message about it has room for one transition more."""
+        return self.message_bytes_max - self.transition_bytes_max
 
     @property
     def silence_ms(self) -> int:

@@ -32,6 +32,9 @@ from rota.types import (
 
 PROTOCOL_VERSION = (1, 0)
 STATE_REQUEST_LEAVES_MAX = 64
+REFUSAL_KEPT_MAX = 4
+# Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
+SUBMITTED_LISTED_MAX = 512
 
 
 class CoordinatorState(Enum):
@@ -138,12 +141,13 @@ class DelegationAccepted(Reply):
 
 
 class Rejection(Enum):
-    """Why a delegation, or an endorsement by rule of §5, is refused as a whole."""
+    """Why a delegation, or an endorsement by rule of §5 or for want of states, is refused as a whole."""
 
     MISMATCHED_BLOCK_HEIGHT = "MismatchedBlockHeight"
     NOT_PREFERRED_COORDINATOR = "NotPreferredCoordinator"
     NO_LEDGER = "NoLedger"
     NOT_ALLOWED = "NotAllowed"
+    MISSING_STATES = "MissingStates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +246,11 @@ class AssembleError(Reply):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementRequest(Message):
-    """Check these transitions in order and sign their round's digest once (protocol §7)."""
+    """Check these transitions in order and sign their round's digest once (protocol §7).
+
+    `makers` are transitions outside the round, without an outcome, that made states which its members spend or read:
+    those about which the coordinator has not asked this endorser, or that it says it lacks.
+    """
 
     request_id: RequestId
     digest: Digest
@@ -250,13 +258,18 @@ class EndorsementRequest(Message):
     senders: tuple[Party, ...]
     valid_until_s: int
     tried: tuple[Tried, ...] = ()
+    makers: tuple[Transition, ...] = ()
 
 
 class Refusal(NamedTuple):
-    """A transition that an endorser does not sign, and why."""
+    """A transition that an endorser does not sign, and why.
+
+    With `kept` it is no judgement of the intent: these prepared transitions have the states that it spends or reads.
+    """
 
     intent: IntentId
     reason: str
+    kept: tuple[KeptStates, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +284,16 @@ class EndorsementResponse(Reply):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementError(Reply):
-    """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts."""
+    """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts.
+
+    Or it lacks states without which it cannot judge: it names the leaves that made them.
+    """
 
     request_id: RequestId
     rejection: Rejection
     accepted: NodeName | None = None
     accepted_number: HeartbeatNumber = HeartbeatNumber(0, 0)
+    missing: tuple[Leaf, ...] = ()
 
 
 # Permission to dispatch: a Request.
@@ -493,13 +510,17 @@ class EndorserSignature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction(Message):
-    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2)."""
+    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2).
+
+    It is stored as it came, so that it too keeps what only a newer version understands.
+    """
 
     digest: Digest
     leaves: tuple[Leaf, ...]
     valid_until_s: int
     signatures: tuple[EndorserSignature, ...]
     transition: Transition
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,3 +549,53 @@ class VerifierResponse(Reply):
     request_id: RequestId
     party: Party
     verifier: str = ""
+
+
+# A contract to its members, before it is on the chain: a Request in two turns, and Notifications.
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentProposal(Message):
+    """Will you have this contract, which the factory is to deploy under this id? Asked until it is answered.
+
+    First without `signers`: with which address do you endorse? Then with those of all endorsers, in their order.
+    """
+
+    request_id: RequestId
+    deployment: IntentId
+    genesis: bytes
+    factory: ContractAddress
+    signers: tuple[ContractAddress, ...] = ()
+
+
+class Verdict(Enum):
+    """What a node makes of a contract that is proposed to it."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentAnswer(Reply):
+    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and why."""
+
+    request_id: RequestId
+    deployment: IntentId
+    verdict: Verdict
+    endorser: ContractAddress | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractTakenIn(Message):
+    """The contract that you proposed under this id is on the chain, and we have it."""
+
+    deployment: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentWithdrawn(Message):
+    """What was proposed under this id will not be deployed: forget it."""
+
+    deployment: IntentId

@@ -6,9 +6,9 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rota.core.effects import (
     FetchBlocks,
@@ -16,12 +16,27 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    SendMessage,
     SignDispatch,
     SubmitTransaction,
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.messages import PreparedTransaction
+from rota.types import (
+    NO_LEAF,
+    ContractAddress,
+    Intent,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+)
+
+TRANSACTIONS_MAX: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -42,6 +57,36 @@ class Policy:
 
     endorsers: tuple[tuple[NodeName, ContractAddress], ...]
     threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTransaction:
+    """An intent of this node as its users ask for it. `sequence` orders by acceptance.
+
+    The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
+    has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
+    of an external one.
+    """
+
+    intent: Intent
+    sequence: int
+    accepted_at_ms: int
+    receipt: Receipt | None = None
+    height: int | None = None
+    leaf: Leaf = NO_LEAF
+    transaction: bytes = b""
+    parked_reason: str | None = None
+    ending_reason: str | None = None
+    issued: PreparedTransaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What changed of the states that a node holds of a contract, up to the change with this number."""
+
+    as_of: int
+    held: tuple[State, ...] = ()
+    gone: tuple[StateId, ...] = ()
 
 
 class Contracts(Protocol):
@@ -109,11 +154,11 @@ class Store(Protocol):
         """Write what was ordered, and give it back."""
         ...
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
         ...
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         ...
 
@@ -125,8 +170,68 @@ class Store(Protocol):
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
         ...
 
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """What is held of a contract now that was not at the change `since`, and what is no longer held.
+
+        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+
+        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        """
+        ...
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """An intent of this node, and what became of it. `Unavailable` when the store is away."""
+        ...
+
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several. `Unavailable` when away."""
+        ...
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
+
+        At most `TRANSACTIONS_MAX` at a time. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome. `Unavailable` when the store is away."""
+        ...
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        ...
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        ...
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
+        ...
+
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
+        ...
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds.
+
+        As the index has it, final or not; in the order in which they were committed, and then of their outputs.
+        `Unavailable` when it is away.
+        """
+        ...
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain.
+
+        In the order asked for. `Unavailable` when it is away.
+        """
         ...
 
     def perform(self, effect: StoreEffect) -> None:
@@ -136,4 +241,49 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
+
+    While a certificate is being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    """
+
+    endpoint: str
+    fingerprint: bytes
+    next_fingerprint: bytes = b""
+
+    @property
+    def fingerprints(self) -> tuple[bytes, ...]:
+        """All that are good now."""
+        return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
+
+
+class Registry(Protocol):
+    """Which nodes there are. It may change at any time, and is asked often: the answer is at hand."""
+
+    def registrations(self) -> Mapping[NodeName, Registration]:
+        """All nodes, this one among them."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes. What they say and whether they can be spoken to is told as events.
+
+    A message of a peer is told only between `ConnectionMade` and `ConnectionLost` of that peer, in the order in
+    which it was said, and once.
+    """
+
+    async def run(self) -> None:
+        """Keep connected to every registered node until cancelled, then part from them within a bound."""
+        ...
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer as soon as it can be told; it may be lost."""
+        ...
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """For an operator: what keeps us from each node that we are not connected to."""
         ...

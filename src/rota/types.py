@@ -20,6 +20,8 @@ Digest = NewType("Digest", bytes)
 BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
+# What is about a contract that has no address yet bears this one, which nobody can deploy to.
+NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
 CALL_BYTES_MAX: Final = 65_535
 CALL_GAS_MAX: Final = 2**32 - 1
 CONDITION_BYTES: Final = 32
@@ -150,8 +152,24 @@ def _require(holds: bool, field: str, right: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
+    the chain, and the chain stood at another when this node took it in.
+    """
+
+    contract: Contract
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+    genesis: bytes = b""
+    deployed_at: int = 0
+    taken_in_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
-    """A user's request for one private transaction."""
+    """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis."""
 
     id: IntentId
     contract: ContractAddress
@@ -165,18 +183,22 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8)."""
+    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8).
+
+    `unknown` is what a newer version has said of it and we do not understand: as private as the content.
+    """
 
     id: StateId
     commitment: bytes
     distribution: tuple[NodeName, ...]
     content: bytes | None = None
+    unknown: bytes = b""
 
     def as_seen_by(self, node: NodeName) -> State:
         """This state, without its bytes where the node may not see them."""
-        if self.content is None or node in self.distribution:
+        if (self.content is None and not self.unknown) or node in self.distribution:
             return self
-        return replace(self, content=None)
+        return replace(self, content=None, unknown=b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +230,10 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells."""
+    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells.
+
+    `unknown` is what a newer version has said of it and we do not understand: it is passed on, and no leaf binds it.
+    """
 
     intent: IntentId
     leaf: Leaf
@@ -220,6 +245,7 @@ class Transition:
     signature: bytes = b""
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
+    unknown: bytes = b""
 
     @property
     def is_empty(self) -> bool:
@@ -252,9 +278,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The final outcome of an intent; once reported it never changes (S1)."""
+    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made."""
 
     intent: IntentId
     outcome: Outcome
     reason: str = ""
     leaf: Leaf = NO_LEAF
+    contract: ContractAddress | None = None

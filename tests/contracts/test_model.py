@@ -13,7 +13,7 @@ import pytest
 
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.digests import round_digest
-from rota.payload import AuthCost, Entry, encode_commit, encode_payload, gas_bound
+from rota.payload import AuthCost, Entry, FullLeaf, encode_commit, encode_payload, gas_bound
 from rota.sim.state_ledger import SKIP_TEXTS, Commit, RevertReason, SkipReason, StateLedger
 from rota.types import Digest, Leaf, Transition
 from tests.contracts.evm import ALICE, Chain, Reverted
@@ -43,9 +43,11 @@ def outcomes_on_chain(attempt: Attempt, digest: Digest, found: Committed | Rever
     assert found.round.digest == digest
     skips = iter(found.skipped)
     outcomes = []
-    for committal in found.round.committals:
+    shown = [entry for entry in found.round.payload.entries if isinstance(entry, FullLeaf)]
+    for entry, committal in zip(shown, found.round.committals, strict=True):
         if committal.is_committed:
-            outcomes.append(LedgerOutcome(committal.intent, committal.leaf, digest, LedgerStatus.COMMITTED))
+            committed = LedgerStatus.COMMITTED
+            outcomes.append(LedgerOutcome(entry.intent, entry.leaf, digest, committed, inputs=entry.inputs))
             continue
         skip = next(skips)
         assert (skip.intent, skip.leaf) == (committal.intent, committal.leaf)

@@ -155,9 +155,11 @@ class NodeBench:
         self.begin()
 
     def begin(self) -> None:
-        """The node starts from what is stored."""
+        """The node starts from what is stored, and the chain is where the bench says."""
         self.node = Node(A, self.contracts, self.config, self.now_ms, self.stored)
         self.perform(self.node.start())
+        if self.stored.blocks and self.has_chain:
+            self.tell(HeadSeen(self.chain[-1].height, self.chain[-1].hash))
 
     def restart(self) -> None:
         """Its memory is gone; its disk is not."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.config import Config
 from rota.core.assembly import flaw_of_size
 from rota.core.effects import AssembleIntents, SignTransition
 from rota.core.events import (
@@ -445,7 +446,7 @@ def test_transition_that_no_transaction_holds_is_reverted_with_its_reason() -> N
 
 def test_transition_is_too_large_by_its_bytes_as_well() -> None:
     long = replace(calling("A-1", 0), calls=(Call(ADDRESS, 0, bytes(65_535)), Call(ADDRESS, 0, bytes(65_535))))
-    assert flaw_of_size(long, contract()).startswith("too large: it takes ")
+    assert flaw_of_size(long, contract(), Config()).startswith("too large: it takes ")
 
 
 def test_transition_that_just_fits_is_signed() -> None:
@@ -460,11 +461,11 @@ def test_transition_without_a_flaw_of_size_fits_however_long_it_is_valid() -> No
     low, high = 0, COMMIT_GAS_MAX
     while low < high:
         gas = (low + high + 1) // 2
-        low, high = (low, gas - 1) if flaw_of_size(calling("A-1", gas), contract()) else (gas, high)
+        low, high = (low, gas - 1) if flaw_of_size(calling("A-1", gas), contract(), Config()) else (gas, high)
     for valid_until_s in (0, GENESIS_S, 1_763_000_000, 2**64 - 1):
         assert gas_bound((calling("A-1", low),), valid_until_s, auth) <= COMMIT_GAS_MAX
 
 
 def test_light_transition_has_no_flaw_of_size_whoever_endorses() -> None:
-    assert flaw_of_size(transition("A-1"), contract()) == ""
-    assert flaw_of_size(transition("A-1"), contract(A, endorsers=(), threshold=0)) == ""
+    assert flaw_of_size(transition("A-1"), contract(), Config()) == ""
+    assert flaw_of_size(transition("A-1"), contract(A, endorsers=(), threshold=0), Config()) == ""

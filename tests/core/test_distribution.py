@@ -10,7 +10,8 @@ from rota.config import Config
 from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of, is_true
 from rota.core.effects import DispatchRound, StatesAcknowledged, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, Tick
-from rota.core.node import RECEIVING_MAX, StoredNode
+from rota.core.node import StoredNode
+from rota.core.private_states import RECEIVING_MAX
 from rota.digests import domain_separator
 from rota.messages import StateDistribution, StateDistributionAcknowledgement
 from rota.types import NodeName, StateId, Transition
@@ -147,7 +148,7 @@ def test_states_beyond_what_may_be_written_at_a_time_are_taken_when_they_come_ag
     bench = NodeBench(slow=(StatesReceived,))
     for part in range(RECEIVING_MAX + 1):
         bench.hear(B, StateDistribution(DIGEST, (MADE,), part))
-    assert len(bench.writes) == len(bench.node.receiving) == RECEIVING_MAX
+    assert len(bench.writes) == len(bench.node.states.receiving) == RECEIVING_MAX
     bench.finish_write()
     other = transition("B-2")
     bench.hear(B, StateDistribution(digest_of(other.leaf), (other,)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rota.core.graph import Graph
 from rota.messages import HandedOver
 from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.wire.sizes import state_bytes
 from tests.core.kit import A, B
 
 LEAVES = 8
@@ -92,6 +93,9 @@ def check(graph: Graph, model: Model) -> None:
     snapshot = graph.snapshot(A)
     assert sorted(snapshot.locks) == sorted(model.spender)
     assert {state.id for state in snapshot.states} == model.offered()
+    size = sum(state_bytes(state) for state in snapshot.states)
+    assert graph.fits_snapshot(size)
+    assert not graph.fits_snapshot(size - 1)
     order = list(model.steps)
     for each in (*model.steps, GROUND):
         assert {placed.leaf for placed in graph.direct_users(each)} == model.users(each)
@@ -263,6 +267,21 @@ def test_snapshot_shows_a_states_bytes_only_to_nodes_on_its_list() -> None:
     assert all(state.content == b"bytes" for state in graph.snapshot(A).states)
     assert [state.content for state in graph.snapshot(B).states] == [None, None]
     assert [state.id for state in graph.snapshot(B).states] == [state.id for state in graph.snapshot(A).states]
+
+
+def test_snapshot_has_what_was_spent_since_and_not_seen_as_far_as_there_is_room() -> None:
+    graph = Graph()
+    for each in (step_of(0), step_of(1, [(0, 0)]), step_of(2, [(1, 0)])):
+        graph.place(each)
+    offered = graph.snapshot(A).states
+    room = sum(state_bytes(state) for state in (*offered, made(0, 0), made(1, 0)))
+    unseen = (leaf(0), leaf(1))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room).states == (*offered, made(0, 0), made(1, 0))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room - 1).states == (*offered, made(0, 0))
+    assert graph.snapshot(A, unseen=(leaf(1),), bytes_max=room).states == (*offered, made(1, 0))
+    assert graph.snapshot(A, unseen=unseen, bytes_max=room).locks == graph.snapshot(A).locks
+    # Whoever may not see it has no use for it.
+    assert graph.snapshot(B, unseen=unseen, bytes_max=room).states == graph.snapshot(B).states
 
 
 def test_spenders_of_handed_over_locks_are_found_readers_included_but_not_the_transition_itself() -> None:

@@ -45,15 +45,15 @@ def test_other_versions_of_the_intent_may_have_them() -> None:
     kept.sign(kept_for("A-1", ONE))
     another = transition("A-1", ONE, version=1)
     assert not kept.is_taken(another)
-    assert not kept.is_signed_away(another)
+    assert not kept.signed_away(another)
     assert kept.locks((intent_id("A-1"),)) == ()
     assert kept.locks((intent_id("B-1"),)) == (ONE,)
 
 
 def test_only_what_was_signed_is_signed_away() -> None:
     kept = Kept(signed=(kept_for("A-1", ONE),), others=(kept_for("A-2", TWO),))
-    assert kept.is_signed_away(transition("B-1", ONE))
-    assert not kept.is_signed_away(transition("B-1", TWO))
+    assert kept.signed_away(transition("B-1", ONE))
+    assert not kept.signed_away(transition("B-1", TWO))
     assert kept.is_taken(transition("B-1", TWO))
 
 
@@ -73,8 +73,8 @@ def test_success_of_any_version_releases_them_and_its_undoing_takes_them_back() 
     assert is_free(kept)
     assert is_free(kept, TWO)
     kept.undo_outcome(outcome("A-1"))
-    assert kept.is_signed_away(transition("B-1", ONE))
-    assert kept.is_signed_away(transition("B-1", TWO))
+    assert kept.signed_away(transition("B-1", ONE))
+    assert kept.signed_away(transition("B-1", TWO))
 
 
 def test_final_success_releases_them_for_good() -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rota.core.effects import (
+    Effect,
+    FetchBlocks,
     IntentAccepted,
     IntentFinalised,
     LoadContract,
@@ -33,7 +35,7 @@ from rota.core.events import (
     StopRequested,
     TransitionSigned,
 )
-from rota.core.events.chain import TransactionSent
+from rota.core.events.chain import HeadSeen, TransactionSent
 from rota.core.node import OWN, Node, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
@@ -47,7 +49,7 @@ from rota.messages import (
     Startup,
     SubmitterHeartbeat,
 )
-from rota.types import Leaf, Mode, Outcome, Party, Receipt, RequestId
+from rota.types import BlockHash, Contract, Leaf, Mode, Outcome, Party, Receipt, RequestId
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, contract
 from tests.core.node_bench import (
     A1,
@@ -81,19 +83,25 @@ def test_first_effect_makes_the_new_incarnation_durable() -> None:
     assert others == []
 
 
+def new_life(stored: StoredNode, contracts: tuple[Contract, ...]) -> tuple[Node, list[Effect]]:
+    """A new life whose index stands where the chain does, and what it asked for at its start."""
+    node = Node(A, contracts, CONFIG, 0, replace(stored, blocks=(START,)))
+    return node, node.start()
+
+
 def test_incarnation_goes_before_what_the_last_life_left_to_be_done() -> None:
+    stored = StoredNode(1, {}, (RoundDispatch(order(A2), "A", 0),), next_nonce=1)
+    _, effects = new_life(stored, (contract(B),))
+    assert [type(effect) for effect in effects] == [Persist, SubmitTransaction]
+
+
+def test_every_message_bears_the_new_incarnation_and_intents_go_on_when_the_index_has_caught_up() -> None:
     intents = StoredContract((Restored(intent("A-1")),))
-    stored = StoredNode(1, {ADDRESS: intents}, (RoundDispatch(order(A2), "A", 0),), next_nonce=1)
-    node = Node(A, (contract(B),), CONFIG, 0, stored)
-    kinds = [type(effect) for effect in node.start()]
-    assert kinds[0] is Persist
-    assert SubmitTransaction in kinds
-    assert SendMessage in kinds
-
-
-def test_every_message_bears_the_new_incarnation() -> None:
-    node = Node(A, (contract(B),), CONFIG, 0, StoredNode(4, {ADDRESS: StoredContract((Restored(intent("A-1")),))}))
-    sent = [effect.envelope for effect in node.start() if isinstance(effect, SendMessage)]
+    node, effects = new_life(StoredNode(4, {ADDRESS: intents}), (contract(B),))
+    assert [type(effect) for effect in effects] == [Persist]
+    late = node.step(0, HeadSeen(1, BlockHash(b"1" * 32)))
+    assert [type(effect) for effect in late] == [FetchBlocks]
+    sent = [each.envelope for each in node.step(0, HeadSeen(0, START.hash)) if isinstance(each, SendMessage)]
     assert [(envelope.incarnation, type(envelope.body)) for envelope in sent] == [(5, DelegationCommand)]
 
 
@@ -344,6 +352,25 @@ def test_dependency_that_is_confirmed_already_holds_nobody_up() -> None:
     assert bench.nonces_sent() == [0, 1]
 
 
+def test_dependents_are_noted_until_what_they_depend_on_has_ended() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {A1: {OTHER: None}}
+    bench.settle(A1)
+    bench.submit("A-3", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {}
+
+
+def test_dependents_of_what_ended_in_an_earlier_life_are_not_noted_for_ever() -> None:
+    bench = NodeBench(contracts=(contract(B), THEIRS))
+    bench.submit("A-1")
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
+    bench.restart()
+    bench.submit("A-2", OTHER, depends_on=(A1,))
+    assert bench.node.dependents == {}
+
+
 def test_dependency_that_is_reverted_already_reverts() -> None:
     bench = NodeBench(contracts=(contract(B), THEIRS))
     bench.submit("A-1")
@@ -453,6 +480,30 @@ def test_sleeping_contract_makes_up_for_a_connection_and_a_ledger_that_are_back(
     bench.tell(LedgerBack())
     bench.hear(C, Startup(RequestId(1, 2)), OTHER)
     assert (woken.observer.is_silent(B), woken.context.has_ledger) == (False, True)
+
+
+def test_sleeping_contract_hears_of_a_connection_that_was_lost_and_came_back_meanwhile() -> None:
+    """Its next activity is answered with Startup (protocol §4.4), also when the connection was lost once more since."""
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    startup = bench.sequencer().startup
+    startup.is_armed = False
+    bench.tell(ConnectionMade(B))
+    bench.hear(C, Startup(RequestId(1, 1)))
+    assert not startup.is_armed
+    bench.tell(ConnectionLost(B))
+    bench.tell(ConnectionMade(B))
+    bench.tell(ConnectionLost(B))
+    bench.hear(C, Startup(RequestId(1, 2)))
+    assert bench.sequencer().startup.is_armed
+    assert bench.sequencer().observer.is_silent(B)
+
+
+def test_contract_that_comes_into_memory_has_missed_no_return() -> None:
+    bench = NodeBench(contracts=(), known=(contract(A, B, C),))
+    bench.tell(ConnectionLost(B))
+    bench.tell(ConnectionMade(B))
+    bench.hear(C, Startup(RequestId(1, 1)))
+    assert bench.sequencer().return_count == 1
 
 
 def test_contract_that_said_it_has_no_ledger_says_that_it_is_back_though_nothing_is_under_way() -> None:

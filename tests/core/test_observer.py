@@ -159,6 +159,14 @@ def test_new_connection_is_a_sign_of_life_like_a_message() -> None:
     assert at(bench, 2 * bench.config.silence_ms).is_silent(B)
 
 
+def test_hearsay_is_over_when_the_coordinator_that_we_follow_no_longer_says_so() -> None:
+    bench = Bench()
+    observer(bench).believe_tried(D, (Tried(B, NEVER_HEARD), Tried(C, NEVER_HEARD)))
+    observer(bench).forget_tried((Tried(C, NEVER_HEARD),))
+    assert not observer(bench).is_silent(B)
+    assert observer(bench).is_silent(C)
+
+
 def test_lost_connection_does_not_end_being_tried() -> None:
     bench = Bench()
     observer(bench).believe_tried(D, (Tried(B, NEVER_HEARD),))

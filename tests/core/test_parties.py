@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt
-from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp
+from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt, ReportVerifier
+from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp, VerifierWanted
 from rota.core.explanation import explain_at_sender
-from rota.core.parties import VERIFIERS_KEPT_MAX
+from rota.core.parties import VERIFIERS_KEPT_MAX, VERIFIERS_WANTED_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored, State
 from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
@@ -234,3 +234,33 @@ def test_verifiers_that_were_learnt_first_are_forgotten_first_and_asked_for_agai
     assert list(waiting.unresolved) == [BOB]
     answer(bench, B, BOB, "0xb0b")
     assert list(waiting.unresolved) == []
+
+
+def test_whoever_wants_a_verifier_is_told_when_its_node_has_answered() -> None:
+    bench = Bench(height=400)
+    bench.tell(VerifierWanted(CAROL))
+    assert [request.party for request in bench.said(VerifierRequest, C)] == [CAROL]
+    answer(bench, C, CAROL, "0xca401")
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, CAROL, "0xca401")]
+
+
+def test_whoever_wants_a_verifier_that_is_known_is_told_at_once() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "0xb0b")
+    bench.tell(VerifierWanted(BOB))
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, BOB, "0xb0b")]
+
+
+def test_whoever_wants_the_verifier_of_a_stranger_is_told_that_there_is_none() -> None:
+    bench = Bench(height=400)
+    bench.tell(VerifierWanted(CAROL))
+    answer(bench, C, CAROL, "")
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, CAROL, "")]
+
+
+def test_verifiers_that_are_wanted_at_once_are_bounded() -> None:
+    bench = Bench(height=400)
+    parties = bench.sequencer.sender.parties
+    parties.wanted.update({Party(f"p{number}@C"): None for number in range(VERIFIERS_WANTED_MAX)})
+    bench.tell(VerifierWanted(CAROL))
+    assert bench.said(VerifierRequest, C) == []

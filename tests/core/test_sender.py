@@ -189,9 +189,9 @@ def transaction(bench: Bench, name: str) -> SenderTransaction:
     return bench.sequencer.sender.transactions[intent_id(name)]
 
 
-def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED, **options: bool) -> LedgerOutcome:
+def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
     leaf = transition(name).leaf
-    return LedgerOutcome(intent_id(name), leaf, digest_of(leaf), status, "input spent", **options)
+    return LedgerOutcome(intent_id(name), leaf, digest_of(leaf), status, "input spent")
 
 
 def confirm(bench: Bench, name: str) -> None:

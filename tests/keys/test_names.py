@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.keys.derivation import HARDENED, write_path
-from rota.keys.names import SUBMITTER, endorser_key, party_key, path_of, steps_of, submitter_key
+from rota.keys.names import REGISTRAR, SUBMITTER, endorser_key, party_key, path_of, steps_of, submitter_key
 from rota.keys.signers import WalletSigner
 from rota.types import ContractAddress, IntentId, NodeName, Party
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET, WORDS, vectors
@@ -17,7 +17,7 @@ PARTIES = st.text(min_size=1, max_size=60).filter(lambda text: len(text.encode()
 DEPLOYMENTS = st.binary(min_size=16, max_size=16).map(IntentId)
 
 
-def test_the_four_forms_of_names_are_these() -> None:
+def test_names_of_these_forms_were_derived_elsewhere_too() -> None:
     assert [SUBMITTER, submitter_key(CONTRACT), party_key(ALICE, CONTRACT), endorser_key(NODE, DEPLOYMENT)] == [
         key["name"] for key in ELSEWHERE["keys"]
     ]
@@ -28,6 +28,12 @@ def test_paths_and_addresses_are_those_that_another_implementation_finds(key: di
     assert ELSEWHERE["mnemonic"] == WORDS
     assert write_path(path_of(key["name"])) == key["path"]
     assert WalletSigner(WALLET).address_of(key["name"]) == key["address"]
+
+
+def test_registrar_is_the_second_account_that_every_wallet_shows() -> None:
+    assert write_path(path_of(REGISTRAR)) == "m/44'/60'/0'/0/1"
+    # The second of the accounts that every development chain makes of these words.
+    assert WalletSigner(WALLET).address_of(REGISTRAR) == "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 
 
 @settings(deadline=None)
@@ -48,7 +54,7 @@ def test_two_parties_or_contracts_never_share_a_path(
 @settings(deadline=None)
 @given(ADDRESSES, DEPLOYMENTS, PARTIES)
 def test_no_two_purposes_share_a_path(address: ContractAddress, deployment: IntentId, party: Party) -> None:
-    names = [SUBMITTER, submitter_key(address), party_key(party, address), endorser_key(NODE, deployment)]
+    names = [SUBMITTER, REGISTRAR, submitter_key(address), party_key(party, address), endorser_key(NODE, deployment)]
     assert len({path_of(name) for name in names}) == len(names)
 
 
@@ -63,7 +69,9 @@ def test_a_party_whose_name_looks_like_a_path_is_still_itself() -> None:
     ["", "submitter/", "submitter/0xAB", "party/alice", f"party//{CONTRACT}", "endorser/node1/00", "node1", "m/44'"],
 )
 def test_what_is_no_name_of_ours_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"^key name: submitter, submitter/…, party/…/… or endorser/…/…, not "):
+    with pytest.raises(
+        ValueError, match=r"^key name: submitter, registrar, submitter/…, party/…/… or endorser/…/…, not "
+    ):
         path_of(name)
 
 

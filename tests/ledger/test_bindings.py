@@ -9,6 +9,7 @@ import pytest
 from eth_abi.abi import encode
 
 from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import Outcomes
 from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import (
@@ -99,23 +100,41 @@ async def test_skip_is_told_with_its_reason_and_what_is_committed_beside_it(kind
         contract = (await deploy(chain)).address
         missing = StateId(Leaf(b"\x05" * 32), 0)
         good, lost = transition(contract, "good"), transition(contract, "lost", missing)
-        digest = round_digest(domain_separator(CHAIN_ID, contract), (good.leaf, lost.leaf), VALID_UNTIL_S)
-        first = await send(chain, {"to": contract, "data": data(commit(contract, good, lost))})
-        again = await send(chain, {"to": contract, "data": data(commit(contract, good, lost))})
+        spender = transition(contract, "spender", StateId(good.leaf, 0))
+        leaves = tuple(each.leaf for each in (good, lost, spender))
+        digest = round_digest(domain_separator(CHAIN_ID, contract), leaves, VALID_UNTIL_S)
+        first = await send(chain, {"to": contract, "data": data(commit(contract, good, lost, spender))})
+        again = await send(chain, {"to": contract, "data": data(commit(contract, good, lost, spender))})
         absent = LedgerOutcome(
             lost.intent, lost.leaf, digest, LedgerStatus.SKIPPED, "an input is not available", is_contention=True
         )
-        assert outcomes_of(first.logs, CHAIN_ID).outcomes == (
+        found = outcomes_of(first.logs, CHAIN_ID).outcomes
+        assert {outcome.transaction for _, outcome in found} == {first.logs[0].transaction_hash}
+        assert without_transaction(found) == (
             (contract, LedgerOutcome(good.intent, good.leaf, digest, LedgerStatus.COMMITTED)),
             (contract, absent),
+            (
+                contract,
+                LedgerOutcome(spender.intent, spender.leaf, digest, LedgerStatus.COMMITTED, inputs=spender.inputs),
+            ),
         )
-        assert outcomes_of(again.logs, CHAIN_ID).outcomes == (
+        assert without_transaction(outcomes_of(again.logs, CHAIN_ID).outcomes) == (
             (
                 contract,
                 LedgerOutcome(good.intent, good.leaf, digest, LedgerStatus.SKIPPED, "intent used", is_contention=True),
             ),
             (contract, absent),
+            (
+                contract,
+                LedgerOutcome(
+                    spender.intent, spender.leaf, digest, LedgerStatus.SKIPPED, "intent used", is_contention=True
+                ),
+            ),
         )
+
+
+def without_transaction(outcomes: Outcomes) -> Outcomes:
+    return tuple((contract, replace(outcome, transaction=b"")) for contract, outcome in outcomes)
 
 
 @in_loop

@@ -57,7 +57,7 @@ class NoKey(OneKey):
 def submission(signer: Signer | None = None, client: RpcClient | None = None) -> Submission:
     client = client or RpcClient("http://127.0.0.1:1")
     own = OwnNonces(client, ContractAddress(PAYER), 256, Patience())
-    return Submission(client, CHAIN_ID, OneContract(CONTRACT), signer or OneKey(), own)
+    return Submission(client, CHAIN_ID, OneContract(CONTRACT), signer or OneKey(), ALONE, own)
 
 
 async def signed(round_: DispatchRound, nonce: int = 7) -> DispatchSigned:

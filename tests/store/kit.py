@@ -14,6 +14,9 @@ import asyncpg  # type: ignore[import-untyped]
 from rota.config import Config
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
@@ -26,6 +29,8 @@ from rota.core.effects import (
     Persist,
     PreparedAcknowledged,
     PreparedEndorsed,
+    Proposal,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -34,7 +39,7 @@ from rota.core.effects import (
     TransitionPrepared,
 )
 from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedStatus, MinedTransaction
 from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
@@ -44,6 +49,7 @@ from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.types import (
+    NO_CONTRACT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -52,6 +58,7 @@ from rota.types import (
     Fees,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -63,13 +70,21 @@ from rota.types import (
 )
 from tests.store.servers import PostgresServer
 
+
+def known(contract: Contract) -> KnownContract:
+    """A contract as a node takes it in."""
+    return KnownContract(contract, IntentId(b"deployment of it"), (contract.address,) * len(contract.endorsers), b"{}")
+
+
 NODE = NodeName("node1")
 PEER = NodeName("node2")
+STRANGER = NodeName("node9")
 CONFIG = Config(confirmations=1, index_window_max=4)
 FIRST = ContractAddress("0x" + "c1" * 20)
 SECOND = ContractAddress("0x" + "c2" * 20)
 CONTRACTS = tuple(Contract(address, (NODE, PEER), (), 0) for address in (FIRST, SECOND))
 ANSWER_TIMEOUT_S = 60
+NOW_MS = 1_700_000_000_123
 
 Parameters = ParamSpec("Parameters")
 
@@ -119,13 +134,13 @@ class Opened:
 
     def __init__(self, database: Database, config: Config = CONFIG) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait)
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS)
         self.tokens = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
         await self.store.start()
         for contract in contracts:
-            await self.store.add_contract(contract)
+            await self.store.add_contract(known(contract))
         return self
 
     def order(self, contract: ContractAddress, *records: Record) -> int:
@@ -195,10 +210,14 @@ def an_intent(
 
 
 def a_transition(intent: int, version: int = 0) -> Transition:
-    """A version of an intent, with a state that this node and a peer may see."""
+    """A version of an intent: two states that this node and a peer may see, and between them one of strangers."""
     name = leaf(intent * 100 + version)
-    state = State(StateId(name, 0), b"\1" * 32, (NODE, PEER), b"content %d" % intent)
-    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=(state,), valid_until_s=1_000)
+    outputs = (
+        State(StateId(name, 0), b"\1" * 32, (NODE, PEER), b"content %d" % intent),
+        State(StateId(name, 1), b"\2" * 32, (STRANGER,)),
+        State(StateId(name, 2), b"\3" * 32, (NODE, PEER), b""),
+    )
+    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=outputs, valid_until_s=1_000)
 
 
 def a_dispatch(
@@ -225,6 +244,24 @@ def a_prepared(transition: Transition, number: int) -> PreparedTransaction:
     return PreparedTransaction(digest(30_000 + number), (transition.leaf,), 1_000, signatures, transition)
 
 
+def a_deployed(number: int, version: int = 0) -> EndorsedDeployment:
+    """What the factory deployed under an id; another version is somebody else's."""
+    contract = ContractAddress(f"0x{number:038x}{version:02x}")
+    return EndorsedDeployment(intent_id(number), contract, bytes([version]) * 32, (FIRST,), 1)
+
+
+def a_proposal(number: int, peer: NodeName = PEER, is_agreed: bool = True) -> Proposal:
+    """What a peer wants us to have."""
+    return Proposal(peer, intent_id(number), b"genesis %d" % number, 1_000, FIRST, (FIRST,) if is_agreed else ())
+
+
+def a_known(number: int) -> KnownContract:
+    """A contract that came through the network."""
+    deployed = a_deployed(number)
+    contract = Contract(deployed.contract, (NODE,), (NODE,), 1)
+    return KnownContract(contract, deployed.intent, deployed.endorsers, b"genesis %d" % number, 1, 1)
+
+
 def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
     """A record of every kind, in an order in which a node could write them, with the contract that it is of."""
     made = a_transition(1)
@@ -248,5 +285,9 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
         (FIRST, TransitionPrepared(PEER, prepared)),
         (FIRST, PreparedAcknowledged(made.intent, made.leaf)),
         (FIRST, PreparedEndorsed((kept_for(prepared),))),
+        (NO_CONTRACT, DeploymentAgreed(intent_id(3), (FIRST, SECOND))),
+        (NO_CONTRACT, DeploymentProposed(a_proposal(4))),
+        (NO_CONTRACT, ProposalForgotten(PEER, intent_id(4))),
+        (OWN, ContractTaken(a_known(5))),
         (OWN, BlocksIndexed(0, (ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),), (mined,)),))),
     )

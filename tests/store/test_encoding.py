@@ -7,9 +7,9 @@ from dataclasses import fields, is_dataclass
 import msgspec
 import pytest
 
-from rota.core.effects import DispatchRound, RoundDispatch, TransitionPrepared
+from rota.core.effects import DispatchRound, Proposal, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock, MinedTransaction
+from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedTransaction
 from rota.core.states.sender_transaction import Permission
 from rota.messages import EndorserSignature, PreparedTransaction
 from rota.store.encoding import decode_intent, encode
@@ -20,6 +20,7 @@ from rota.types import (
     Fees,
     Intent,
     KeptStates,
+    KnownContract,
     Preparation,
     Receipt,
     State,
@@ -32,17 +33,20 @@ from tests.store.kit import an_intent
 STORED = {
     Contract: "address committee endorsers threshold mode rotation range_size virtual_nodes chain_id",
     Intent: "id contract sender payload depends_on parties idempotency_key submit_mode",
-    Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation",
-    State: "id commitment distribution content",
+    Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation unknown",
+    State: "id commitment distribution content unknown",
     Call: "to gas data",
     Preparation: "committer condition",
-    PreparedTransaction: "digest leaves valid_until_s signatures transition",
+    PreparedTransaction: "digest leaves valid_until_s signatures transition unknown",
     TransitionPrepared: "sender prepared",
     RoundDispatch: "round signer nonce fees transaction hash",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
-    Receipt: "intent outcome reason leaf",
-    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable",
-    ChainBlock: "height hash parent time_s outcomes mined",
+    Receipt: "intent outcome reason leaf contract",
+    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction",
+    ChainBlock: "height hash parent time_s outcomes mined deployments",
+    EndorsedDeployment: "intent contract genesis endorsers threshold",
+    KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
+    Proposal: "peer deployment genesis received_at_s endorser signers",
     MinedTransaction: "nonce status reason",
     Permission: "number delegate transition",
     DelegationNumber: "incarnation counter",

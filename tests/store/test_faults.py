@@ -1,21 +1,17 @@
-"""What happens to a store when its process is killed, its disk is full, or its server goes away."""
+"""What happens to a store when its process is killed or its disk is full."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterator
 from pathlib import Path
 
-import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from rota.core.effects import IntentAccepted, LookUpIntents
-from rota.core.events import IntentsLookedUp, PersistFailed
+from rota.core.events import IntentsLookedUp
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase, SqliteDatabase
 from rota.store.database import Database, NotWritten, Reading, Statement
@@ -27,7 +23,6 @@ KILLS = 4
 DISK_BYTES = 1_048_576
 PAYLOAD_BYTES = 65_536
 LARGE_WRITES_MAX = 100
-READ_BYTES = 65_536
 
 
 # Killed.
@@ -137,124 +132,6 @@ async def test_the_files_of_sqlite_are_for_their_owner_alone(tmp_path: Path) -> 
     assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
     assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
     await opened.store.close()
-
-
-# A server that goes away.
-
-
-@pytest.mark.chaos
-@in_loop
-async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresServer) -> None:
-    opened = await Opened(await new_postgres(server)).start()
-    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
-    server.stop()
-    try:
-        token = opened.order(FIRST, IntentAccepted(an_intent(2)))
-        told = await opened.next_event()
-        assert isinstance(told, PersistFailed)
-        assert told.token == token
-        opened.store.perform(LookUpIntents(7, "", (intent_id(1), intent_id(2))))
-    finally:
-        server.start()
-    assert await opened.next_event() == IntentsLookedUp(7, None, (), (intent_id(1),))
-    assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
-    await opened.store.close()
-
-
-@pytest.mark.chaos
-@in_loop
-async def test_a_session_that_was_ended_by_an_operator_is_made_again(server: PostgresServer) -> None:
-    opened = await Opened(await new_postgres(server)).start()
-    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
-    await end_sessions(server)
-    outcomes = [await opened.write(FIRST, IntentAccepted(an_intent(number))) for number in (2, 3)]
-    assert outcomes[-1]
-    await opened.store.close()
-
-
-async def end_sessions(server: PostgresServer) -> None:
-    connection = await asyncpg.connect(server.url())
-    await connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rota node1'"
-    )
-    await connection.close()
-
-
-@pytest.mark.chaos
-@pytest.mark.parametrize("happens", [True, False])
-def test_a_commit_without_an_answer_is_looked_into(server: PostgresServer, tmp_path: Path, happens: bool) -> None:
-    """The connection breaks at a commit: before it has reached the server, or when it has happened."""
-
-    @in_loop
-    async def scenario() -> None:
-        async with cutting_proxy(server, tmp_path) as proxy:
-            schema = (await new_postgres(server))._url.rpartition("=")[2]
-            opened = await Opened(PostgresDatabase(server.url(schema, tmp_path), NODE)).start()
-            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
-            proxy.cut = Cut.AFTER if happens else Cut.BEFORE
-            assert await opened.write(FIRST, IntentAccepted(an_intent(2))) is happens
-            assert proxy.cut is Cut.NEVER, "the connection was cut once"
-            known = (intent_id(1), intent_id(2))[: 2 if happens else 1]
-            asked = LookUpIntents(1, "", (intent_id(1), intent_id(2)))
-            assert await opened.ask(asked) == IntentsLookedUp(1, None, (), known)
-            assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
-            await opened.store.close()
-
-    scenario()
-
-
-class Cut(Enum):
-    NEVER = "never"
-    BEFORE = "before the server has the commit"
-    AFTER = "when it has happened, and its answer is on its way"
-
-
-@dataclass(slots=True)
-class CuttingProxy:
-    """Stands between a client and its server, and breaks the next connection that commits."""
-
-    server_socket: Path
-    cut: Cut = Cut.NEVER
-    serving: list[asyncio.Task[None]] = field(default_factory=list)
-
-    def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.serving.append(asyncio.create_task(self.serve(reader, writer)))
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind_reader, behind_writer = await asyncio.open_unix_connection(self.server_socket)
-        back = asyncio.create_task(self._pass_back(behind_reader, writer))
-        while heard := await reader.read(READ_BYTES):
-            if self.cut is not Cut.NEVER and b"COMMIT" in heard:
-                back.cancel()
-                await asyncio.wait((back,))
-                if self.cut is Cut.AFTER:
-                    behind_writer.write(heard)
-                    await behind_reader.read(READ_BYTES)
-                self.cut = Cut.NEVER
-                break
-            behind_writer.write(heard)
-        back.cancel()
-        for each in (behind_writer, writer):
-            each.close()
-            with suppress(ConnectionError):
-                await each.wait_closed()
-
-    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while heard := await reader.read(READ_BYTES):
-            writer.write(heard)
-        writer.close()
-
-
-@asynccontextmanager
-async def cutting_proxy(server: PostgresServer, folder: Path) -> AsyncIterator[CuttingProxy]:
-    proxy = CuttingProxy(server.socket)
-    listening = await asyncio.start_unix_server(proxy.take, folder / server.socket.name)
-    try:
-        yield proxy
-    finally:
-        listening.close()
-        await listening.wait_closed()
-        await asyncio.gather(*proxy.serving)
 
 
 @in_loop

@@ -31,6 +31,9 @@ from hypothesis.stateful import (
 
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
     FindStates,
@@ -44,6 +47,7 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -58,30 +62,52 @@ from rota.core.issuing import kept_for
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.digests import domain_separator, void_leaf
+from rota.ports import StoredTransaction
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
-from rota.types import BlockHash, ContractAddress, DelegationNumber, Digest, IntentId, Outcome, Receipt, Transition
+from rota.types import (
+    NO_CONTRACT,
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 from tests.store.kit import (
     CONFIG,
     CONTRACTS,
     FIRST,
     NODE,
+    NOW_MS,
     PEER,
     SECOND,
+    STRANGER,
     FaultyDatabase,
     Opened,
+    a_deployed,
     a_dispatch,
+    a_known,
     a_prepared,
+    a_proposal,
     a_transition,
     an_intent,
     dearer,
     digest,
     intent_id,
+    known,
     leaf,
     new_postgres,
     new_sqlite,
 )
+from tests.store.model import transactions_on
 from tests.store.servers import PostgresServer
 
 Made = TypeVar("Made")
@@ -89,6 +115,7 @@ Made = TypeVar("Made")
 # What a disk does is tested elsewhere; in memory a commit costs nothing.
 MEMORY = Path("/dev/shm")
 UNKNOWN = ContractAddress("0x" + "ee" * 20)
+PROPOSED = 7_000  # Deployments of other nodes are numbered from here.
 FOREIGN = 5_000  # Intents of other nodes are numbered from here.
 TOO_LARGE = 2**63  # No database of ours has room for this number.
 KEYS = ("", "", "key a", "key b", "nul \0 and é")
@@ -98,6 +125,7 @@ STATUSES = (LedgerStatus.COMMITTED, *LedgerStatus, "void")
 FATES = st.sampled_from([Fate.WORKS] * 6 + [Fate.FAILS, Fate.LIES])
 VERSIONS = st.integers(0, 1)
 SMALL = st.integers(0, 11)
+SPENT = st.lists(st.tuples(SMALL, st.integers(0, 2)), max_size=2, unique=True)
 # Some have ended when a block is final, and some have not.
 ENDS = st.integers(GENESIS.time_s, GENESIS.time_s + 50)
 
@@ -120,7 +148,9 @@ class Sameness(RuleBasedStateMachine):
         self.window: list[ChainBlock] = []
         self.numbers = 0
         self.next_nonce = 0
+        self.taken_in: dict[ContractAddress, KnownContract] = {}
         self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
+        self.followers: dict[ContractAddress, tuple[int, dict[StateId, State]]] = {FIRST: (0, {}), SECOND: (0, {})}
 
     def do(self, work: Callable[[], Awaitable[Made]]) -> Made:
         async def done() -> Made:
@@ -162,7 +192,13 @@ class Sameness(RuleBasedStateMachine):
 
     def intents(self) -> list[tuple[ContractAddress, IntentId]]:
         accepted = [record.intent for _, record in self.disk.records if isinstance(record, IntentAccepted)]
-        return [(intent.contract, intent.id) for intent in accepted]
+        return [(intent.contract, intent.id) for intent in accepted if intent.contract != NO_CONTRACT]
+
+    def deployments(self) -> list[int]:
+        """The numbers of those that users asked for, and one that nobody did."""
+        accepted = [record.intent for _, record in self.disk.records if isinstance(record, IntentAccepted)]
+        own = [int.from_bytes(intent.id, "big") for intent in accepted if intent.contract == NO_CONTRACT]
+        return [*own, PROPOSED]
 
     def an_intent_of(self, choice: int) -> tuple[ContractAddress, int]:
         """One that is durable, or another node's."""
@@ -177,6 +213,41 @@ class Sameness(RuleBasedStateMachine):
         known = [int.from_bytes(intent, "big") for _, intent in self.intents()]
         depends_on = tuple(known[other % len(known)] for other in others if known)
         self.write(fate, contract, IntentAccepted(an_intent(self.next_number(), contract, key, depends_on)))
+
+    @rule(
+        choice=SMALL,
+        kind=st.sampled_from(["deploy", "agree", "finalise"]),
+        outcome=st.sampled_from(Outcome),
+        fate=FATES,
+    )
+    def deploy(self, choice: int, kind: str, outcome: Outcome, fate: Fate) -> None:
+        own = self.deployments()[:-1]
+        if kind == "deploy" or not own:
+            record: Record = IntentAccepted(an_intent(self.next_number(), NO_CONTRACT))
+        elif kind == "agree":
+            record = DeploymentAgreed(intent_id(own[choice % len(own)]), (FIRST, SECOND)[: 1 + choice % 2])
+        else:
+            ended = intent_id(own[choice % len(own)])
+            record = IntentFinalised(
+                Receipt(ended, outcome, f"reason {choice}", contract=FIRST if choice % 2 else None)
+            )
+        self.write(fate, NO_CONTRACT, record)
+
+    @rule(
+        number=st.integers(PROPOSED, PROPOSED + 2),
+        kind=st.sampled_from(["propose", "agree", "forget", "take in"]),
+        peer=st.sampled_from([PEER, STRANGER]),
+        fate=FATES,
+    )
+    def propose(self, number: int, kind: str, peer: NodeName, fate: Fate) -> None:
+        records: dict[str, Record] = {
+            "propose": DeploymentProposed(a_proposal(number, peer, is_agreed=False)),
+            "agree": DeploymentProposed(a_proposal(number, peer)),
+            "forget": ProposalForgotten(peer, intent_id(number)),
+            "take in": ContractTaken(a_known(number)),
+        }
+        if self.write(fate, NO_CONTRACT, records[kind]) and kind == "take in":
+            self.taken_in[a_known(number).contract.address] = a_known(number)
 
     @rule(
         choice=SMALL,
@@ -219,15 +290,25 @@ class Sameness(RuleBasedStateMachine):
         by_nonce = {record.nonce: record for _, record in self.disk.records if isinstance(record, RoundDispatch)}
         self.write(fate, OWN, DispatchRepriced(dearer(list(by_nonce.values())[choice % len(by_nonce)])))
 
-    @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), part=st.integers(0, 1), fate=FATES)
-    def receive(self, choices: list[int], part: int, fate: Fate) -> None:
+    @rule(
+        choices=st.lists(SMALL, min_size=1, max_size=3, unique=True),
+        part=st.integers(0, 1),
+        is_seen=st.booleans(),
+        fate=FATES,
+    )
+    def receive(self, choices: list[int], part: int, is_seen: bool, fate: Fate) -> None:
+        """Of some only what everybody may see, as if the content came later and in another round."""
         contract, _ = self.an_intent_of(choices[0])
         found = [self.an_intent_of(choice) for choice in choices]
         numbers = dict.fromkeys(number for address, number in found if address == contract)
-        transitions = tuple(a_transition(number, 7) for number in numbers)
-        name = digest(10_000 + choices[0])
+        transitions = tuple(a_transition(number, 7).as_seen_by(NODE if is_seen else STRANGER) for number in numbers)
+        name = digest(10_000 + choices[0] + 100 * is_seen)
         if self.write(fate, contract, StatesReceived(name, transitions, part)):
             self.rounds.append((contract, name, transitions))
+
+    def receive_all(self, transitions: tuple[Transition, ...]) -> None:
+        """In a round of their own."""
+        self.write(Fate.WORKS, FIRST, StatesReceived(digest(40_000 + self.next_number()), transitions))
 
     @rule(choice=SMALL, fate=FATES)
     def acknowledge(self, choice: int, fate: Fate) -> None:
@@ -302,8 +383,9 @@ class Sameness(RuleBasedStateMachine):
         contents=st.lists(
             st.tuples(
                 st.integers(1, 2),
-                st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES)), max_size=3),
+                st.lists(st.tuples(SMALL, VERSIONS, st.sampled_from(STATUSES), SPENT), max_size=3),
                 st.lists(st.tuples(st.integers(0, 3), st.sampled_from(MinedStatus)), max_size=2),
+                st.lists(SMALL, max_size=1),
             ),
             min_size=1,
             max_size=3,
@@ -327,21 +409,32 @@ class Sameness(RuleBasedStateMachine):
         used = {mined.nonce for block in kept for mined in block.mined}
         blocks: list[ChainBlock] = []
         height = standing
-        for step, outcomes, nonces in contents:
+        for step, outcomes, nonces, deployed in contents:
             height += step
             latest = [(max(0, self.next_nonce - back), status) for back, status in nonces]
             mined = tuple(MinedTransaction(nonce, status) for nonce, status in latest if nonce not in used)
             mined = tuple({each.nonce: each for each in mined}.values())
             used.update(each.nonce for each in mined)
-            found = tuple(self.an_outcome(choice, version, status, committed) for choice, version, status in outcomes)
+            found = tuple(
+                self.an_outcome(choice, version, status, spent, committed)
+                for choice, version, status, spent in outcomes
+            )
             name = BlockHash(b"%d of %d" % (height, self.next_number()))
-            blocks.append(ChainBlock(height, name, BlockHash(b""), GENESIS.time_s + self.numbers % 40, found, mined))
+            known = self.deployments()
+            made = tuple(a_deployed(known[choice % len(known)], choice % 2) for choice in deployed)
+            time_s = GENESIS.time_s + self.numbers % 40
+            blocks.append(ChainBlock(height, name, BlockHash(b""), time_s, found, mined, made))
         self.index(standing, tuple(blocks), fate)
 
     def an_outcome(
-        self, choice: int, version: int, status: LedgerStatus | str, committed: set[IntentId]
+        self,
+        choice: int,
+        version: int,
+        status: LedgerStatus | str,
+        spent: list[tuple[int, int]],
+        committed: set[IntentId],
     ) -> tuple[ContractAddress, LedgerOutcome]:
-        """Of a transition of a round that we know, mostly; or of somebody's."""
+        """Of a transition of a round that we know, mostly; or of somebody's. It spends what we hold, or not."""
         contract, number = self.an_intent_of(choice)
         made, name = a_transition(number, version), digest(20_000 + choice)
         if self.rounds and choice % 3:
@@ -353,9 +446,18 @@ class Sameness(RuleBasedStateMachine):
         result = status if isinstance(status, LedgerStatus) else LedgerStatus.COMMITTED
         if result is LedgerStatus.COMMITTED and made.intent in committed:
             result = LedgerStatus.SKIPPED
-        if result is LedgerStatus.COMMITTED:
-            committed.add(made.intent)
-        return contract, LedgerOutcome(made.intent, found, name, result, "why")
+        if result is not LedgerStatus.COMMITTED:
+            return contract, LedgerOutcome(made.intent, found, name, result, "why")
+        committed.add(made.intent)
+        inputs = tuple(self.a_state(state, output) for state, output in spent)
+        return contract, LedgerOutcome(made.intent, found, name, result, inputs=inputs, transaction=b"hash %d" % choice)
+
+    def a_state(self, choice: int, output: int) -> StateId:
+        """Of a transition that we have met, mostly; or of one that we may meet later."""
+        if self.rounds and choice % 4:
+            _, _, transitions = self.rounds[choice % len(self.rounds)]
+            return StateId(transitions[choice % len(transitions)].leaf, output)
+        return StateId(a_transition(FOREIGN + choice, 7).leaf, output)
 
     # Lives.
 
@@ -378,12 +480,73 @@ class Sameness(RuleBasedStateMachine):
     @invariant()
     def a_new_life_finds_the_same(self) -> None:
         if self.window:
-            found = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
+            expected = self.expected()
+            found = self.do(lambda: self.opened.store.restore(tuple(expected.contracts)))
             final = [block for block in self.disk.blocks if block.height <= self.disk.height - CONFIG.confirmations]
             final_time_s = final[-1].time_s if final else 0
             assert comparable(found, final_time_s) == comparable(
-                replace(self.expected(), blocks=tuple(self.window)), final_time_s
+                replace(expected, blocks=tuple(self.window)), final_time_s
             )
+
+    @rule()
+    def ask_for_contracts(self) -> None:
+        """Those that were added, and those that came through the network."""
+        expected = {each.address: known(each) for each in CONTRACTS} | self.taken_in
+        assert {each.contract.address: each for each in self.do(self.opened.store.contracts)} == expected
+        has_work = NO_CONTRACT in self.do(self.opened.store.contracts_with_work)
+        assert has_work == (NO_CONTRACT in self.expected().contracts)
+
+    @invariant()
+    def the_same_states_are_held_and_unspent(self) -> None:
+        if self.window:
+            numbers = (*range(self.numbers + 2), *range(FOREIGN, FOREIGN + 12))
+            ids = tuple(
+                state.id
+                for number in numbers
+                for version in (7, 1, 0)
+                for state in a_transition(number, version).outputs
+            )
+            for contract in (FIRST, SECOND):
+                unspent = self.do(partial(self.opened.store.unspent_states, contract))
+                assert unspent == self.disk.unspent_states(contract)
+                assert self.followed(contract) == {state.id: state for state in unspent}
+                assert self.do(partial(self.opened.store.states, contract, ids)) == self.disk.states(contract, ids)
+
+    def followed(self, contract: ContractAddress) -> dict[StateId, State]:
+        """What somebody holds who has asked for changes from the beginning on."""
+        as_of, held = self.followers[contract]
+        changes = self.do(lambda: self.opened.store.state_changes(contract, as_of))
+        assert changes.as_of > as_of or (changes.held, changes.gone) == ((), ())
+        held.update({state.id: state for state in changes.held})
+        for gone in changes.gone:
+            held.pop(gone, None)
+        self.followers[contract] = (changes.as_of, held)
+        return held
+
+    @rule(key=st.sampled_from(KEYS), page=st.integers(1, 4))
+    def ask_for_transactions(self, key: str, page: int) -> None:
+        """One by one, by key, and page by page."""
+        store = self.opened.store
+        expected = transactions_on(self.disk, CONTRACTS, CONFIG.confirmations)
+        found: list[StoredTransaction] = []
+        while True:
+            after = found[-1].intent.id if found else None
+            more = self.do(partial(store.transactions, after, page))
+            found.extend(more)
+            if len(more) < page:
+                break
+        assert [each.sequence for each in found] == sorted((each.sequence for each in found), reverse=True)
+        assert {each.accepted_at_ms for each in found} == {NOW_MS}
+        assert [replace(each, sequence=0, accepted_at_ms=0) for each in found] == [
+            replace(each, sequence=0) for each in expected
+        ]
+        with_key = [each for each in found if each.intent.idempotency_key == key]
+        assert self.do(lambda: store.transaction_with_key(key)) == (with_key[0] if key and with_key else None)
+        for each in found[:3]:
+            assert self.do(partial(store.transaction, each.intent.id)) == each
+        assert self.do(lambda: store.transaction(intent_id(FOREIGN))) is None
+        assert self.do(lambda: store.transactions(intent_id(FOREIGN), page)) == ()
+        assert self.do(store.unfinished_count) == sum(each.receipt is None for each in found)
 
     def unfinished_found(self) -> list[IntentId]:
         stored = self.do(lambda: self.opened.store.restore((FIRST, SECOND)))
@@ -445,6 +608,9 @@ def comparable(stored: StoredNode, final_time_s: int) -> object:
         sorted(set(stored.undelivered), key=lambda each: (each.digest, each.peer, each.part)),
         stored.next_nonce,
         stored.blocks,
+        dict(stored.deployments.agreed),
+        list(stored.deployments.deployed),
+        sorted(stored.deployments.proposals, key=lambda each: (each.peer, each.deployment)),
     )
 
 
@@ -514,7 +680,9 @@ def machine() -> Iterator[Sameness]:
     begun.begin()
     yield begun
     begun.a_new_life_finds_the_same()
+    begun.the_same_states_are_held_and_unspent()
     begun.look_up("")
+    begun.ask_for_transactions("", 2)
     begun.teardown()
 
 
@@ -533,6 +701,45 @@ def test_an_intent_whose_block_is_gone_is_unfinished_again(machine: Sameness) ->
     assert intent_id(1) not in machine.unfinished_found()
     machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
     assert intent_id(1) in machine.unfinished_found()
+
+
+def spending(number: int, *spent: Transition) -> tuple[ContractAddress, LedgerOutcome]:
+    """It spends the first state of each of these."""
+    contract, outcome = committed_of(number)
+    return contract, replace(outcome, inputs=tuple(made.outputs[0].id for made in spent))
+
+
+def unspent(machine: Sameness) -> list[StateId]:
+    machine.the_same_states_are_held_and_unspent()
+    return [state.id for state in machine.do(lambda: machine.opened.store.unspent_states(FIRST))]
+
+
+def test_states_are_unspent_from_their_commit_to_their_spending_and_again_when_that_is_gone(machine: Sameness) -> None:
+    made, spender = a_transition(1), a_transition(2)
+    machine.receive_all((made,))
+    assert unspent(machine) == [], "both are held, and neither is on the chain"
+    machine.index(0, (a_block(1, committed_of(1)),), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 0), StateId(made.leaf, 2)], "the one between is a stranger's"
+    machine.index(1, (a_block(2, spending(2, made)),), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 2), StateId(spender.leaf, 0), StateId(spender.leaf, 2)]
+    machine.index(1, (a_block(2), a_block(3)), Fate.WORKS)
+    assert unspent(machine) == [StateId(made.leaf, 0), StateId(made.leaf, 2)]
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert unspent(machine) == []
+
+
+def test_content_that_comes_after_commit_and_spending_is_held_and_known_as_what_it_is(machine: Sameness) -> None:
+    made = a_transition(FOREIGN)
+    machine.index(0, (a_block(1, committed_of(FOREIGN)), a_block(2, spending(1, made))), Fate.WORKS)
+    machine.receive_all((made.as_seen_by(STRANGER),))
+    assert StateId(made.leaf, 0) not in unspent(machine)
+    machine.receive_all((made,))
+    assert StateId(made.leaf, 0) not in unspent(machine)
+    assert StateId(made.leaf, 2) in unspent(machine)
+    held = machine.do(lambda: machine.opened.store.states(FIRST, [StateId(made.leaf, 0), StateId(made.leaf, 1)]))
+    assert held == (made.outputs[0],)
+    machine.index(1, (a_block(2),), Fate.WORKS)
+    assert StateId(made.leaf, 0) in unspent(machine)
 
 
 def test_the_chains_word_counts_before_what_was_decided(machine: Sameness) -> None:

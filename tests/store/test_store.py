@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,8 +32,10 @@ from rota.ports import Store
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase
 from rota.store.database import Answer, Database, Reading, Statement
+from rota.store.encoding import encode
 from rota.store.records import Writing
-from rota.types import BlockHash, NodeName, Outcome, Receipt
+from rota.store.schema import VERSION_TABLE, migrations
+from rota.types import BlockHash, NodeName, Outcome, Receipt, StateId
 from tests.store.kit import (
     CONFIG,
     FIRST,
@@ -52,6 +56,11 @@ from tests.store.kit import (
 from tests.store.servers import PostgresServer
 
 TOO_LARGE = 2**63
+# Tables that keep what has been, and the names that statements give them.
+GROWING = {
+    *("intents", "dispatches", "dispatched_intents", "transitions", "deliveries", "prepared", "endorsed", "outcomes"),
+    *("mined", "states", "kept_for", "copies", "own", "after"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
     assert len(kinds) > 15
     written = [record for _, record in one_of_each()]
     assert {type(record) for record in written} == set(kinds)
-    writing = Writing(NODE, {FIRST: b""}, 4)
+    writing = Writing(NODE, {FIRST: b""}, 4, lambda: 0)
     for record in written:
         assert tuple(writing.statements(FIRST, record, 1)), f"{type(record).__name__} changes nothing"
 
@@ -189,7 +198,8 @@ async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]
     database = await make()
     async with opened_on(database) as opened:
         await make_newer(opened.store)
-    with pytest.raises(Refused, match="the database has version 99, and this programme knows versions up to 1"):
+    known = migrations()[-1].version
+    with pytest.raises(Refused, match=f"the database has version 99, and this programme knows versions up to {known}"):
         await again(database).open()
     with pytest.raises(Refused, match="version 99"):
         await again(database).open()
@@ -197,6 +207,26 @@ async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]
 
 async def make_newer(store: DatabaseStore) -> None:
     await store._database.write((Statement("INSERT INTO schema_version (version) VALUES (99)"),), 1_000)
+
+
+@in_loop
+async def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    first = migrations()[0]
+    with closing(sqlite3.connect(tmp_path / "node.db")) as connection:
+        for sql in (VERSION_TABLE.sql, *(statement.sql for statement in first.statements)):
+            connection.execute(sql)
+        connection.execute("INSERT INTO schema_version (version) VALUES (1)")
+        intent = an_intent(1)
+        connection.execute(
+            "INSERT INTO intents (id, contract, position, intent) VALUES (?, ?, 1, ?)",
+            (intent.id, intent.contract, encode(intent)),
+        )
+        connection.commit()
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        (restored,) = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+        assert restored.intent == intent
+        for contract, record in one_of_each():
+            assert await opened.write(contract, record)
 
 
 @in_loop
@@ -221,7 +251,7 @@ async def test_a_contract_is_there_after_a_restart(make: Callable[[], Awaitable[
     database = await make()
     async with opened_on(database) as opened:
         known = await opened.store.contracts()
-        assert [contract.address for contract in known] == [FIRST, SECOND]
+        assert [each.contract.address for each in known] == [FIRST, SECOND]
         assert await opened.store.contracts_with_work() == ()
         assert await opened.write(SECOND, IntentAccepted(an_intent(1, SECOND)))
     async with opened_on(again(database)) as opened:
@@ -274,6 +304,63 @@ async def test_a_start_does_not_read_what_is_final(tmp_path: Path) -> None:
         stored, row_count = await opened.store._database.read(counted)
         assert [restored.intent.id for restored in stored.contracts[FIRST].intents] == [intent_id(1_001)]
         assert row_count < 10
+
+
+@in_loop
+async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> None:
+    """Each finds its rows by an index; those of what is open are small, whatever has been."""
+    statements = [
+        statement
+        for contract, record in one_of_each()
+        for statement in Writing(NODE, {FIRST: b""}, 4, lambda: 0).statements(contract, record, 1)
+    ]
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        for contract, record in one_of_each():
+            assert await opened.write(contract, record)
+        asking = opened.store._asking
+        readings: list[Reading[Any]] = [
+            asking.node_of((FIRST,)),
+            asking.contract_of(FIRST),
+            asking.contracts_with_work(),
+            asking.look_up(LookUpIntents(1, "key", (intent_id(1),))),
+            asking.receipt_of(intent_id(1)),
+            asking.states_of(FIRST, (a_transition(1).leaf,)),
+            asking.unspent_states(FIRST),
+            asking.states(FIRST, (StateId(a_transition(1).leaf, 0),)),
+            asking.state_changes(FIRST, 0),
+            asking.state_changes(FIRST, 1),
+            asking.transaction(intent_id(1)),
+            asking.transaction_with_key("key"),
+            asking.transactions(None, 10),
+            asking.transactions(intent_id(1), 10),
+            asking.unfinished_count(),
+        ]
+        for reading in readings:
+            await opened.store._database.read(noting_queries(reading, statements))
+        plans = {statement.sql: await opened.store._database.read(plan_of(statement)) for statement in statements}
+    assert len(plans) > 50
+    scans = {(*step.split(), sql) for sql, steps in plans.items() for step in steps if step.startswith("SCAN ")}
+    assert {(name, sql) for _, name, *using, sql in scans if not using and name in GROWING} == set()
+    # All outcomes of a contract are as good as the whole table.
+    assert [sql for sql, steps in plans.items() if any("_by_contract (contract=?)" in step for step in steps)] == []
+
+
+def noting_queries(reading: Reading[Answer], queries: list[Statement]) -> Reading[Answer]:
+    """The same reading; its queries are noted."""
+    query = next(reading)
+    while True:
+        queries.append(query)
+        rows = yield query
+        try:
+            query = reading.send(rows)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+
+
+def plan_of(statement: Statement) -> Reading[list[str]]:
+    rows = yield Statement(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters)
+    return [str(row[3]) for row in rows]
 
 
 def counting(reading: Reading[Answer]) -> Reading[tuple[Answer, int]]:

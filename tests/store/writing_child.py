@@ -14,7 +14,7 @@ from rota.core.events import Persisted, PersistFailed
 from rota.core.machine import Event
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.types import DelegationNumber
-from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, PEER, a_transition, an_intent
+from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, PEER, a_transition, an_intent, known
 
 # So many are under way at a time.
 OPEN_MAX = 20
@@ -25,7 +25,7 @@ async def write_on(kind: str, place: str) -> None:
     database = SqliteDatabase(Path(place), NODE) if kind == "sqlite" else PostgresDatabase(place, NODE)
     store = DatabaseStore(database, NODE, CONFIG, told.put_nowait)
     await store.start()
-    await store.add_contract(CONTRACTS[0])
+    await store.add_contract(known(CONTRACTS[0]))
     intents = (await store.restore((FIRST,))).contracts[FIRST].intents
     number = max((int.from_bytes(restored.intent.id, "big") for restored in intents), default=0)
     for _ in range(OPEN_MAX):

@@ -35,12 +35,30 @@ MESSAGE_TYPES: Final[tuple[type[Message], ...]] = tuple(
 )
 
 # Fields whose annotation says less than the protocol does.
-WORD_FIELDS: Final = {(types.State, "commitment"), (types.Transition, "info"), (types.Preparation, "condition")}
+WORD_FIELDS: Final = {
+    (types.State, "commitment"),
+    (types.Transition, "info"),
+    (types.Preparation, "condition"),
+    (messages.SubmittedIntent, "hash"),
+}
+
+# Fields that no version has, one of each wire type: number 1000 and a group of number 1001.
+UNKNOWN_FIELDS: Final = (
+    b"\xc0\x3e\x2a",
+    b"\xc1\x3e" + b"12345678",
+    b"\xc2\x3e\x05hello",
+    b"\xc5\x3e" + b"1234",
+    b"\xcb\x3e\x08\x01\xcc\x3e",
+)
 NAME_FIELDS: Final = {(messages.ListedIntent, "state"), (messages.SubmittedIntent, "signer")}
 
 
 class Word(bytes):
     """Stands for 32 bytes in place of an annotation."""
+
+
+class Unknown(bytes):
+    """Stands for fields that no version has in place of an annotation."""
 
 
 class Name(str):
@@ -56,6 +74,8 @@ def fields_of(kind: type) -> dict[str, Any]:
     for owner, name in WORD_FIELDS:
         if owner is kind:
             hints[name] = tuple[Word, ...] if origin_of(hints[name]) is tuple else Word
+    if "unknown" in hints:
+        hints["unknown"] = Unknown
     for owner, name in NAME_FIELDS:
         if owner is kind:
             hints[name] = Name
@@ -81,6 +101,7 @@ STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
     str: st.text("aZ09 \n\0éß漢😀", max_size=12),
     bytes: st.binary(max_size=40),
     Word: st.binary(min_size=32, max_size=32),
+    Unknown: st.lists(st.sampled_from(UNKNOWN_FIELDS), max_size=3).map(b"".join),
     Name: NAMES,
     types.NodeName: NAMES,
     types.Party: NAMES,
@@ -145,6 +166,8 @@ def lean_value(kind: Annotation) -> Value:
 
 
 def _made(kind: Annotation, numbers: Iterator[int], *, is_full: bool) -> Value:
+    if kind is Unknown and not is_full:
+        return b""
     if kind in _FULL:
         return _FULL[kind](next(numbers))
     if origin_of(kind) in UNIONS:
@@ -175,6 +198,7 @@ _FULL: Final[Mapping[object, Callable[[int], Any]]] = {
     str: lambda number: f"text {number}",
     bytes: lambda number: b"bytes %d" % number,
     Word: lambda number: number.to_bytes(32, "big"),
+    Unknown: lambda number: UNKNOWN_FIELDS[number % len(UNKNOWN_FIELDS)],
     Name: lambda number: f"name{number}",
     types.NodeName: lambda number: f"node{number}",
     types.Party: lambda number: f"party@node{number}",

@@ -18,8 +18,8 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(generate_wire.ROOT / generate_wire.SCHEMA_FOLDER, tmp_path / generate_wire.SCHEMA_FOLDER)
     target = tmp_path / generate_wire.TARGET_FOLDER
     target.mkdir(parents=True)
-    for name in ("peer_pb2.py", "peer_pb2.pyi"):
-        shutil.copy(generate_wire.ROOT / generate_wire.TARGET_FOLDER / name, target / name)
+    for generated in (generate_wire.ROOT / generate_wire.TARGET_FOLDER).glob("*_pb2.py*"):
+        shutil.copy(generated, target)
     return tmp_path
 
 
@@ -38,8 +38,10 @@ def test_a_changed_schema_makes_the_code_stale_until_it_is_generated(
     assert generate_wire.main(["--check"], checkout) == 0
 
 
-def test_code_that_is_missing_is_stale(checkout: Path) -> None:
-    (checkout / generate_wire.TARGET_FOLDER / "peer_pb2.pyi").unlink()
+@pytest.mark.parametrize("name", ["peer_pb2.pyi", "transport_pb2.py"])
+def test_code_that_is_missing_is_stale(name: str, checkout: Path) -> None:
+    assert generate_wire.main(["--check"], checkout) == 0
+    (checkout / generate_wire.TARGET_FOLDER / name).unlink()
     assert generate_wire.main(["--check"], checkout) == 1
 
 

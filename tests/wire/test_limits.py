@@ -358,11 +358,21 @@ def test_a_request_names_at_most_64_leaves() -> None:
     )
 
 
-def test_the_hash_of_a_transaction_has_at_most_32_bytes() -> None:
-    for size, is_fine in ((0, True), (32, True), (33, False)):
+def test_the_hash_of_a_transaction_has_32_bytes_or_there_is_none() -> None:
+    for size, is_fine in ((0, True), (1, False), (31, False), (32, True), (33, False)):
         frame, body = wire_of(messages.SubmitterHeartbeat)
         body.intents[1].hash = b"h" * size
         assert is_read(frame) is is_fine
+
+
+def test_a_refusal_tells_of_at_most_four_prepared_transitions() -> None:
+    frame, body = wire_of(messages.EndorsementResponse)
+    kept = body.refusals[0].kept
+    while len(kept) < 4:
+        kept.append(kept[0])
+    assert is_read(frame)
+    kept.append(kept[0])
+    assert not is_read(frame)
 
 
 def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from rota.messages import CoordinatorHeartbeat, DelegationCommand, Startup
+from rota.messages import (
+    AssembleRequest,
+    AssembleResponse,
+    CoordinatorHeartbeat,
+    DelegationCommand,
+    DispatchConfirmationRequest,
+    EndorsementRequest,
+    Handover,
+    Message,
+    PreparedTransaction,
+    Startup,
+    StateDistribution,
+)
+from rota.types import IntentId, Leaf, State, Transition
 from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame
 from rota.wire import peer_pb2 as pb
-from tests.wire.samples import MESSAGE_TYPES, full_envelope
+from tests.wire.samples import MESSAGE_TYPES, UNKNOWN_FIELDS, full_envelope, full_value, lean_envelope
 
 STARTUP = full_envelope(Startup)
 DELEGATION = full_envelope(DelegationCommand)
-
-# Fields that no version has, one of each wire type: number 1000 and a group of number 1001.
-UNKNOWN_FIELDS = (
-    b"\xc0\x3e\x2a",
-    b"\xc1\x3e" + b"12345678",
-    b"\xc2\x3e\x05hello",
-    b"\xc5\x3e" + b"1234",
-    b"\xcb\x3e\x08\x01\xcc\x3e",
-)
+FIRST_FIELDS = (IntentId(bytes(16)), Leaf(bytes(32)))
 
 
 def message(number: int, content: bytes) -> bytes:
@@ -58,7 +65,62 @@ def test_an_unknown_field_is_ignored_wherever_it_stands(unknown: bytes) -> None:
     assert decode_frame(wire.SerializeToString(), Limits(frame_fields_max=120)) == Frame((1, 0), (DELEGATION,))
 
 
-@pytest.mark.parametrize("number", [44, 99, 1000, 2**29 - 1])
+# What is stored or passed on keeps what it does not understand: transitions, states, prepared transitions.
+PASSED_ON: dict[str, tuple[type[Message], Callable[[Any], Any]]] = {
+    "a transition that was assembled": (AssembleResponse, lambda body: body.results[0].transition),
+    "a state that was assembled": (AssembleResponse, lambda body: body.results[0].transition.outputs[1]),
+    "a state of a snapshot": (AssembleRequest, lambda body: body.snapshot.states[0]),
+    "a transition of a round": (EndorsementRequest, lambda body: body.members[0].transition),
+    "a transition for its sender": (DispatchConfirmationRequest, lambda body: body.items[0].transition),
+    "a state that is handed over": (Handover, lambda body: body.points[0].states[0]),
+    "a transition that is distributed": (StateDistribution, lambda body: body.transitions[1]),
+    "a state that is distributed": (StateDistribution, lambda body: body.transitions[0].outputs[0]),
+    "a prepared transition": (PreparedTransaction, lambda body: body),
+}
+
+
+def with_unknown(kind: type[Message], find: Callable[[Any], Any], unknown: bytes) -> bytes:
+    """A message of a newer version: one part of it has fields that we do not know."""
+    envelope = lean_envelope(kind)
+    if kind is AssembleResponse or kind is DispatchConfirmationRequest:
+        envelope = full_envelope(kind)
+    wire = pb.Frame.FromString(encode_frame([envelope]))
+    kind_name = wire.envelopes[0].WhichOneof("body")
+    assert kind_name is not None
+    find(getattr(wire.envelopes[0], kind_name)).MergeFromString(unknown)
+    return wire.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("part", PASSED_ON)
+def test_what_is_passed_on_keeps_fields_that_are_not_known_here(part: str) -> None:
+    said = with_unknown(*PASSED_ON[part], b"".join(UNKNOWN_FIELDS))
+    heard = decode_frame(said)
+    assert isinstance(heard, Frame)
+    assert encode_frame(heard.envelopes) == said
+    assert said.count(b"".join(UNKNOWN_FIELDS)) == 1
+
+
+def test_what_is_not_known_of_a_value_has_its_number_of_bytes() -> None:
+    said = with_unknown(*PASSED_ON["a state that is distributed"], UNKNOWN_FIELDS[2])
+    size = len(UNKNOWN_FIELDS[2])
+    assert isinstance(decode_frame(said, Limits(unknown_bytes_max=size)), Frame)
+    assert decode_frame(said, Limits(unknown_bytes_max=size - 1)) == Malformed(
+        f"envelope 0, state_distribution: what is not known of a value has at most {size - 1} bytes, not {size}"
+    )
+
+
+def test_a_version_that_knows_the_field_reads_what_an_older_one_stored() -> None:
+    """What was not known when it came is a field like others once it is: `State` knows the number 4."""
+    stored = replace(full_value(State), content=None, unknown=b"\x22\x05hello")
+    distribution = replace(full_value(StateDistribution), transitions=(Transition(*FIRST_FIELDS, outputs=(stored,)),))
+    heard = decode_frame(encode_frame([replace(STARTUP, body=distribution)]))
+    assert isinstance(heard, Frame)
+    body = heard.envelopes[0].body
+    assert isinstance(body, StateDistribution)
+    assert body.transitions[0].outputs == (replace(stored, content=b"hello", unknown=b""),)
+
+
+@pytest.mark.parametrize("number", [48, 99, 1000, 2**29 - 1])
 @pytest.mark.parametrize("version", [(1, 0), (1, 1)])
 def test_an_unknown_kind_is_skipped_and_counted(number: int, version: tuple[int, int]) -> None:
     known = pb.Frame.FromString(encode_frame([STARTUP])).envelopes[0].SerializeToString()
@@ -69,7 +131,7 @@ def test_an_unknown_kind_is_skipped_and_counted(number: int, version: tuple[int,
 
 
 def test_an_unknown_kind_may_have_no_contract() -> None:
-    assert decode_frame(frame(message(44, b""), b"")) == Frame((1, 0), (), skipped=2)
+    assert decode_frame(frame(message(48, b""), b"")) == Frame((1, 0), (), skipped=2)
 
 
 def with_unknown_state(minor: int) -> bytes:
@@ -140,5 +202,9 @@ def test_the_numbers_of_the_kinds_never_change() -> None:
         41: "verifier_request",
         42: "verifier_response",
         43: "listing_request",
+        44: "deployment_proposal",
+        45: "deployment_answer",
+        46: "contract_taken_in",
+        47: "deployment_withdrawn",
     }
     assert len(kinds) == len(MESSAGE_TYPES)

@@ -1,37 +1,50 @@
-"""How long the contract stands still when its coordinator is killed, hangs or is cut off, in simulated time.
+"""How long a contract stands still when its coordinator is killed, hangs or is cut off: real processes, real time.
 
-Five nodes, three of whose endorsements are needed, 100 ms round trips, default timers, and a chain that
-mines at once. The others' users ask for something every 50 ms; what is measured is the time from the fault
-to the first confirmation of an intent that was asked for after it. Each run has its fault at another moment
-between two heartbeats.
+Five nodes in processes of their own, three of whose endorsements are needed, default timers, and a chain that mines at
+once. Each node is on a host of its own where the machine allows it (`network.namespaces`); else there is no cut. All
+nodes' users ask for something by turns, 10 times a second, and those of the others go on after the fault. What is
+measured is the time from the fault to the first receipt of something that was asked for after it. Faults happen at
+random moments; then the node comes back and the network settles before the next one.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
-from rota.config import Config
-from rota.core.events import IntentSubmitted
-from rota.messages import CoordinatorState
-from rota.sim.world import World
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Outcome, Party
+from rota.client import ContractStatus, Unreachable
+from rota.ledger.bindings import outcomes_of
+from rota.ledger.hexadecimal import quantity, read_quantity
+from rota.ledger.reading import read_logs
+from rota.network import namespaces
+from rota.network.chains import CHAIN_ID
+from rota.network.local import LocalNetwork, Plan
+from rota.network.workload import Workload
+from rota.types import ContractAddress, NodeName
 
-NODES = tuple(NodeName(name) for name in "ABCDE")
-THRESHOLD = 3
-LATENCY_MS = 50
-BLOCK_MS = 1
-ASKING_MS = 50
-WARM_UP_MS = 3_000
-FAULT_STEP_MS = 37
-PATIENCE_MS = 60_000
-RUNS_DEFAULT = 40
-ADDRESS = ContractAddress("0x" + "fa" * 20)
+NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 6))
+THRESHOLD: Final = 3
+PARTY: Final = "alice"
+ASKING_MS: Final = 100
+RUNS_DEFAULT: Final = 20
+LOOK_S: Final = 0.005
+SETTLE_LOOK_S: Final = 0.1
+SETTLE_LOOKS: Final = 5
+SETTLE_TIMEOUT_S: Final = 60.0
+PATIENCE_S: Final = 60.0
+# A fault comes this long after the network has settled, and at another moment of a heartbeat each time.
+PHASE_S: Final = (0.5, 1.5)
 
 
 class Fault(Enum):
-    """What happens to the active coordinator."""
+    """What happens to the active coordinator: `kill -9`, SIGSTOP, or no way to and from the other nodes."""
 
     KILL = "kill"
     HANG = "hang"
@@ -45,69 +58,158 @@ class FaultFigures:
     runs: int
     p50_ms: int
     p95_ms: int
+    max_ms: int
 
 
-def measure_failover(runs: int = RUNS_DEFAULT) -> dict[str, FaultFigures]:
-    """Each fault, at as many moments."""
-    return {fault.value: _figures([stand_still_ms(fault, run) for run in range(runs)]) for fault in Fault}
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """Why a fault could not be had on this machine."""
+
+    error: str
 
 
-def stand_still_ms(fault: Fault, run: int) -> int:
-    """From the fault to the first confirmation of something that was asked for after it."""
-    contract = Contract(ADDRESS, NODES, NODES, THRESHOLD)
-    world = World(NODES, (contract,), Config(), latency_ms=LATENCY_MS, block_ms=BLOCK_MS)
-    for node in NODES:
-        world.start(node)
-    asked: dict[IntentId, int] = {}
-    numbers = count()
-    hit: list[NodeName] = []
-
-    def ask() -> None:
-        node = NODES[next(numbers) % len(NODES)]
-        if node not in hit:
-            intent = IntentId(f"{node}-{len(asked)}".encode().ljust(16, b"\0"))
-            asked[intent] = world.now_ms
-            request = Intent(intent, ADDRESS, Party(f"a@{node}"), b"mint")
-            world.submit(node, ADDRESS, IntentSubmitted(str(len(asked)), request))
-        world.at(world.now_ms + ASKING_MS, ask)
-
-    ask()
-    fault_ms = WARM_UP_MS + run * FAULT_STEP_MS
-    world.run_until(fault_ms)
-    hit.append(_active_in(world))
-    _hurt(world, fault, hit[0])
-
-    def is_over() -> bool:
-        return any(
-            asked[intent] >= fault_ms and receipts[0].outcome is Outcome.CONFIRMED
-            for intent, receipts in world.receipts.items()
-        )
-
-    assert world.run_until(fault_ms + PATIENCE_MS, is_over), f"{fault.value}: nothing was confirmed again"
-    return world.now_ms - fault_ms
+def measure_failover(
+    runs: int = RUNS_DEFAULT,
+    faults: tuple[Fault, ...] = tuple(Fault),
+    progress: Callable[[str], None] = lambda _: None,
+    seed: int = 0,
+) -> dict[str, FaultFigures | NotMeasured]:
+    """Each fault so often. `progress` is told of every run."""
+    with TemporaryDirectory(prefix="rota-failover-") as folder:
+        return asyncio.run(_measure(Path(folder) / "network", runs, faults, progress, random.Random(seed)))
 
 
-def _active_in(world: World) -> NodeName:
-    for node in world.nodes.values():
-        sequencer = node.core.sequencers.loaded[ADDRESS] if node.core is not None else None
-        if sequencer is not None and sequencer.coordinator.state is CoordinatorState.ACTIVE:
-            return node.name
-    raise AssertionError("nobody coordinates")
+async def _measure(
+    home: Path, runs: int, faults: tuple[Fault, ...], progress: Callable[[str], None], chance: random.Random
+) -> dict[str, FaultFigures | NotMeasured]:
+    missing = namespaces.missing()
+    plan = Plan(home=home, names=NAMES, is_apart=not missing)
+    figures: dict[str, FaultFigures | NotMeasured] = {}
+    async with LocalNetwork(plan) as network:
+        await network.start(*NAMES)
+        progress(f"processes {network.pids}")
+        members = [f"{PARTY}@{name}" for name in NAMES]
+        made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
+        async with Workload(network, made.address, PARTY, ASKING_MS) as workload:
+            trial = _Trial(network, made.address, workload, chance)
+            for fault in faults:
+                if fault is Fault.CUT and missing:
+                    figures[fault.value] = NotMeasured(missing)
+                    continue
+                times_ms = []
+                for run in range(1, runs + 1):
+                    times_ms.append(await trial.run(fault))
+                    progress(f"{fault.value} {run} of {runs}: {times_ms[-1]} ms")
+                figures[fault.value] = figures_of(times_ms)
+    return figures
 
 
-def _hurt(world: World, fault: Fault, node: NodeName) -> None:
-    match fault:
-        case Fault.KILL:
-            world.crash(node)
-        case Fault.HANG:
-            world.hang(node, is_hung=True)
-        case Fault.CUT:
-            for other in NODES:
-                if other != node:
-                    world.wires.cut_way(node, other)
-                    world.wires.cut_way(other, node)
-
-
-def _figures(times_ms: list[int]) -> FaultFigures:
+def figures_of(times_ms: list[int]) -> FaultFigures:
+    """The percentiles of some times."""
     ordered = sorted(times_ms)
-    return FaultFigures(len(ordered), ordered[(len(ordered) - 1) // 2], ordered[(len(ordered) - 1) * 95 // 100])
+    count = len(ordered)
+    return FaultFigures(count, ordered[-(-count * 50 // 100) - 1], ordered[-(-count * 95 // 100) - 1], ordered[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One network, to which a fault happens again and again."""
+
+    network: LocalNetwork
+    contract: ContractAddress
+    workload: Workload
+    chance: random.Random
+
+    async def run(self, fault: Fault) -> int:
+        """Milliseconds from the fault to the first receipt of something that was asked for after it."""
+        victim = await self._settled()
+        await asyncio.sleep(self.chance.uniform(*PHASE_S))
+        height = read_quantity(await self.network.ledger.call("eth_blockNumber"))
+        self.workload.absent.add(victim)
+        fault_s = time.monotonic()
+        await self._hurt(fault, victim)
+        async with asyncio.timeout(PATIENCE_S):
+            await self._confirmed(fault_s, height + 1)
+        stood_ms = int((time.monotonic() - fault_s) * 1_000)
+        await self._heal(fault, victim)
+        self.workload.absent.discard(victim)
+        return stood_ms
+
+    async def _confirmed(self, fault_s: float, height: int) -> None:
+        """The chain tells which transaction to ask for, so that asking costs the nodes next to nothing."""
+        ledger, workload = self.network.ledger, self.workload
+        found: set[bytes] = set()
+        while True:
+            head = read_quantity(await ledger.call("eth_blockNumber"))
+            if head >= height:
+                wanted = {"address": self.contract, "fromBlock": quantity(height), "toBlock": quantity(head)}
+                told = outcomes_of(read_logs(await ledger.call("eth_getLogs", wanted)), CHAIN_ID)
+                found |= {outcome.intent for _, outcome in told.outcomes}
+                height = head + 1
+            later = [each for each, promise in workload.promises.items() if promise.asked_s >= fault_s]
+            mined = [intent for intent in later if intent in found]
+            await workload.look(mined)
+            if any(intent in workload.receipts and workload.receipts[intent].success for intent in mined):
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _hurt(self, fault: Fault, name: NodeName) -> None:
+        match fault:
+            case Fault.KILL:
+                await self.network.nodes[name].kill()
+            case Fault.HANG:
+                self.network.nodes[name].hang()
+            case Fault.CUT:
+                for sender, receiver in _ways(name):
+                    _hosts(self.network).cut_way(sender, receiver)
+
+    async def _heal(self, fault: Fault, name: NodeName) -> None:
+        match fault:
+            case Fault.KILL:
+                await self.network.start(name)
+            case Fault.HANG:
+                self.network.nodes[name].wake()
+            case Fault.CUT:
+                for sender, receiver in _ways(name):
+                    _hosts(self.network).mend_way(sender, receiver)
+
+    async def _settled(self) -> NodeName:
+        """Until one node coordinates, all follow it, nobody is missed and nothing is left over; that node."""
+        async with asyncio.timeout(SETTLE_TIMEOUT_S):
+            agreed, looks = "", 0
+            while looks < SETTLE_LOOKS:
+                await asyncio.sleep(SETTLE_LOOK_S)
+                await self.workload.look()
+                active = _agreed(await self._statuses())
+                looks = looks + 1 if active and active == agreed else 0
+                agreed = active
+        return NodeName(agreed)
+
+    async def _statuses(self) -> dict[NodeName, ContractStatus | None]:
+        async def ask(name: NodeName) -> ContractStatus | None:
+            try:
+                return await self.network.nodes[name].client.status(self.contract)
+            except Unreachable:
+                return None
+
+        return dict(zip(NAMES, await asyncio.gather(*map(ask, NAMES)), strict=True))
+
+
+def _agreed(statuses: dict[NodeName, ContractStatus | None]) -> str:
+    """Whom all follow, when it misses nobody; empty when it is not so.
+
+    The others hear only of the coordinator, so that they may take a member for silent that has long been back.
+    """
+    followed = {status.active_coordinator if status is not None else None for status in statuses.values()}
+    coordinator = followed.pop() if len(followed) == 1 else None
+    own = statuses[NodeName(coordinator)] if coordinator is not None else None
+    return own.active_coordinator or "" if own is not None and not own.silent else ""
+
+
+def _ways(name: NodeName) -> list[tuple[NodeName, NodeName]]:
+    return [way for other in NAMES if other != name for way in ((name, other), (other, name))]
+
+
+def _hosts(network: LocalNetwork) -> namespaces.Namespaces:
+    assert network.hosts is not None, "nodes are cut off where they have hosts of their own"
+    return network.hosts

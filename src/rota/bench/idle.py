@@ -53,6 +53,7 @@ def _measure(count: int) -> IdleFigures:
     tracemalloc.start()
     node = Node(MEMBERS[0], contracts, Config(), 0, StoredNode(blocks=(GENESIS,)))
     _settle(node, 0, node.start())
+    _settle(node, 0, node.step(0, HeadSeen(GENESIS.height, GENESIS.hash)))
     gc.collect()
     size_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -92,6 +92,7 @@ class Network:
         self._nodes = {name: Node(name, (contract,), config, 0, stored) for name in contract.committee}
         for name, node in self._nodes.items():
             self._perform(name, node.start())
+            self._tell(name, HeadSeen(GENESIS.height, GENESIS.hash))
         self._drain()
         self.counts = Counts()
 

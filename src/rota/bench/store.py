@@ -29,6 +29,7 @@ from rota.types import (
     DelegationNumber,
     Intent,
     IntentId,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -93,7 +94,7 @@ class _Bench:
         self, single_count: int, grouped_count: int, final_count: int, pending_count: int
     ) -> StoreFigures:
         store = await self._opened()
-        await store.add_contract(CONTRACT)
+        await store.add_contract(KnownContract(CONTRACT, IntentId(bytes(16)), ()))
         single_s = await self._write(store, (self._permitted() for _ in range(single_count)), 1)
         grouped_s = await self._write(store, (self._permitted() for _ in range(grouped_count)), GROUPED_OPEN)
         written = single_count + grouped_count

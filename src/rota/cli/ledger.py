@@ -1,4 +1,7 @@
-"""`rota ledger`: the embedded chain alone, for wallets, explorers and other programmes to attach to."""
+"""`rota ledger`: the embedded chain alone, for wallets, explorers and other programmes to attach to.
+
+Below it are the commands that put a network on a chain, whichever that is (`registering`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import signal
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
+from rota.cli.registering import deploy, fund, register_node
 from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
@@ -21,7 +26,7 @@ CHAIN_ID_MAX: Final = 2**63 - 1
 PORT_MAX: Final = 65_535
 
 
-@click.command(name="ledger")
+@click.group(name="ledger", invoke_without_command=True)
 @click.option("--host", default=HOST_DEFAULT, show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -45,10 +50,21 @@ PORT_MAX: Final = 65_535
     help="How many accounts have ether to spend.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, on one line, instead of a text.")
+@click.pass_context
 def command(
-    host: str, port: int, chain_id: int, block_time_ms: int | None, instant: bool, accounts: int, as_json: bool
+    context: click.Context,
+    /,
+    host: str,
+    port: int,
+    chain_id: int,
+    block_time_ms: int | None,
+    instant: bool,
+    accounts: int,
+    as_json: bool,
 ) -> None:
     """Run an Ethereum chain in this process, and serve its JSON-RPC until Ctrl-C.
+
+    With a command, put a network on a chain instead: that of a node's configuration.
 
     HTTP and WebSocket are at one address. The chain lives in memory: when it stops, all is gone. Its accounts
     are those of every development chain, and everybody knows their keys.
@@ -60,10 +76,18 @@ def command(
 
     Exit 0: stopped by Ctrl-C or SIGTERM. 1: the address is not to be had. 2: wrong use.
     """
+    if context.invoked_subcommand is not None:
+        if any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in context.params):
+            raise click.UsageError(f"Options of the chain are none of {context.invoked_subcommand}'s: leave them out.")
+        return
     settings = Settings(
         chain_id=chain_id, account_count=accounts, block_time_ms=block_time_ms, instant=instant or block_time_ms is None
     )
     asyncio.run(_serve(EmbeddedChain(settings, secp256k1), host, port, as_json))
+
+
+for each in (deploy, register_node, fund):
+    command.add_command(each)
 
 
 async def _serve(chain: EmbeddedChain, host: str, port: int, as_json: bool) -> None:

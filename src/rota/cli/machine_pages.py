@@ -14,11 +14,18 @@ from typing import Any, Final
 
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.deployment import Deployment
 from rota.core.machine import Event, Machine, Row, Table
 from rota.core.sender import Sender
 from rota.core.sender_transaction import SenderTransaction
 
-MACHINES: Final[tuple[type[Machine], ...]] = (Sender, SenderTransaction, Coordinator, CoordinatorTransaction)
+MACHINES: Final[tuple[type[Machine], ...]] = (
+    Sender,
+    SenderTransaction,
+    Coordinator,
+    CoordinatorTransaction,
+    Deployment,
+)
 GENERATED: Final = "This file is generated from the code by `make docs`; change the code, not the file."
 PROTOCOL: Final = "[the protocol](../protocol.md)"
 THEORY: Final = "Theory of operation. "

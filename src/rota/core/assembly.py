@@ -1,7 +1,8 @@
 """A sender's side of assembly: have the domain assemble and the party sign, then answer (protocol §7).
 
 Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
-our own index has reached the request's height, and answer when every intent has its result. Within a slot
+our own index has reached the request's height, and answer when every intent has its result: in one message, or
+in several when the results are large. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
 older one changes nothing, and a coordinator that an intent is not with gets an error for it. What is being
 voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rota.config import Config
 from rota.core.effects import AssembleIntents
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
 from rota.core.events.sender_transaction import (
@@ -31,6 +33,7 @@ from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
 from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
 from rota.types import Contract, IntentId, NodeName, RequestId, SubmitMode, Transition
+from rota.wire.sizes import in_parts, result_bytes, transition_bytes
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -121,7 +124,7 @@ class Assembly:
             return
         if event.outcome is AssemblyOutcome.ASSEMBLED:
             assert event.transition is not None, "an assembled intent has a transition"
-            size_flaw = flaw_of_size(event.transition, self.context.contract)
+            size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
             if size_flaw:
                 transaction.handle(AssembleRevert(size_flaw))
             else:
@@ -189,7 +192,8 @@ class Assembly:
                 _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results
             )
             took_ms = self.context.now_ms - slot.since_ms
-            self.context.send(slot.peer, AssembleResponse(slot.request.request_id, results, took_ms))
+            for part in in_parts(results, result_bytes, self.context.config.message_bytes_max):
+                self.context.send(slot.peer, AssembleResponse(slot.request.request_id, part, took_ms))
         if slot.errors:
             errors = tuple(slot.errors.values())
             self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
@@ -215,8 +219,12 @@ def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
     return result if transition is None else replace(result, transition=transition.as_seen_by(node))
 
 
-def flaw_of_size(transition: Transition, contract: Contract) -> str:
-    """Why no base-ledger transaction can hold it, or nothing when one can (ledger)."""
+def flaw_of_size(transition: Transition, contract: Contract, config: Config) -> str:
+    """Why no message, or no base-ledger transaction (ledger), can hold it; nothing when both can."""
+    size_bytes = transition_bytes(transition)
+    if size_bytes > config.transition_bytes_max:
+        limit = f"a transition has at most {config.transition_bytes_max}"
+        return f"too large: it takes {size_bytes} bytes with the states that it makes, and {limit}"
     if is_light(transition):
         return ""
     auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)

@@ -63,7 +63,19 @@ from rota.core.states.coordinator_transaction import ON_THE_WAY, READY, UNDISPAT
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
-from rota.types import FlushPoint, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, Rotation, Tried
+from rota.types import (
+    FlushPoint,
+    HeartbeatNumber,
+    IntentId,
+    KeptStates,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    StateId,
+    Tried,
+)
 
 
 def _with_flush_points(guard: Guard | None) -> Guard:
@@ -316,6 +328,11 @@ class Coordinator(Machine):
         """Something of ours is past the point of no return and has no outcome."""
         return bool(self.restored) or bool(self.rounds.flush_points())
 
+    @property
+    def has_room_for_a_slot(self) -> bool:
+        """All that is under way fits the snapshot that a slot is assembled on."""
+        return self.graph.fits_snapshot(self.context.config.message_bytes_max)
+
     def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
         """By §2, at the later of the two nodes' ranges unless a range is given."""
         return self.observer.outranks(node, self.context.node, block_range)
@@ -407,6 +424,27 @@ class Coordinator(Machine):
             if placed.leaf in self.graph.placed:
                 self.graph.withdraw(placed.leaf)
 
+    def may_be_kept(self, kept: KeptStates) -> bool:
+        """It is not valid for longer than a prepared transition can be, and its intent is not used."""
+        latest_s = self.context.latest_valid_until_s(is_prepared=True)
+        return kept.valid_until_s <= latest_s and not self.outcomes.is_committed(kept.intent)
+
+    def respect(self, kept: KeptStates) -> None:
+        """These states are kept for a prepared transition: what of ours spends them and is undispatched begins anew."""
+        self.kept.keep(kept)
+        self.reset_spenders(kept.inputs, kept.leaf, kept.intent)
+
+    def reset_spenders(self, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None) -> None:
+        """What of ours is undispatched and spends or reads these states begins anew."""
+        for leaf in self.graph.spenders_among(locks, but=but):
+            placed = self.graph.placed.get(leaf)
+            # One that stood on another of them has gone with it.
+            transaction = self.transactions.get(placed.intent) if placed is not None else None
+            if transaction is None or transaction.intent.id == but_of or transaction.state not in UNDISPATCHED:
+                continue
+            self.reset_users_of(leaf, frozenset())
+            transaction.handle(DependencyReverted(transaction.intent.id))
+
     def forget(self, transaction: CoordinatorTransaction) -> None:
         """Final: out of memory."""
         self.context.timers.cancel_all(transaction)
@@ -439,6 +477,12 @@ class Coordinator(Machine):
             self.awaited_changed_ms = self.context.now_ms
         self.context.post(self, TransactionConfirmed())
 
+    def has_dispatched(self, outcome: LedgerOutcome) -> bool:
+        """This version is a dispatch of ours: it is in our store, with what it made."""
+        transaction = self.transactions.get(outcome.intent)
+        is_ours = transaction is not None and transaction.is_flush_point and transaction.leaf == outcome.leaf
+        return is_ours or outcome.leaf in self.restored
+
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back: what was assembled on its states is reset."""
         self.outcomes.undo(outcome)
@@ -459,6 +503,7 @@ class Coordinator(Machine):
                 continue
             if is_committed and placed.leaf == outcome.leaf:
                 self.graph.remove(placed.leaf)
+                self.something_changed()
             else:
                 self._give_up(placed)
 
@@ -475,6 +520,7 @@ class Coordinator(Machine):
         self.slots.refuse_states_of(placed.leaf)
         self.reset_users_of(placed.leaf, frozenset())
         self.graph.remove(placed.leaf)
+        self.something_changed()
 
     # Heartbeats.
 

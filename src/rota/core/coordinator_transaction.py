@@ -147,6 +147,13 @@ TABLE = Table(
         Row(
             State.ENDORSEMENT_GATHERING,
             EndorsedRejected,
+            when=rules.its_states_are_kept,
+            then=State.POOLED,
+            do=rules.reset_dependents_and_leave_the_states,
+        ),
+        Row(
+            State.ENDORSEMENT_GATHERING,
+            EndorsedRejected,
             when=rules.refused_too_often,
             then=State.REVERTED,
             do=rules.give_up_with_reason,
@@ -391,11 +398,14 @@ class CoordinatorTransaction(Machine):
         self.signer_and_nonce: tuple[str, int] | None = None
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
+        self.size_bytes = 0
+        self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
         self.digest: Digest | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
+        self.kept_away_count = 0
         self.told_count = 0
         self.goes_alone = False
         self.sends_states = False

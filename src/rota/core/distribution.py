@@ -19,6 +19,7 @@ from rota.config import Config
 from rota.core.effects import DispatchRound, TransitionPrepared
 from rota.digests import leaf_of_transition, state_commitment
 from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
+from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
 DELIVERY_BYTES_MAX = 1_048_576
@@ -153,16 +154,7 @@ def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
 
 def parts_of(transitions: Iterable[Transition]) -> tuple[tuple[Transition, ...], ...]:
     """What goes in one message each, so that no frame grows too large; a transition is never divided."""
-    parts: list[list[Transition]] = []
-    room = 0
-    for transition in transitions:
-        size = sum(len(state.content or b"") for state in transition.outputs)
-        if size > room or not parts:
-            parts.append([])
-            room = DELIVERY_BYTES_MAX
-        parts[-1].append(transition)
-        room -= size
-    return tuple(tuple(part) for part in parts)
+    return in_parts(transitions, transition_bytes, DELIVERY_BYTES_MAX)
 
 
 def order_of(contract: ContractAddress, record: TransitionPrepared) -> DispatchRound:
@@ -192,9 +184,14 @@ def has_false_content(transition: Transition) -> bool:
     )
 
 
+def has_false_ids(transition: Transition) -> bool:
+    """A state is not called after the leaf and its place among the outputs."""
+    return any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs))
+
+
 def is_true(separator: bytes, node: NodeName, transition: Transition) -> bool:
     """The states are those of the leaf, by their right numbers, and the bytes are meant for this node (S8)."""
-    if any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs)):
+    if has_false_ids(transition):
         return False
     if leaf_of_transition(separator, transition) != transition.leaf or has_false_content(transition):
         return False

@@ -20,6 +20,7 @@ from rota.types import (
     Intent,
     IntentId,
     KeptStates,
+    KnownContract,
     Leaf,
     NodeName,
     Party,
@@ -89,6 +90,15 @@ class ReportPrepared(Report):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportVerifier(Report):
+    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger."""
+
+    contract: ContractAddress
+    party: Party
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
 class AssembleIntents(Effect):
     """Have the domain assemble these intents, one after the other, on this snapshot at this height.
 
@@ -129,7 +139,11 @@ class VerifySignature(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CheckRound(Effect):
-    """Have the domain check these transitions on top of one another, and sign the digest if all are right."""
+    """Have the domain check these transitions on top of one another, and sign the digest if all are right.
+
+    `makers` made what they spend or read and is not on the chain, as far as we know them. What is in neither, and not
+    in the store, is missing.
+    """
 
     contract: ContractAddress
     peer: NodeName
@@ -138,6 +152,7 @@ class CheckRound(Effect):
     transitions: tuple[Transition, ...]
     senders: tuple[Party, ...]
     valid_until_s: int
+    makers: tuple[Transition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +215,14 @@ class LoadContract(Effect):
 
 @dataclass(frozen=True, slots=True)
 class FetchBlocks(Effect):
-    """Ask the chain for these blocks, both ends included; told as `BlocksFetched`, or not at all."""
+    """Ask the chain for these blocks, both ends included; told as `BlocksFetched`, or not at all.
+
+    With what the factory deployed in them under the ids that are awaited, and with the rounds of those contracts.
+    """
 
     first: int
     last: int
+    awaited: tuple[IntentId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +240,41 @@ class SubmitTransaction(Effect):
     """Send a signed base-ledger transaction to the chain; sending it again changes nothing."""
 
     dispatch: RoundDispatch
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeProposal(Effect):
+    """Would this node have this contract, and with which address would it endorse? Told as `ProposalJudged`.
+
+    `peer` proposes it; it may be our own node. With `signers` it is to be judged with those of all endorsers.
+    """
+
+    peer: NodeName
+    request_id: RequestId
+    deployment: IntentId
+    genesis: bytes
+    factory: ContractAddress
+    signers: tuple[ContractAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallFactory(Effect):
+    """Have the factory deploy this contract, unless it has used the id already; told as `FactoryCalled` or refused.
+
+    Calling it again changes nothing: a deployment's id is used once.
+    """
+
+    deployment: IntentId
+    genesis: bytes
+    signers: tuple[ContractAddress, ...]
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeInContract(Effect):
+    """From now on this node has this contract, which is in its store: look for its rounds, and host it."""
+
+    known: KnownContract
 
 
 # Records.
@@ -357,3 +411,51 @@ class IntentFinalised(Record):
     """Finalised off chain: then it is told."""
 
     receipt: Receipt
+
+
+# Records of deployments.
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentAgreed(Record):
+    """Agreed (deployer): all know who signs. Then the factory is called, with these addresses and no others."""
+
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A contract that a peer wants us to have, and with which address we endorse in it, if we do.
+
+    `signers` are there when all endorsers have said theirs. `received_at_s` is chain time: it is forgotten by age.
+    """
+
+    peer: NodeName
+    deployment: IntentId
+    genesis: bytes
+    received_at_s: int
+    endorser: ContractAddress | None = None
+    signers: tuple[ContractAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentProposed(Record):
+    """Proposed (member): then the answer leaves."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalForgotten(Record):
+    """Withdrawn by its proposer, or too old."""
+
+    peer: NodeName
+    deployment: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class ContractTaken(Record):
+    """The chain has a contract that was proposed to us or by us: durable with the block that says so."""
+
+    known: KnownContract

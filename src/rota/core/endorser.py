@@ -3,7 +3,10 @@
 Theory of operation. An endorser signs for one coordinator at a time, the one that this node accepts
 (protocol §5); a request of another is answered with whom it accepts and its own height, which is no
 refusal. It recomputes every leaf from the full transition and never signs a digest with a leaf that it
-has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. Nothing
+has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
+given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
+was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
+shows it, and members are asked for it, because what is on the chain the coordinator need not have. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
 while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
 """
@@ -14,16 +17,26 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from rota.core.context import Context
-from rota.core.distribution import has_false_content
+from rota.core.distribution import has_false_content, has_false_ids, is_true
 from rota.core.effects import CheckRound, PreparedEndorsed
-from rota.core.events import RoundChecked
+from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
 from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
+from rota.core.seen import Seen
 from rota.digests import ROUND_LEAVES_MAX, leaf_of_transition, round_digest
-from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
-from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId, Rotation, Transition, node_of
+from rota.messages import (
+    REFUSAL_KEPT_MAX,
+    STATE_REQUEST_LEAVES_MAX,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    Refusal,
+    Rejection,
+    StateRequest,
+)
+from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId, Rotation, StateId, Transition, node_of
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
@@ -51,6 +64,7 @@ class Endorser:
         self.context = context
         self.observer = observer
         self.kept = kept or Kept()
+        self.seen = Seen()
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
@@ -67,6 +81,7 @@ class Endorser:
         if self.observer.has_observation:
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
+            self.observer.forget_tried(request.tried)
         key = (peer, request.request_id)
         answer = self.answers.get(key)
         # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
@@ -85,10 +100,22 @@ class Endorser:
         late = self._refusals_of_kept(check.request) if self.kept.signed and not event.refusals else ()
         if event.refusals or late:
             self._answer(event.peer, check.request, b"", event.refusals or late)
+        elif event.missing:
+            self._ask_for_states(event.peer, check.request, event.missing)
         elif any(transition.preparation is not None for transition in check.request.transitions):
             self._keep_and_sign(event.peer, check.request, event.signature)
         else:
             self._answer(event.peer, check.request, event.signature, ())
+
+    def take_outcome(self, outcome: LedgerOutcome, is_ours: bool) -> None:
+        """What it made will not be on the chain; or it is there and in our store, because we sent or dispatched it."""
+        if is_ours or outcome.status is not LedgerStatus.COMMITTED:
+            self.seen.forget(outcome.leaf)
+
+    def states_stored(self, transitions: tuple[Transition, ...]) -> None:
+        """What was distributed to us is durable."""
+        for transition in transitions:
+            self.seen.forget(transition.leaf)
 
     def handle(self, event: Event) -> None:
         """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
@@ -162,29 +189,30 @@ class Endorser:
         self.context.persist(PreparedEndorsed(kept), self, done, failed)
 
     def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
-        found = ((transition, self._flaw_of_kept(transition)) for transition in request.transitions)
-        return tuple(Refusal(transition.intent, reason) for transition, reason in found if reason)
+        found = (self._refusal_of_kept(transition) for transition in request.transitions)
+        return tuple(refusal for refusal in found if refusal is not None)
 
-    def _flaw_of_kept(self, transition: Transition) -> str:
+    def _refusal_of_kept(self, transition: Transition) -> Refusal | None:
         """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
-        if self.kept.is_signed_away(transition):
-            return "a state is kept for a prepared transition"
+        kept = self.kept.signed_away(transition)
+        if kept:
+            return Refusal(transition.intent, "a state is kept for a prepared transition", kept[:REFUSAL_KEPT_MAX])
         if transition.preparation is not None and not self.kept.may_sign:
-            return "too many prepared transitions stand already"
-        return ""
+            return Refusal(transition.intent, "too many prepared transitions stand already")
+        return None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity."""
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
-        refusals = tuple(
-            Refusal(transition.intent, reason)
-            for transition in request.transitions
-            if (reason := self._flaw_of(transition, request, is_signed_over))
-        )
+        makers, false = self._makers_of(request)
+        found = (self._refusal_of(transition, request, is_signed_over, false) for transition in request.transitions)
+        refusals = tuple(refusal for refusal in found if refusal is not None)
         if refusals:
             self._answer(peer, request, b"", refusals)
             return
+        for transition in request.transitions:
+            self.seen.note(transition)
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
         self.context.effects.append(
             CheckRound(
@@ -195,8 +223,34 @@ class Endorser:
                 request.transitions,
                 request.senders,
                 request.valid_until_s,
+                makers,
             )
         )
+
+    def _makers_of(self, request: EndorsementRequest) -> tuple[tuple[Transition, ...], dict[Leaf, None]]:
+        """What made the states that the round needs from outside: shown and true, or seen before; and what is false."""
+        made_here = {transition.leaf for transition in request.transitions}
+        needed = dict.fromkeys(
+            reference.leaf
+            for transition in request.transitions
+            for reference in (*transition.inputs, *transition.reads)
+            if reference.leaf not in made_here
+        )
+        false: dict[Leaf, None] = {}
+        for maker in request.makers:
+            if maker.leaf in needed and not is_true(self.context.separator, self.context.node, maker):
+                false[maker.leaf] = None
+            elif maker.leaf in needed:
+                self.seen.note(maker)
+        return self.seen.find(needed), false
+
+    def _refusal_of(
+        self, transition: Transition, request: EndorsementRequest, is_signed_over: bool, false: dict[Leaf, None]
+    ) -> Refusal | None:
+        reason = self._flaw_of(transition, request, is_signed_over)
+        if any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
+            reason = reason or "what is said to have made a state did not make it"
+        return Refusal(transition.intent, reason) if reason else self._refusal_of_kept(transition)
 
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""
@@ -213,7 +267,18 @@ class Endorser:
             return "the round is no longer valid"
         if has_false_content(transition):
             return "a state's content is not what its commitment says"
-        return self._flaw_of_kept(transition)
+        if has_false_ids(transition):
+            return "a state is not called after its leaf"
+        return ""
+
+    def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
+        """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""
+        leaves = tuple(dict.fromkeys(state.leaf for state in missing))
+        self.context.send(peer, EndorsementError(request.request_id, Rejection.MISSING_STATES, missing=leaves))
+        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
+            for member in dict.fromkeys((peer, *self.context.contract.committee)):
+                if member != self.context.node:
+                    self.context.send(member, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
 
     def _answer(
         self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.deployment import Deployment
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
+from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.types import IntentId, NodeName, node_of
 
@@ -45,6 +47,42 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
     own = sequencer.sender.transactions.get(intent)
     detail = _joined(_ending(own) if own is not None else "", _what_was_tried(transaction))
     return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, detail=detail)
+
+
+def explain_deployment(deployment: Deployment) -> Explanation:
+    """How far a deployment of this node's own is."""
+    waits_for, who = _deployment_waits(deployment)
+    said = tuple(f"{node} says: {reason}" for node, reason in deployment.excuses.items())
+    return Explanation(
+        str(deployment.state.value),
+        waits_for,
+        who,
+        deployment.since_ms,
+        tuple(deployment.history),
+        _joined(*said, deployment.trouble),
+    )
+
+
+def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]]:
+    ourselves = (deployment.context.node,)
+    match deployment.state:
+        case DeploymentState.WAITING:
+            names = ", ".join(other.hex() for other in deployment.unmet)
+            return f"what it depends on to be confirmed: {names}", ()
+        case DeploymentState.PROPOSING:
+            return "answers whether they will have the contract, and who signs", deployment.missing
+        case DeploymentState.AGREEING if deployment.is_writing_agreement:
+            return "the agreement to be written", ourselves
+        case DeploymentState.AGREEING:
+            return "answers that they know who signs", deployment.missing
+        case DeploymentState.CALLING:
+            return "the factory to deploy it", ourselves
+        case DeploymentState.DEPLOYED:
+            return "its block to become final", ()
+        case DeploymentState.SPREADING:
+            return "those that can be reached to have it", deployment.without_it
+        case _:
+            return "its receipt to be written", ourselves
 
 
 def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
@@ -111,6 +149,8 @@ def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tupl
 def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[str, tuple[NodeName, ...]]:
     opened = transaction.round
     match transaction.state:
+        case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
+            return "what is under way to have its outcome: it fills a message", ()
         case CoordinatorSide.POOLED:
             return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
         case CoordinatorSide.PREASSEMBLY_BLOCKED:

@@ -7,16 +7,31 @@ of their assembly, which is therefore an order of the graph: resetting goes thro
 that what depends on a transition is always reset before the transition itself (protocol §4.2).
 What another coordinator hands over is placed here too, without being ours. What is kept for prepared
 transitions (`kept.py`) is locked as well, except for other versions of their own intents.
+
+A snapshot tells all of it, or none: what is under way is bounded by what one message holds, and nothing more is
+assembled until some of it has its outcome. A domain's state may stand on its predecessors, which are spent: those that
+a sender may not know are told as well, as far as there is room. Without them it can only assemble later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from rota.core.kept import Kept
+from rota.core.kept import SNAPSHOT_LOCKS_MAX, Kept
 from rota.messages import HandedOver, Snapshot
 from rota.types import FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.wire.sizes import state_bytes
+
+SNAPSHOT_STATES_MAX = 4_096
+
+
+class Offered(NamedTuple):
+    """A state that is there for the next assembly, and how much of a message it takes."""
+
+    state: State
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,8 @@ class Graph:
         self._spent_by: dict[StateId, Leaf] = {}
         self._users: dict[Leaf, dict[Leaf, None]] = {}
         self._foreign: dict[Leaf, Placed] = {}
-        self._offered: dict[StateId, State] = {}
+        self._offered: dict[StateId, Offered] = {}
+        self._offered_bytes = 0
         self._order = 0
 
     # Placing and removing.
@@ -61,7 +77,7 @@ class Graph:
         placed = self.placed.pop(leaf)
         self._foreign.pop(leaf, None)
         for made in placed.outputs:
-            self._offered.pop(made.id, None)
+            self._take_back(made.id)
         for state in placed.inputs:
             if self._spent_by.get(state) == leaf:
                 del self._spent_by[state]
@@ -89,8 +105,10 @@ class Graph:
             self._foreign[leaf] = placed
         for state in inputs:
             self._spent_by.setdefault(state, leaf)
-            self._offered.pop(state, None)
-        self._offered.update({made.id: made for made in outputs if made.id not in self._spent_by})
+            self._take_back(state)
+        for made in outputs:
+            if made.id not in self._spent_by:
+                self._offer(made)
         for reference in (*inputs, *reads):
             self._users.setdefault(reference.leaf, {})[leaf] = None
 
@@ -136,11 +154,31 @@ class Graph:
 
     # What others are told.
 
-    def snapshot(self, node: NodeName, intents: Collection[IntentId] = ()) -> Snapshot:
-        """What these intents are assembled on; a state's bytes only where that node may see them (S8)."""
-        states = tuple(state.as_seen_by(node) for state in self._offered.values())
+    def snapshot(
+        self, node: NodeName, intents: Collection[IntentId] = (), unseen: Iterable[Leaf] = (), bytes_max: int = 0
+    ) -> Snapshot:
+        """What these intents are assembled on; a state's bytes only where that node may see them (S8).
+
+        Of what the `unseen` leaves have made, also what is locked by now, up to so many bytes in all.
+        """
+        states = tuple(offered.state.as_seen_by(node) for offered in self._offered.values())
         locks = (*self._spent_by, *(state for state in self.kept.locks(intents) if state not in self._spent_by))
-        return Snapshot(locks, states)
+        return Snapshot(locks, (*states, *self._spent_among(unseen, node, bytes_max - self._offered_bytes)))
+
+    def fits_snapshot(self, bytes_max: int) -> bool:
+        """One message holds it all. What does not fit must not be left out: a sender would take it for not there."""
+        is_few = len(self._spent_by) <= SNAPSHOT_LOCKS_MAX and len(self._offered) <= SNAPSHOT_STATES_MAX
+        return is_few and self._offered_bytes <= bytes_max
+
+    def _spent_among(self, leaves: Iterable[Leaf], node: NodeName, room_bytes: int) -> Iterator[State]:
+        count = len(self._offered)
+        for made in (made for leaf in leaves for made in self.placed[leaf].outputs):
+            if made.id in self._spent_by and made.content is not None and node in made.distribution:
+                room_bytes -= state_bytes(made)
+                count += 1
+                if room_bytes < 0 or count > SNAPSHOT_STATES_MAX:
+                    return
+                yield made
 
     def foreign(self) -> tuple[Placed, ...]:
         """What came with a hand-over and has no outcome yet."""
@@ -149,11 +187,22 @@ class Graph:
     def withdraw(self, leaf: Leaf) -> None:
         """A dispatched transition whose input is gone cannot commit: nothing more is to stand on it."""
         for made in self.placed[leaf].outputs:
-            self._offered.pop(made.id, None)
+            self._take_back(made.id)
 
     def _offer_again(self, state: StateId) -> None:
         """What spent it is gone: the state is there for others, if its maker is."""
         maker = self.placed.get(state.leaf)
         for made in maker.outputs if maker is not None else ():
             if made.id == state:
-                self._offered[state] = made
+                self._offer(made)
+
+    def _offer(self, state: State) -> None:
+        self._take_back(state.id)
+        size_bytes = state_bytes(state)
+        self._offered[state.id] = Offered(state, size_bytes)
+        self._offered_bytes += size_bytes
+
+    def _take_back(self, state: StateId) -> None:
+        offered = self._offered.pop(state, None)
+        if offered is not None:
+            self._offered_bytes -= offered.size_bytes

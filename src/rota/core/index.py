@@ -12,9 +12,10 @@ brings nothing, because it is older than the question's occasion or does not han
 again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
 below the last block that both could be asked for at once, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
-`confirmations`. The chain stood once where the index stands now: when that is `ledger_grace_ms` ago, the
-ledger is lost. So an index that is always a block behind a fast chain has its ledger; and a process that
-slept through that moment first hears where the chain stands.
+`confirmations`. A new life has no ledger until it has caught up with it. The chain stood once where the
+index stands now: when that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block
+behind a fast chain has its ledger; and a process that slept through that moment first hears where the chain
+stands.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class ChainIndex:
         self.final_height = self._depth_of_finality()
         self.head: HeadSeen | None = None
         self.base_fee_wei = 0
-        self.is_lost = not stored
+        self.is_lost = True
         self.is_forked = False
         self.writing: IndexChange | None = None
-        self._reached_ms = now_ms
+        self._reached_ms = now_ms - config.ledger_grace_ms
         self._ahead: tuple[int, int] | None = None
         self._lower_since_ms: int | None = None
         self._asked: FetchBlocks | None = None

@@ -16,6 +16,7 @@ from rota.config import Config
 from rota.core.effects import LookUpIntents, ReplyToUser
 from rota.core.events import IntentsLookedUp, IntentSubmitted
 from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.wire.sizes import intent_bytes
 
 OUTCOMES_KEPT_MAX = 10_000
 
@@ -115,6 +116,9 @@ class Intake:
     def _flaw_of(self, intent: Intent) -> str:
         if not intent.sender.endswith(f"@{self.node}"):
             return f"from: {intent.sender} is not a party of {self.node}"
+        size_bytes, bytes_max = intent_bytes(intent), self.config.intent_bytes_max
+        if size_bytes > bytes_max:
+            return f"too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
         under_way = len(self.open) + len(self._writing) + len(self._asking)
         if under_way < self.config.intents_open_max:
             return ""

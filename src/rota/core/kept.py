@@ -2,8 +2,9 @@
 
 Theory of operation. A prepared transition may be committed by somebody else at any time until its validity
 ends. So the states that it spends are kept for it: a coordinator has nothing assembled on them, and an
-endorser that has signed it signs no other intent's transition that spends or reads them. Another version of
-the same intent takes nothing from it, because only one of the two can commit.
+endorser that has signed it signs no other intent's transition that spends or reads them. It says for what it keeps
+them, so that a coordinator that did not know can have the intent assembled on others. Another version of the same
+intent takes nothing from it, because only one of the two can commit.
 
 What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
@@ -64,9 +65,12 @@ class Kept:
         """It spends or reads a state that is kept for another intent."""
         return bool(self._leaves) and any(True for _ in self._keepers(transition))
 
-    def is_signed_away(self, transition: Transition) -> bool:
-        """It spends or reads a state that we have signed away to another intent's prepared transition."""
-        return bool(self.signed) and any(leaf in self.signed for leaf in self._keepers(transition))
+    def signed_away(self, transition: Transition) -> tuple[KeptStates, ...]:
+        """Prepared transitions of other intents to which we have signed away states that it spends or reads."""
+        if not self.signed:
+            return ()
+        keepers = dict.fromkeys(leaf for leaf in self._keepers(transition) if leaf in self.signed)
+        return tuple(self.standing[leaf] for leaf in keepers)
 
     def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
         """The states that these intents must leave alone; their own older versions do not stand in their way."""

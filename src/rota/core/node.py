@@ -1,34 +1,27 @@
 """Start reading here: the pure machine of a whole node.
 
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
-what they have in common: the intake of its users' intents, the block index, the submitter and the
-distribution of private states. It hands each event to whom it concerns, keeps what sequencers ask of the
-submitter inside, and passes the rest on as effects. The chain's word is durable before it is told.
-Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+what they have in common: the intake of its users' intents, the block index, the submitter, the distribution
+of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
+sequencers ask of the submitter inside, and passes the rest on as effects. The chain's word is durable before it
+is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rota.config import Config
 from rota.core.context import Ids
-from rota.core.distribution import (
-    FOUND_PARTS_FROM,
-    Delivery,
-    Distribution,
-    is_true,
-    order_of,
-    parts_of,
-    states_with_bytes,
-)
+from rota.core.deployments import Deployments
+from rota.core.distribution import Delivery, Distribution
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
     DispatchRepriced,
     DispatchRound,
     Effect,
-    FindStates,
     IntentAccepted,
     NodeStarted,
     Persist,
@@ -41,7 +34,7 @@ from rota.core.effects import (
     StatesAcknowledged,
     StatesReceived,
     SubmitTransaction,
-    TransitionPrepared,
+    TakeInContract,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -79,16 +72,23 @@ from rota.core.events.chain import (
     TransactionRefused,
     TransactionSent,
 )
+from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
+from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.messages import (
-    STATE_REQUEST_LEAVES_MAX,
+    SUBMITTED_LISTED_MAX,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
     Envelope,
     HandedOver,
     Message,
@@ -98,22 +98,19 @@ from rota.messages import (
     SubmitterHeartbeat,
 )
 from rota.types import (
+    NO_CONTRACT,
     Contract,
     ContractAddress,
-    Digest,
     FlushPoint,
     HeartbeatNumber,
     Intent,
     IntentId,
-    Leaf,
+    KnownContract,
     NodeName,
     Outcome,
     Receipt,
-    Transition,
 )
 
-# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
-RECEIVING_MAX = 1_000
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
 
@@ -128,13 +125,24 @@ class StoredNode:
     undelivered: tuple[Delivery, ...] = ()
     next_nonce: int = 0
     blocks: tuple[ChainBlock, ...] = ()
+    deployments: StoredDeployments = StoredDeployments()
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing."""
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
+
+    Contracts are deployed through `factory`.
+    """
 
     def __init__(
-        self, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+        self,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        signer: str = "",
+        factory: ContractAddress = NO_CONTRACT,
     ) -> None:
         self.name = name
         self.config = config
@@ -145,12 +153,19 @@ class Node:
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
         self.has_ledger = not self.index.is_lost
+        self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
+        self.returns: dict[NodeName, int] = {}
+        self.return_count = 0
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
-        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
-        self.submitter = Submitter(name, config, stored.dispatches, stored.next_nonce)
+        self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
         self.distribution = Distribution(name, config, now_ms, stored.undelivered)
+        own = stored.contracts.get(NO_CONTRACT, StoredContract())
+        standing = (self.height, self.chain_time_s)
+        self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
+        self.taking_in: tuple[KnownContract, ...] = ()
+        self.states = PrivateStates(self)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -161,20 +176,22 @@ class Node:
         self.sequencers = Sequencers(config)
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))
+        for deployment in self.deployments.own.values():
+            self._note_open(deployment.intent.id, NO_CONTRACT, deployment.unmet)
 
     def start(self) -> list[Effect]:
         """Begin a new life: its number first, then what the last one left to be done.
 
-        Blocks that were not final are gone through again: what they say was told to a memory that is gone.
+        Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
+        on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
-        self._persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self.persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self._perform(NO_CONTRACT, self.deployments.start())
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
             self.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
-        for contract in tuple(self.sequencers.loaded):
-            self._tell(contract, Tick())
         self.sequencers.make_room(0)
         return self._take_effects()
 
@@ -189,9 +206,9 @@ class Node:
             case Persisted(token) | PersistFailed(token):
                 self._take_written(token, event)
             case StatesWanted(contract, leaves):
-                self._ask_for_states(contract, leaves)
+                self.states.ask(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
-                self._send_found(contract, peer, digest, transitions)
+                self.states.send_found(contract, peer, digest, transitions)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
@@ -200,6 +217,8 @@ class Node:
                 self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
+            case ProposalJudged() | FactoryCalled() | FactoryRefused():
+                self._tell(NO_CONTRACT, event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
@@ -207,7 +226,8 @@ class Node:
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
         earliest_ms = self.sequencers.next_due_ms()
-        for due_ms in (self.next_heartbeat_ms, self.distribution.next_due_ms(), self.index.next_due_ms()):
+        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
+        for due_ms in (self.next_heartbeat_ms, *others):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
@@ -221,27 +241,25 @@ class Node:
                 found = explain_at_coordinator(sequencer, intent)
             if found is not None:
                 return found
+        deployment = self.deployments.own.get(intent)
+        if deployment is not None:
+            return explain_deployment(deployment)
         outcome = self.intake.outcomes.get(intent)
         return Explanation(outcome.value if outcome is not None else "unknown")
 
     # Peers.
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states concern the node; the rest a contract."""
-        peer, contract, body = event.peer, event.envelope.contract, event.envelope.body
-        match body:
-            case StateDistribution():
-                if contract in self.sequencers.loaded:
-                    self._take_states(peer, contract, body)
-                else:
-                    self._await_loading(contract, event)
-            case StateDistributionAcknowledgement(digest, part):
-                if self.distribution.is_open(peer, digest, part):
-                    self._persist(contract, 0, (StatesAcknowledged(digest, peer, part),))
-            case StateRequest(leaves):
-                self.effects.append(FindStates(contract, peer, leaves))
-            case _:
-                self._tell(contract, event)
+        """Private states and contracts to come concern the node; the rest a contract."""
+        contract, body = event.envelope.contract, event.envelope.body
+        if isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
+            self._await_loading(contract, event)
+        elif isinstance(body, StateDistribution | StateDistributionAcknowledgement | StateRequest):
+            self.states.take(event.peer, contract, body)
+        elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
+            self._tell(NO_CONTRACT, event)
+        elif contract != NO_CONTRACT:
+            self._tell(contract, event)
 
     # Users.
 
@@ -295,10 +313,15 @@ class Node:
             *self._standing_before(tuple(self.index.blocks)),
             _with_dispatches(stored, dispatches, contract.address),
         )
+        sequencer.return_count = self.return_count
         self.sequencers.add(contract.address, sequencer)
         for open_ in sequencer.sender.transactions.values():
-            self.intake.open[open_.intent.id] = contract.address
-            self._note_dependencies(contract.address, open_.intent)
+            self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
+
+    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[IntentId]) -> None:
+        """An intent that an earlier life accepted."""
+        self.intake.open[intent] = contract
+        self._note_dependencies(contract, dependencies)
 
     def _replay_unfinal(self, address: ContractAddress) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory."""
@@ -338,7 +361,7 @@ class Node:
         """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         if succeeded:
-            self._distribute_prepared(contract, records)
+            self.states.distribute_prepared(contract, records)
         for record in records:
             if isinstance(record, IntentAccepted):
                 self.intake.take_written(record.intent, succeeded)
@@ -347,66 +370,14 @@ class Node:
                 self._take_dispatch_written(succeeded)
             case BlocksIndexed():
                 self._take_index_written(succeeded)
-            case StatesReceived(digest, transitions, part):
-                peer = self.receiving.pop((contract, digest, part))
-                if succeeded:
-                    self.distribution.note_received(contract, transitions)
-                    self._send(peer, contract, StateDistributionAcknowledgement(digest, part))
-            case StatesAcknowledged(digest, peer, part):
-                if succeeded:
-                    self.distribution.acknowledged(peer, digest, part)
+            case StatesReceived() | StatesAcknowledged() as record:
+                self.states.take_written(contract, record, succeeded)
             case NodeStarted():
                 pass
             case _:
                 self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if succeeded:
                     self._tell_dependencies(records)
-
-    def _take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        separator = self.sequencers.loaded[contract].context.separator
-        has_states = bool(states_with_bytes(body.transitions))
-        key = (contract, body.digest, body.part)
-        if not has_states or key in self.receiving:
-            return
-        if self.distribution.is_received(contract, body.transitions):
-            self._send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif len(self.receiving) < RECEIVING_MAX and all(
-            is_true(separator, self.name, transition) for transition in body.transitions
-        ):
-            self.receiving[key] = peer
-            self._persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
-
-    def _ask_for_states(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
-        sequencer = self.sequencers.loaded.get(contract)
-        members = sequencer.context.contract.committee if sequencer is not None else ()
-        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
-            for member in members:
-                if member != self.name:
-                    self._send(member, contract, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
-
-    def _send_found(
-        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
-    ) -> None:
-        """A peer's own states again, and nobody else's (S8); not assured, since it asks until it has them."""
-        seen = [transition.as_seen_by(peer) for transition in transitions]
-        owed = [transition for transition in seen if states_with_bytes((transition,))]
-        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
-            self._send(peer, contract, StateDistribution(digest, due, part))
-
-    def _distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
-        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
-        for record in prepared:
-            self.distribution.take(self.now_ms, order_of(contract, record))
-        if prepared:
-            self._deliver_states()
-
-    def _deliver_states(self) -> None:
-        for delivery in self.distribution.take_due(self.now_ms):
-            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
-            self._send(delivery.peer, delivery.contract, body)
 
     # The submitter.
 
@@ -417,7 +388,7 @@ class Node:
             case DispatchSigned():
                 record = self.submitter.take_signed(event)
                 if record is not None:
-                    self._persist(OWN, 0, (record,))
+                    self.persist(OWN, 0, (record,))
                 self._sign_next_dispatch()
             case DispatchNotSigned():
                 order = self.submitter.take_unsigned(event)
@@ -444,7 +415,7 @@ class Node:
             self.effects.append(SubmitTransaction(dispatch))
         if succeeded and is_new:
             self.distribution.take(self.now_ms, order)
-            self._deliver_states()
+            self.states.deliver()
             self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
         elif is_new:
             self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
@@ -465,25 +436,30 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self._persist(OWN, 0, (self.index.record_of(change),))
+                self.taking_in = self.deployments.known_in(change.added)
+                taken = tuple(ContractTaken(known) for known in self.taking_in)
+                self.persist(OWN, 0, (self.index.record_of(change), *taken))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
         """Durable: what went is undone, latest first, and what came is taken; then what became final."""
         change = self.index.take_written(self.now_ms, succeeded)
         if change is not None:
+            self.effects.extend(TakeInContract(known) for known in self.taking_in)
             self._take_removed(change.parted_at, change.removed)
             for block in change.added:
                 self._take_block(block)
+            self._perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
             for block in self.index.take_final():
                 self._take_final(block)
+        self.taking_in = ()
         self._look_at_chain()
 
     def _look_at_chain(self) -> None:
         """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
-            self.effects.append(fetch)
+            self.effects.append(replace(fetch, awaited=self.deployments.awaited()))
         if self.index.has_just_been_lost(self.now_ms):
             self._take_for_all(LedgerLost())
         elif self.index.has_just_come_back(self.now_ms):
@@ -494,6 +470,8 @@ class Node:
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.settle(block, outcomes)
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.block_indexed(block))
         for contract in self._concerned(outcomes):
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
@@ -503,6 +481,8 @@ class Node:
             return
         self.height = parted_at
         undone: list[tuple[ContractAddress, LedgerOutcome]] = []
+        self._stand()
+        self._perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
             self.submitter.undo(block, outcomes)
@@ -515,6 +495,7 @@ class Node:
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
+        self._perform(NO_CONTRACT, self.deployments.block_final(block))
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
 
@@ -544,16 +525,33 @@ class Node:
                     self._tell(contract, event)
             case ConnectionLost(peer) | ConnectionMade(peer):
                 is_made = isinstance(event, ConnectionMade)
-                self.lost_peers.pop(peer, None)
-                if not is_made:
-                    self.lost_peers[peer] = None
+                self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
-                self._deliver_states()
+                self.states.deliver()
+                self._tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
                 self.has_ledger = isinstance(event, LedgerBack)
                 self._wake_all()
+                if self.has_ledger and not self.has_caught_up:
+                    self._go_on()
+
+    def _go_on(self) -> None:
+        """The index has caught up for the first time in this life: what the last one left goes on."""
+        self.has_caught_up = True
+        for contract in tuple(self.sequencers.loaded):
+            self._tell(contract, Tick())
+        self.sequencers.make_room(0)
+
+    def _note_connection(self, peer: NodeName, is_made: bool) -> None:
+        """Returns are counted, so that who slept through a loss and a return hears of them too."""
+        if not is_made:
+            self.lost_peers[peer] = None
+        elif peer in self.lost_peers:
+            del self.lost_peers[peer]
+            self.return_count += 1
+            self.returns[peer] = self.return_count
 
     def _wake_all(self) -> None:
         """Who is awake hears of it now, and who has said that it has no ledger."""
@@ -564,7 +562,10 @@ class Node:
         """Only those whose time has come are told: an idle contract costs nothing."""
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
-        self._deliver_states()
+        self.states.deliver()
+        due_ms = self.deployments.next_deadline_ms()
+        if due_ms is not None and due_ms <= self.now_ms:
+            self._tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
             self._tell(contract, Tick())
 
@@ -572,12 +573,20 @@ class Node:
 
     def _tell(self, contract: ContractAddress, event: Event) -> None:
         """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        if contract == NO_CONTRACT:
+            self._stand()
+            self._perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
+            return
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is None:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
         self._step(contract, event)
+
+    def _stand(self) -> None:
+        """Contracts that are to come have no sequencer that would hear where the chain stands."""
+        self.deployments.stand_at(self.now_ms, self.height, self.chain_time_s, self.has_ledger)
 
     def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
         """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
@@ -586,11 +595,13 @@ class Node:
             self._step(contract, BlockIndexed(self.height, self.chain_time_s))
         if sequencer.sender.final_time_s != self.final_time_s:
             self._step(contract, OutcomesFinal(self.final_time_s, ()))
+        if sequencer.return_count != self.return_count:
+            heard, sequencer.return_count = sequencer.return_count, self.return_count
+            for peer in [peer for peer, number in self.returns.items() if number > heard]:
+                self._step(contract, ConnectionMade(peer))
         if sequencer.lost_peers.keys() != self.lost_peers.keys():
             for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
                 self._step(contract, ConnectionLost(peer))
-            for peer in [peer for peer in sequencer.lost_peers if peer not in self.lost_peers]:
-                self._step(contract, ConnectionMade(peer))
         if context.has_ledger and not self.has_ledger:
             self.without_ledger[contract] = None
             self._step(contract, LedgerLost())
@@ -629,7 +640,7 @@ class Node:
                     self.submitter.take(effect)
                     self._sign_next_dispatch()
                 case Persist(_, inner, records):
-                    self._persist(contract, inner, records)
+                    self.persist(contract, inner, records)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)
@@ -641,12 +652,15 @@ class Node:
         self.intake.note_outcome(receipt.intent, receipt.outcome)
         self._tell_dependents(receipt.intent, receipt.outcome)
 
-    def _note_dependencies(self, contract: ContractAddress, intent: Intent) -> None:
-        for other in intent.depends_on:
+    def _note_dependencies(self, contract: ContractAddress, others: Iterable[IntentId]) -> None:
+        """Only what has not ended: nobody would tell of the rest, and it would be noted for ever."""
+        for other in others:
             self.dependents.setdefault(other, {})[contract] = None
 
     def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
         for contract in self.dependents.pop(intent, {}):
+            if contract == NO_CONTRACT:
+                self._perform(NO_CONTRACT, self.deployments.dependency_ended(intent, outcome))
             sequencer = self.sequencers.loaded.get(contract)
             if sequencer is not None:
                 sequencer.sender.dependency_ended(intent, outcome)
@@ -655,12 +669,21 @@ class Node:
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            self._note_dependencies(intent.contract, intent)
-            for other in intent.depends_on:
+            others = self._open_dependencies(intent)
+            self._note_dependencies(intent.contract, others)
+            for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])
 
-    def _persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+    def _open_dependencies(self, intent: Intent) -> tuple[IntentId, ...]:
+        if intent.contract == NO_CONTRACT:
+            deployment = self.deployments.own.get(intent.id)
+            return tuple(deployment.unmet) if deployment is not None else ()
+        transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
+        return transaction.open_dependencies if transaction is not None else ()
+
+    def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+        """Have these records written; a contract is told by the number that it gave them."""
         self.token += 1
         self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
@@ -682,9 +705,11 @@ class Node:
         self.heartbeat_count += 1
         number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
         for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            self._send(sender, contract, SubmitterHeartbeat(number, tuple(intents)))
+            for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
+                part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
+                self.send(sender, contract, SubmitterHeartbeat(number, part))
 
-    def _send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
         envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger)
         if peer == self.name:

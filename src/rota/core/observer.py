@@ -117,6 +117,17 @@ class Observer:
             if is_known and node not in (self.context.node, author) and number >= self.peer(node).number:
                 self.peer(node).tried_as = number
 
+    def forget_tried(self, tried: tuple[Tried, ...]) -> None:
+        """The coordinator that we follow lists all members that it cannot reach: of the others it takes that back.
+
+        Members that do not coordinate hardly speak to one another. What one of them was once told would stay, go into
+        its delegations, make the coordinator believe it, and come back to all.
+        """
+        listed = {entry.node for entry in tried}
+        for node, peer in self.peers.items():
+            if node not in listed:
+                peer.tried_as = None
+
     def may_coordinate(self, node: NodeName) -> bool:
         """A member of the committee; in `sender` mode only we ourselves coordinate for us."""
         if self.context.contract.mode is Mode.SENDER:

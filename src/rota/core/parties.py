@@ -2,13 +2,14 @@
 
 A party's own node is asked, again and again until it answers; nobody else's word counts. What is known is
 kept. An unknown party reverts the intent, an unreachable node lets it wait, and no other intent waits.
+An endorser has to know the party that signed, too: whoever checks for it wants a verifier, and is told.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.effects import LookUpVerifier
+from rota.core.effects import LookUpVerifier, ReportVerifier
 from rota.core.events.sender import VerifierRepeatDue
 from rota.core.events.sender_transaction import PartyResolved
 from rota.core.machine import Event
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 VERIFIERS_KEPT_MAX = 10_000
+VERIFIERS_WANTED_MAX = 10_000
 
 
 class Parties:
@@ -31,6 +33,7 @@ class Parties:
         self.context = sender.context
         self.verifiers: dict[Party, str] = {}
         self.resolving: dict[Party, RequestId] = {}
+        self.wanted: dict[Party, None] = {}
 
     def handle(self, event: Event) -> None:
         """A party's node has not answered: ask again, with the same id."""
@@ -42,6 +45,15 @@ class Parties:
         """The parties of an intent whose verifiers are not known."""
         return {party: None for party in intent.parties if party not in self.verifiers}
 
+    def want(self, party: Party) -> None:
+        """Report this party's verifier, now or when its node has answered."""
+        known = self.verifiers.get(party)
+        if known is not None:
+            self._report(party, known)
+        elif len(self.wanted) < VERIFIERS_WANTED_MAX:
+            self.wanted[party] = None
+            self._resolve(party)
+
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
         """The party's own node says who it is; nobody else may."""
         if self.resolving.get(response.party) != response.request_id or node_of(response.party) != peer:
@@ -51,6 +63,9 @@ class Parties:
             self.verifiers[response.party] = response.verifier
             if len(self.verifiers) > VERIFIERS_KEPT_MAX:
                 del self.verifiers[next(iter(self.verifiers))]
+        if response.party in self.wanted:
+            del self.wanted[response.party]
+            self._report(response.party, response.verifier)
         for transaction in tuple(self.sender.transactions.values()):
             if response.party in transaction.unresolved:
                 transaction.note_party(response.party, response.verifier)
@@ -70,6 +85,9 @@ class Parties:
         transaction.unresolved = {party: None for party in transaction.unresolved if party not in self.verifiers}
         for party in transaction.unresolved:
             self._resolve(party)
+
+    def _report(self, party: Party, verifier: str) -> None:
+        self.context.effects.append(ReportVerifier(self.context.contract.address, party, verifier))
 
     def _resolve(self, party: Party) -> None:
         if party not in self.resolving:

@@ -6,7 +6,8 @@ the answer to the current request counts:
 - *Assembly*, of one sender at a time: a slot holds several of its intents, assembled one after the other
   on one snapshot. Senders take turns; one that does not answer loses its turn and comes back later.
 - *Endorsement*, of all endorsers of a round: a round takes what is assembled when it opens and is signed
-  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load.
+  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load. Each endorser is shown what
+  made the states that a round stands on, unless it was asked about that too; one that has forgotten says so.
 - *Permission*, of each sender of an endorsed round, for all its intents in it at once.
 
 A round is dispatched when every member that is left in it is permitted and all that they stand on is
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -37,6 +38,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
 from rota.core.machine import Event
+from rota.core.makers import Showing, makers_of
 from rota.core.states.coordinator_transaction import ON_THE_WAY, State
 from rota.digests import round_digest
 from rota.messages import (
@@ -47,11 +49,14 @@ from rota.messages import (
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
+    Refusal,
+    Rejection,
     SubmittedIntent,
     TransactionDispatched,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, RequestId
+from rota.types import Digest, FlushPoint, IntentId, KeptStates, Leaf, NodeName, RequestId
+from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -78,7 +83,7 @@ class Permission:
 
 @dataclass(slots=True)
 class Round:
-    """Transitions that are endorsed together."""
+    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen."""
 
     number: int
     digest: Digest
@@ -86,13 +91,19 @@ class Round:
     valid_until_s: int
     members: dict[IntentId, CoordinatorTransaction]
     opened_at_ms: int
+    showing: Showing
     phase: Phase = Phase.ENDORSING
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
-    refusals: dict[NodeName, dict[IntentId, str]] = field(default_factory=dict)
+    refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of a message its members take."""
+        return sum(member.size_bytes for member in self.members.values())
 
     def missing(self) -> tuple[NodeName, ...]:
         """The endorsers that have neither signed nor refused."""
@@ -207,8 +218,9 @@ class Rounds:
                 order = VerifyEndorsement(address, peer, opened.digest, response.signature)
                 self.context.effects.append(order)
             return
-        refused = {refusal.intent: refusal.reason for refusal in response.refusals if refusal.intent in opened.members}
+        refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
         if refused:
+            opened.showing.note_unseen(peer, opened.members.values())
             opened.refusals[peer] = refused
             self._weigh_refusals(opened)
             self.coordinator.something_changed()
@@ -230,13 +242,19 @@ class Rounds:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
-        """By §5 the endorser cannot accept us now: no refusal. It is asked again, with a new request."""
+        """By §5 the endorser cannot accept us now, or it lacks states: no refusal. It is asked again, by a new id."""
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
             return
         opened.rejections[peer] = error.rejection.value
         self._renew_request(opened, peer)
-        self.coordinator.endorser_follows(error.accepted)
+        if error.rejection is Rejection.MISSING_STATES:
+            # The rest it asks others for, and is asked again in a while.
+            if opened.showing.take_missing(peer, error.missing):
+                self._request_endorsement(opened, peer)
+        else:
+            opened.showing.note_unseen(peer, opened.members.values())
+            self.coordinator.endorser_follows(error.accepted)
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -265,14 +283,16 @@ class Rounds:
     def _members_of_next_round(self) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 
-        A round is no larger than what one base-ledger transaction holds (ledger).
+        A round is no larger than what one base-ledger transaction holds (ledger), and one message.
         """
         first = self.unrounded[0]
         if first.goes_alone:
             return [first]
         together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
         alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
-        taken = list(islice(alike, self.context.config.round_max))
+        config = self.context.config
+        some = islice(alike, config.round_max)
+        taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
         contract = self.context.contract
         auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
         return taken[: fitting((transaction.made for transaction in taken), auth)]
@@ -294,7 +314,8 @@ class Rounds:
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
         members = {transaction.intent.id: transaction for transaction in taken}
-        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms)
+        showing = Showing(makers_of(self.coordinator, taken))
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing)
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
@@ -331,8 +352,11 @@ class Rounds:
             senders,
             opened.valid_until_s,
             self.coordinator.observer.tried(),
+            opened.showing.choose(endorser, self.context.config.message_bytes_max - opened.size_bytes),
         )
         self.context.send(endorser, request)
+        if self.coordinator.observer.is_reachable(endorser):
+            opened.showing.note_seen(endorser, opened.members.values())
 
     def _round_asked(self, peer: NodeName, request_id: RequestId) -> Round | None:
         """The round that this answer is for, if the request is the current one for that endorser."""
@@ -352,20 +376,42 @@ class Rounds:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
         contract = self.context.contract
         spare = len(contract.endorsers) - contract.threshold
-        reasons: dict[IntentId, list[str]] = {}
+        by_intent: dict[IntentId, list[Refusal]] = {}
         for refusals in opened.refusals.values():
-            for intent, reason in refusals.items():
-                reasons.setdefault(intent, []).append(reason)
-        refused = {intent: found for intent, found in reasons.items() if len(found) > spare}
+            for intent, refusal in refusals.items():
+                by_intent.setdefault(intent, []).append(refusal)
+        refused = {intent: found for intent, found in by_intent.items() if len(found) > spare}
         if not refused and len(opened.refusals) <= spare:
             return
-        rejected = [(opened.members[intent], found[0]) for intent, found in refused.items()]
+        rejected = [(opened.members[intent], found) for intent, found in refused.items()]
         if not rejected:
-            for intent in reasons:
+            for intent in by_intent:
                 opened.members[intent].goes_alone = True
             self._ask_anew(opened)
-        for transaction, reason in rejected:
-            transaction.handle(EndorsedRejected(reason))
+        for transaction, found in rejected:
+            self._reject(transaction, found, spare)
+
+    def _reject(self, transaction: CoordinatorTransaction, refusals: list[Refusal], spare: int) -> None:
+        """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
+        if transaction.transition is None:
+            return  # What it stood on was refused too, and has taken it along.
+        kept = [self._in_the_way(transaction, refusal) for refusal in refusals]
+        is_counted = sum(not found for found in kept) > spare
+        transaction.handle(EndorsedRejected(refusals[0].reason, is_counted))
+        for each in chain.from_iterable(kept if not is_counted else ()):
+            self.coordinator.respect(each)
+
+    def _in_the_way(self, transaction: CoordinatorTransaction, refusal: Refusal) -> tuple[KeptStates, ...]:
+        """What is kept, by an endorser's word, of the states that it spends or reads; it must be possible."""
+        transition = transaction.made
+        references = frozenset((*transition.inputs, *transition.reads))
+        return tuple(
+            kept
+            for kept in refusal.kept
+            if kept.intent != transition.intent
+            and not references.isdisjoint(kept.inputs)
+            and self.coordinator.may_be_kept(kept)
+        )
 
     def _ask_anew(self, opened: Round) -> None:
         """The endorsers cannot sign this round as it is: what is left of it goes into new ones."""

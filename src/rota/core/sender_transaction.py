@@ -583,6 +583,11 @@ class SenderTransaction(Machine):
         self.reverted_dependency: IntentId | None = None
         self.unknown_party: Party | None = None
 
+    @property
+    def open_dependencies(self) -> tuple[IntentId, ...]:
+        """What it depends on and what has not ended."""
+        return tuple(other for other in self.unmet if other != self.reverted_dependency)
+
     def note_dependency(self, intent: IntentId, outcome: Outcome) -> None:
         """One that it depends on is final. Whatever state it is in, it may have to wait for the others again."""
         if outcome is Outcome.CONFIRMED:

@@ -41,6 +41,7 @@ from rota.core.events import (
     Tick,
     TransitionSigned,
     VerifierLookedUp,
+    VerifierWanted,
 )
 from rota.core.events import coordinator as coordinator_events
 from rota.core.events import sender as sender_events
@@ -131,6 +132,7 @@ class Sequencer:
         self.endorser = Endorser(self.context, self.observer, self.kept)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
+        self.return_count = 0
         self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
         for restored in stored.intents:
             self.sender.restore(restored, dict(stored.outcomes))
@@ -241,6 +243,8 @@ class Sequencer:
                 self.coordinator.rounds.take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
+            case VerifierWanted(party):
+                self.sender.parties.want(party)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
@@ -348,6 +352,8 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
+            is_ours = outcome.intent in self.sender.transactions or self.coordinator.has_dispatched(outcome)
+            self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))

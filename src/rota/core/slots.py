@@ -28,6 +28,7 @@ from rota.core.machine import Event
 from rota.core.states.coordinator_transaction import UNASSEMBLED
 from rota.messages import AssembleError, AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import IntentId, Leaf, NodeName, RequestId, Transition
+from rota.wire.sizes import transition_bytes
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -44,6 +45,7 @@ class Slot:
     sender: NodeName
     size: int
     unanswered: dict[IntentId, None]
+    answered_bytes: int = 0
     gone: set[Leaf] = field(default_factory=set)
 
 
@@ -111,11 +113,13 @@ class Slots:
         if not self._is_current(peer, response.request_id):
             return
         self.lost_turns.pop(peer, None)
-        self._note_pace(response.took_ms)
-        for result in response.results:
+        sizes = [transition_bytes(result.transition) if result.transition else 0 for result in response.results]
+        self._note_pace(response.took_ms, sum(sizes))
+        for result, size_bytes in zip(response.results, sizes, strict=True):
             transaction = self._answered(result.intent)
             if transaction is not None:
-                transaction.handle(_event_of(result))
+                is_too_large = size_bytes > self.context.config.transition_bytes_max
+                transaction.handle(_ERROR if is_too_large else _event_of(result, size_bytes))
         self._close_if_answered()
 
     def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
@@ -139,8 +143,8 @@ class Slots:
         self.coordinator.something_changed()
 
     def select(self) -> None:
-        """Senders take turns; one slot at a time."""
-        if self.slot is not None:
+        """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
+        if self.slot is not None or not self.coordinator.has_room_for_a_slot:
             return
         for sender in self.turns:
             chosen = self._choose(sender)
@@ -149,16 +153,22 @@ class Slots:
                 return
 
     def size_max(self, sender: NodeName) -> int:
-        """As many as this sender lately assembled in `slot_ms_max`, so that a slow one holds nobody up for long."""
+        """As many as this sender lately assembled in `slot_ms_max` and told in one message.
+
+        So a slow one holds nobody up for long, and what is large does not come all at once.
+        """
         return min(self.sizes.get(sender, MANY), self.context.config.assembly_slot_max)
 
-    def _note_pace(self, took_ms: int) -> None:
-        """The next slot of a sender that took too long is shorter; one that was quick gets twice as many."""
-        slot, limit_ms = self.slot, self.context.config.slot_ms_max
+    def _note_pace(self, took_ms: int, told_bytes: int) -> None:
+        """The next slot of a sender that took too long or told too much is shorter; another gets twice as many."""
+        slot, limit_ms, limit_bytes = self.slot, self.context.config.slot_ms_max, self.context.config.message_bytes_max
         assert slot is not None, "only a slot takes time"
-        if took_ms > limit_ms:
-            self.sizes[slot.sender] = max(1, slot.size * limit_ms // took_ms)
-        elif slot.sender in self.sizes and took_ms * 2 <= limit_ms:
+        slot.answered_bytes += told_bytes
+        if took_ms > limit_ms or slot.answered_bytes > limit_bytes:
+            by_time = slot.size * limit_ms // max(limit_ms, took_ms)
+            by_size = slot.size * limit_bytes // max(limit_bytes, slot.answered_bytes)
+            self.sizes[slot.sender] = max(1, min(by_time, by_size))
+        elif slot.sender in self.sizes and took_ms * 2 <= limit_ms and slot.answered_bytes * 2 <= limit_bytes:
             self.sizes[slot.sender] = self.size_max(slot.sender) * 2
             if self.sizes[slot.sender] >= self.context.config.assembly_slot_max:
                 del self.sizes[slot.sender]
@@ -178,11 +188,19 @@ class Slots:
                     break
         return list(chosen.values())
 
+    def _unseen_by(self, node: NodeName) -> list[Leaf]:
+        """What is under way that this node has not been asked to endorse."""
+        transactions, placed = self.coordinator.transactions, self.coordinator.graph.placed
+        under_way = ((leaf, transactions.get(each.intent)) for leaf, each in placed.items())
+        return [leaf for leaf, transaction in under_way if transaction is None or node not in transaction.seen_by]
+
     def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
         self.coordinator.give_up_foreign(intents)
-        request = AssembleRequest(request_id, intents, self.coordinator.graph.snapshot(sender, intents))
+        bytes_max = self.context.config.message_bytes_max
+        snapshot = self.coordinator.graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max)
+        request = AssembleRequest(request_id, intents, snapshot)
         self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents))
         for transaction in chosen:
             transaction.handle(Selected(request_id))
@@ -238,13 +256,16 @@ class Slots:
             self.close()
 
 
-def _event_of(result: AssemblyResult) -> Event:
+_ERROR = AssembleErrorResponse(ErrorCode.FAILED)
+
+
+def _event_of(result: AssemblyResult, size_bytes: int) -> Event:
     """What one result of a slot tells its transaction; a transition of another intent is an error."""
     transition = result.transition
     if result.outcome is AssemblyOutcome.ASSEMBLED and transition is not None and transition.intent == result.intent:
-        return AssembleSuccess(result.number, transition)
+        return AssembleSuccess(result.number, transition, size_bytes)
     if result.outcome is AssemblyOutcome.REVERTED:
         return AssembleRevertResponse(result.reason)
     if result.outcome is AssemblyOutcome.PARKED:
         return AssembleParkResponse(result.reason)
-    return AssembleErrorResponse(ErrorCode.FAILED)
+    return _ERROR

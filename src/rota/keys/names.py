@@ -1,6 +1,7 @@
 """Which key is for what: the names of keys, and the path at which a wallet has each of them.
 
     submitter                         pays for what the node submits      m/44'/60'/0'/0/0
+    registrar                         owns the node's registration        m/44'/60'/0'/0/1
     submitter/CONTRACT                the same, for one contract          m/44'/60'/1'/[CONTRACT]
     party/PARTY/CONTRACT              signs a party's transitions         m/44'/60'/2'/[PARTY]/[CONTRACT]
     endorser/NODE/DEPLOYMENT          signs the rounds of a contract      m/44'/60'/3'/[NODE]/[DEPLOYMENT]
@@ -9,8 +10,9 @@
 single step would hold 31 bits, and whoever may choose names or addresses finds two that agree in 31, or in 62, with
 little work; with 248 nobody does, and so no two contracts show the same address of a member (protocol §2). As all
 steps are hardened, one key that becomes known tells nothing of another, and the node at the end of [PARTY] can be
-given to another node with all keys of that party and no others. The first path is the one that every wallet shows
-first, so that an operator sees and funds the submitter with any tool.
+given to another node with all keys of that party and no others. The first two paths are those that every wallet shows
+first, so that an operator sees and funds them with any tool. The registrar is not the submitter, because two that take
+nonces of one account without knowing of each other stand in each other's way: a node may run while it is registered.
 
 An endorser's key cannot be derived from the contract's address, because that address is computed from the endorsers'
 addresses (`Factory`). It is derived from the id of the intent that deploys the contract, in 32 hex digits, which is
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Final, NewType
 
 from rota.keys.derivation import HARDENED, Path
@@ -34,9 +37,10 @@ BITS_PER_STEP: Final = 31
 DEPLOYMENT_BYTES: Final = 16
 
 SUBMITTER: Final = KeyName("submitter")
+REGISTRAR: Final = KeyName("registrar")
 
 _ETHEREUM: Final[Path] = (44 + HARDENED, 60 + HARDENED)
-_SUBMITTER_PATH: Final[Path] = (*_ETHEREUM, HARDENED, 0, 0)
+_PATHS: Final[Mapping[str, Path]] = {SUBMITTER: (*_ETHEREUM, HARDENED, 0, 0), REGISTRAR: (*_ETHEREUM, HARDENED, 0, 1)}
 _SUBMITTERS: Final[Path] = (*_ETHEREUM, 1 + HARDENED)
 _PARTIES: Final[Path] = (*_ETHEREUM, 2 + HARDENED)
 _ENDORSERS: Final[Path] = (*_ETHEREUM, 3 + HARDENED)
@@ -69,14 +73,14 @@ def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
 
 
 def path_of(name: str) -> Path:
-    """Where a wallet has the key of this name. A `ValueError` when it is not one of the four forms."""
-    if name == SUBMITTER:
-        return _SUBMITTER_PATH
+    """Where a wallet has the key of this name. A `ValueError` when it is not one of the five forms."""
+    if name in _PATHS:
+        return _PATHS[name]
     for form, root in ((_SUBMITTER_NAME, _SUBMITTERS), (_PARTY_NAME, _PARTIES), (_ENDORSER_NAME, _ENDORSERS)):
         match = form.fullmatch(name)
         if match:
             return sum((steps_of(part) for part in match.groups()), root)
-    raise ValueError(f"key name: submitter, submitter/…, party/…/… or endorser/…/…, not {name!r}")
+    raise ValueError(f"key name: submitter, registrar, submitter/…, party/…/… or endorser/…/…, not {name!r}")
 
 
 def steps_of(name: str) -> Path:

@@ -21,7 +21,7 @@ from rota.keys.certificates import Certificate
 from rota.keys.files import AlreadyThere, KeyFileError, NotThere, make_folder, read_private
 from rota.keys.keystore import ScryptCost, require_password
 from rota.keys.mnemonics import new_phrase
-from rota.keys.names import SUBMITTER
+from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, WalletSigner
 from rota.keys.transport_files import CURRENT, TransportFolder
@@ -46,8 +46,13 @@ class NodeKeys:
 
     @property
     def submitter(self) -> ContractAddress:
-        """The address that has to be funded."""
+        """The address that pays for rounds, and has to be funded."""
         return self.signer.address_of(SUBMITTER)
+
+    @property
+    def registrar(self) -> ContractAddress:
+        """The address that owns the node's registration, and pays for changes of it."""
+        return self.signer.address_of(REGISTRAR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ names the field, or is left out where a stranger could have written it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,13 +17,14 @@ from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import Outcomes
+from rota.core.events.chain import EndorsedDeployment, Outcomes
 from rota.digests import domain_separator, keccak
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
 from rota.payload import (
     ROUND_TOPIC,
     SKIPPED_TOPIC,
+    FullLeaf,
     Malformed,
     RoundLog,
     SkippedLog,
@@ -74,7 +75,7 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
                 skips.setdefault(within, {})[intent, leaf] = told
             case RoundLog():
                 reasons = skips.pop(within, {})
-                outcomes.extend((log.address, outcome) for outcome in _outcomes(told, reasons))
+                outcomes.extend((log.address, outcome) for outcome in _outcomes(log, told, reasons))
             case Malformed(reason):
                 unreadable.append(f"log {log.number} of block {log.height}, {log.address}: {reason}")
             case None:
@@ -89,12 +90,15 @@ def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
     return decode_skipped_log(log.topics, log.data) if kind == SKIPPED_TOPIC else None
 
 
-def _outcomes(told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> Iterable[LedgerOutcome]:
-    for committal in told.committals:
+def _outcomes(log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> Iterable[LedgerOutcome]:
+    given = (entry for entry in told.payload.entries if isinstance(entry, FullLeaf))
+    for entry, committal in zip(given, told.committals, strict=True):
+        intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
-            yield LedgerOutcome(committal.intent, committal.leaf, told.digest, LedgerStatus.COMMITTED)
+            outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
         else:
-            yield _skip(told.digest, committal.intent, committal.leaf, skips.get((committal.intent, committal.leaf)))
+            outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)))
+        yield replace(outcome, transaction=log.transaction_hash)
 
 
 def _skip(digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None) -> LedgerOutcome:
@@ -113,17 +117,6 @@ def separator_of(chain_id: int, contract: ContractAddress) -> bytes:
 
 
 # The factory.
-
-
-@dataclass(frozen=True, slots=True)
-class EndorsedDeployment:
-    """A contract whose rounds are signed, as the factory told of it."""
-
-    intent: IntentId
-    contract: ContractAddress
-    genesis: bytes
-    endorsers: tuple[ContractAddress, ...]
-    threshold: int
 
 
 def creation_code(name: str, *arguments: object) -> bytes:

@@ -18,6 +18,7 @@ from rota.ledger.follower import Follower, FollowerLimits
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import Submission
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
+from rota.types import ContractAddress
 
 
 class LedgerDriver:
@@ -35,14 +36,15 @@ class LedgerDriver:
         tell: Tell,
         limits: FollowerLimits | None = None,
         patience: Patience | None = None,
+        factory: ContractAddress | None = None,
     ) -> None:
         self._client: Final = client
         self._tell: Final = tell
         self._account: Final = signer.address_of(signer_name)
         patience = patience or Patience()
         own = OwnNonces(client, self._account, index_window_max, patience)
-        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience)
-        self._submission: Final = Submission(client, chain_id, contracts, signer, own)
+        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience, factory)
+        self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own)
         self._account_trouble = ""
         self._fetching: asyncio.Task[None] | None = None
         self._next_fetch: FetchBlocks | None = None
@@ -105,7 +107,7 @@ class LedgerDriver:
     # What is done is no longer under way when it is told, since the core may order the next thing at once.
 
     async def _fetch(self, order: FetchBlocks) -> None:
-        fetched = await self._follower.fetch(order.first, order.last)
+        fetched = await self._follower.fetch(order.first, order.last, order.awaited)
         following, self._next_fetch = self._next_fetch, None
         self._fetching = None
         if fetched is not None:

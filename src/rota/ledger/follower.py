@@ -24,7 +24,7 @@ from functools import partial
 from typing import Final
 
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.ledger.bindings import outcomes_of
+from rota.ledger.bindings import outcomes_of, read_deployment, topic_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.hexadecimal import data, quantity, read_quantity
@@ -33,11 +33,13 @@ from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
 from rota.ports import Contracts, Tell, Unavailable
-from rota.types import ContractAddress, address_bytes
+from rota.types import ContractAddress, IntentId, address_bytes
 
 LOGS_ATTEMPTS_MAX: Final = 2
+TOPIC_BYTES: Final = 32
 RANGES_TO_GROW: Final = 16
 
+_DEPLOYED: Final = (topic_of("Factory", "EndorsedDeployed"),)
 _TOO_LARGE_CODE: Final = -32_005
 _TOO_LARGE_TEXTS: Final = (
     "query returned more than",
@@ -84,6 +86,40 @@ class FollowerLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are."""
+
+    addresses: tuple[ContractAddress, ...]
+    topics: tuple[bytes, ...]
+    seconds: tuple[bytes, ...] = ()
+
+    def filter(self, most: int) -> dict[str, object]:
+        """What a node is asked for; with too many to name, logs are told apart here."""
+        topics = [[data(topic) for topic in self.topics]]
+        if 0 < len(self.seconds) <= most:
+            topics.append([data(topic) for topic in self.seconds])
+        wanted: dict[str, object] = {"topics": topics}
+        if len(self.addresses) <= most:
+            wanted["address"] = list(self.addresses)
+        return wanted
+
+    def of(self, logs: Iterable[Log]) -> tuple[Log, ...]:
+        """Those of these that are wanted."""
+        addresses, seconds = frozenset(self.addresses), frozenset(self.seconds)
+        return tuple(
+            log for log in logs if log.address in addresses and (not seconds or seconds.issuperset(log.topics[1:2]))
+        )
+
+    def may_be_in(self, header: Header) -> bool:
+        """Its bloom promises one; a round is what its contract tells in any case."""
+        return (
+            is_in_bloom(header.bloom, self.topics[0])
+            and any(is_in_bloom(header.bloom, address_bytes(address)) for address in self.addresses)
+            and (not self.seconds or any(is_in_bloom(header.bloom, second) for second in self.seconds))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Logs:
     """The logs of a range, and whether each answer was tied to the chain of the range's last block."""
 
@@ -103,8 +139,10 @@ class Follower:
         tell: Tell,
         limits: FollowerLimits | None = None,
         patience: Patience | None = None,
+        factory: ContractAddress | None = None,
     ) -> None:
         self.trouble = ""
+        self._factory: Final = factory
         self._patience: Final = patience or Patience()
         self._client: Final = client
         self._chain_id: Final = chain_id
@@ -167,10 +205,13 @@ class Follower:
 
     # Blocks.
 
-    async def fetch(self, first: int, last: int) -> BlocksFetched | None:
-        """The blocks of a range as far as they concern us; nothing when the chain cannot tell now."""
+    async def fetch(self, first: int, last: int, awaited: tuple[IntentId, ...] = ()) -> BlocksFetched | None:
+        """The blocks of a range as far as they concern us; nothing when the chain cannot tell now.
+
+        With what the factory deployed under the ids that are awaited, and with the rounds of those contracts.
+        """
         try:
-            blocks = await self._blocks(first, last)
+            blocks = await self._blocks(first, last, awaited)
         except (Inconsistent, Unavailable, RpcRefused, ValueError) as error:
             self.trouble = f"blocks {first} to {last}: {error}"
             return None
@@ -178,20 +219,36 @@ class Follower:
         self.trouble = ""
         return BlocksFetched(blocks)
 
-    async def _blocks(self, first: int, last: int) -> tuple[ChainBlock, ...]:
+    async def _blocks(self, first: int, last: int, awaited: tuple[IntentId, ...]) -> tuple[ChainBlock, ...]:
         ends = await self._headers((first, last))
-        found = await self._logs(first, last, ends[last])
+        deployments = self._deployments_wanted(awaited)
+        deployed = await self._logs(first, last, ends[last], deployments)
+        rounds = self._rounds_wanted(deployed.logs)
+        found = await self._logs(first, last, ends[last], rounds)
+        logs = (*deployed.logs, *found.logs)
+        is_tied = deployed.is_tied and found.is_tied
         mined = {each.header.height: each for each in await self._own.mined_in(first, ends[last])}
-        is_linked = not found.is_tied or last - first < self._limits.linked_blocks_max
-        wanted = range(first, last + 1) if is_linked else sorted({log.height for log in found.logs} | mined.keys())
+        is_linked = not is_tied or last - first < self._limits.linked_blocks_max
+        wanted = range(first, last + 1) if is_linked else sorted({log.height for log in logs} | mined.keys())
         headers = ends | await self._headers(tuple(height for height in wanted if height not in ends))
         if is_linked:
             _require_links(headers)
-        logs = await self._with_untold_logs(found.logs, headers.values()) if is_linked else found.logs
+            if await self._untold(deployed.logs, headers.values(), deployments):
+                raise Inconsistent("the node did not tell of a deployment")
+            logs += await self._untold(found.logs, headers.values(), rounds)
         _require_one_chain(headers, logs, mined.values())
         if await self._headers((first, last)) != ends:
             raise Inconsistent("the chain changed meanwhile")
         return self._concerning_us(ends, headers, logs, mined)
+
+    def _deployments_wanted(self, awaited: tuple[IntentId, ...]) -> _Wanted:
+        ids = tuple(each.ljust(TOPIC_BYTES, b"\0") for each in awaited)
+        return _Wanted((self._factory,) if self._factory is not None and ids else (), _DEPLOYED, ids)
+
+    def _rounds_wanted(self, deployed: tuple[Log, ...]) -> _Wanted:
+        """Those of our contracts, also of such as these blocks deploy: a contract may have rounds at once."""
+        contracts = (*self._contracts.addresses(), *(read_deployment(log).contract for log in deployed))
+        return _Wanted(tuple(dict.fromkeys(contracts)), (ROUND_TOPIC, SKIPPED_TOPIC))
 
     def _concerning_us(
         self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
@@ -202,11 +259,13 @@ class Follower:
         blocks = []
         for height in sorted(ends.keys() | by_height.keys() | mined.keys()):
             header = headers[height]
-            told = outcomes_of(by_height.get(height, ()), self._chain_id)
+            logs_here = by_height.get(height, [])
+            told = outcomes_of(logs_here, self._chain_id)
             if told.unreadable:
                 raise ValueError(f"the contracts are not ours: {told.unreadable[0]}")
             own = mined[height].mined if height in mined else ()
-            blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own))
+            deployed = tuple(read_deployment(log) for log in logs_here if log.topics[:1] == _DEPLOYED)
+            blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
         return tuple(blocks)
 
     async def _headers(self, heights: tuple[int, ...]) -> dict[int, Header]:
@@ -228,37 +287,33 @@ class Follower:
 
     # Logs.
 
-    async def _logs(self, first: int, last: int, anchor: Header) -> _Logs:
+    async def _logs(self, first: int, last: int, anchor: Header, wanted: _Wanted) -> _Logs:
         """The logs of a range, in parts that the node took last time."""
-        addresses = self._contracts.addresses()
-        if not addresses:
+        if not wanted.addresses:
             return _Logs((), True)
         size = min(self._range_max or last - first + 1, last - first + 1)
         parts = [(start, min(start + size - 1, last)) for start in range(first, last + 1, size)]
-        asked = [partial(self._logs_of_part, part, addresses, anchor) for part in parts]
+        asked = [partial(self._logs_of_part, part, wanted, anchor) for part in parts]
         found = await asyncio.gather(*map(self._patience.consistent, asked))
         self._note_good_ranges(len(parts))
-        known = frozenset(addresses)
-        logs = tuple(log for part in found for log in part.logs if log.address in known)
+        logs = wanted.of(log for part in found for log in part.logs)
         return _Logs(logs, all(part.is_tied for part in found))
 
-    async def _logs_of_part(
-        self, part: tuple[int, int], addresses: tuple[ContractAddress, ...], anchor: Header
-    ) -> _Logs:
+    async def _logs_of_part(self, part: tuple[int, int], wanted: _Wanted, anchor: Header) -> _Logs:
         first, last = part
         look = Call("eth_getBlockByNumber", (quantity(anchor.height), False))
-        wanted = self._filter(addresses) | {"fromBlock": quantity(first), "toBlock": quantity(last)}
+        asked = self._filter(wanted) | {"fromBlock": quantity(first), "toBlock": quantity(last)}
         try:
             together = await self._client.call_together(
-                look, Call("eth_getLogs", (wanted,)), look, attempts_max=LOGS_ATTEMPTS_MAX
+                look, Call("eth_getLogs", (asked,)), look, attempts_max=LOGS_ATTEMPTS_MAX
             )
         except TimedOut:
-            return await self._logs_of_halves(part, addresses, anchor, "it took too long")
+            return await self._logs_of_halves(part, wanted, anchor, "it took too long")
         before, told, after = together.answers
         if isinstance(told, RpcFailure):
             if not is_range_too_large(told):
                 raise Inconsistent(str(told)) if is_lagging(told) else RpcRefused(told)
-            return await self._logs_of_halves(part, addresses, anchor, str(told))
+            return await self._logs_of_halves(part, wanted, anchor, str(told))
         if any(isinstance(answer, RpcFailure) or read_header(answer) != anchor for answer in (before, after)):
             raise Inconsistent(f"the chain changed at block {anchor.height}")
         logs = read_logs(told)
@@ -266,9 +321,7 @@ class Follower:
             raise ValueError(f"logs: asked for those of blocks {first} to {last}, got others")
         return _Logs(logs, together.is_one_exchange)
 
-    async def _logs_of_halves(
-        self, part: tuple[int, int], addresses: tuple[ContractAddress, ...], anchor: Header, reason: str
-    ) -> _Logs:
+    async def _logs_of_halves(self, part: tuple[int, int], wanted: _Wanted, anchor: Header, reason: str) -> _Logs:
         first, last = part
         if first == last:
             raise ValueError(f"the node refuses the logs of the single block {first}: {reason}")
@@ -276,7 +329,7 @@ class Follower:
         self._range_max = min(self._range_max or middle - first + 1, middle - first + 1)
         self._good_ranges = 0
         halves = ((first, middle), (middle + 1, last))
-        asked = [partial(self._logs_of_part, half, addresses, anchor) for half in halves]
+        asked = [partial(self._logs_of_part, half, wanted, anchor) for half in halves]
         found = [await self._patience.consistent(ask) for ask in asked]
         return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
 
@@ -287,21 +340,16 @@ class Follower:
             self._range_max *= 2
             self._good_ranges = 0
 
-    def _filter(self, addresses: tuple[ContractAddress, ...]) -> dict[str, object]:
-        wanted: dict[str, object] = {"topics": [[data(ROUND_TOPIC), data(SKIPPED_TOPIC)]]}
-        if len(addresses) <= self._limits.addresses_max:
-            wanted["address"] = list(addresses)
-        return wanted
+    def _filter(self, wanted: _Wanted) -> dict[str, object]:
+        return wanted.filter(self._limits.addresses_max)
 
-    async def _with_untold_logs(self, logs: tuple[Log, ...], headers: Iterable[Header]) -> tuple[Log, ...]:
-        """A header whose bloom promises a round that was not told: that block is asked for by its hash."""
-        addresses = self._contracts.addresses()
-        told = {log.height for log in logs}
-        doubtful = [each for each in headers if each.height not in told and _may_have_round(each, addresses)]
-        asked = [self._filter(addresses) | {"blockHash": data(header.hash)} for header in doubtful]
+    async def _untold(self, logs: tuple[Log, ...], headers: Iterable[Header], wanted: _Wanted) -> tuple[Log, ...]:
+        """A header whose bloom promises a log that was not told: that block is asked for by its hash."""
+        told = {log.height for log in logs if log.topics[:1] == wanted.topics[:1]}
+        doubtful = [each for each in headers if each.height not in told and wanted.may_be_in(each)]
+        asked = [self._filter(wanted) | {"blockHash": data(header.hash)} for header in doubtful]
         found = await asyncio.gather(*(self._patience.consistent(partial(self._logs_of_block, each)) for each in asked))
-        known = frozenset(addresses)
-        return logs + tuple(log for block in found for log in block if log.address in known)
+        return wanted.of(log for block in found for log in block)
 
     async def _logs_of_block(self, wanted: dict[str, object]) -> tuple[Log, ...]:
         """By hash there is one answer; a node that does not have the block says so."""
@@ -323,12 +371,6 @@ def is_lagging(failure: RpcFailure) -> bool:
     """The node does not have these blocks, or not yet."""
     text = failure.message.lower()
     return any(each in text for each in _LAGGING_TEXTS)
-
-
-def _may_have_round(header: Header, addresses: tuple[ContractAddress, ...]) -> bool:
-    return is_in_bloom(header.bloom, ROUND_TOPIC) and any(
-        is_in_bloom(header.bloom, address_bytes(address)) for address in addresses
-    )
 
 
 def _require_links(headers: dict[int, Header]) -> None:

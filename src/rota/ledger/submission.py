@@ -46,11 +46,14 @@ class Commit:
 class Submission:
     """The hands of one node on one chain."""
 
-    def __init__(self, client: RpcClient, chain_id: int, contracts: Contracts, signer: Signer, own: OwnNonces) -> None:
+    def __init__(
+        self, client: RpcClient, chain_id: int, contracts: Contracts, signer: Signer, signer_name: str, own: OwnNonces
+    ) -> None:
         self._client: Final = client
         self._chain_id: Final = chain_id
         self._contracts: Final = contracts
         self._signer: Final = signer
+        self._signer_name: Final = signer_name
         self._own: Final = own
 
     async def next_nonce(self, account: ContractAddress) -> AccountSeen:
@@ -90,7 +93,7 @@ class Submission:
             data=commit.call_data,
         )
         try:
-            signature = await self._signer.sign(order.signer, signing_hash(transaction))
+            signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
         except Unavailable as error:
             return _unsigned(order, f"the signer of {order.signer}: {error}")
         signed = with_signature(transaction, signature)

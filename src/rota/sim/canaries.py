@@ -30,6 +30,7 @@ from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.machine import Event, Handler, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
+from rota.core.private_states import PrivateStates
 from rota.core.rounds import Permission, Round, Rounds
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
@@ -382,8 +383,10 @@ def _follows_the_first(observer: Observer, _node: NodeName) -> bool:
     return observer.accepted is None or observer.is_silent(observer.accepted)
 
 
-def _acknowledge_at_once(node: Node, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-    node._send(peer, contract, StateDistributionAcknowledgement(body.digest))
+def _acknowledge_at_once(
+    states: PrivateStates, peer: NodeName, contract: ContractAddress, body: StateDistribution
+) -> None:
+    states.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
 
 
 def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeName, ...]:
@@ -428,7 +431,7 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "acknowledges states that it has not written",
         "S9",
-        _replace(Node, "_take_states", _acknowledge_at_once),
+        _replace(PrivateStates, "take_states", _acknowledge_at_once),
         _faults(),
     ),
     Canary("tells states only once", "L4", _replace(Distribution, "take_due", _never_again), _faults("loss")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -10,6 +10,9 @@ from typing import TypeVar
 from rota.core.distribution import Delivery, deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
     IntentAccepted,
@@ -21,6 +24,8 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    Proposal,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -33,15 +38,19 @@ from rota.core.events.chain import ChainBlock, MinedStatus
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.digests import domain_separator, void_leaf
+from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
+    NO_CONTRACT,
     Contract,
     ContractAddress,
     Digest,
     IntentId,
     KeptStates,
+    KnownContract,
     Leaf,
     NodeName,
     Outcome,
@@ -105,6 +114,9 @@ class Reading:
     acknowledged: set[tuple[Digest, NodeName, int]] = field(default_factory=set)
     owed: dict[int, tuple[Delivery, ...]] = field(default_factory=dict)
     owed_prepared: dict[Leaf, tuple[Delivery, ...]] = field(default_factory=dict)
+    agreed: dict[IntentId, tuple[ContractAddress, ...]] = field(default_factory=dict)
+    proposals: dict[tuple[NodeName, IntentId], Proposal] = field(default_factory=dict)
+    taken_in: dict[ContractAddress, KnownContract] = field(default_factory=dict)
 
     def go_on(self, name: NodeName, records: list[tuple[ContractAddress, Record]]) -> None:
         """Read what was written since."""
@@ -132,6 +144,8 @@ class Reading:
                 self.acknowledged.add((digest, peer, part))
             case StatesReceived() | BlocksIndexed():
                 pass
+            case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
+                self._take_deployment(record)
             case DispatchRepriced(dispatch):
                 self._take_dispatch(name, dispatch)
             case NodeStarted(number):
@@ -151,6 +165,21 @@ class Reading:
                     self.owed_prepared[record.prepared.transition.leaf] = deliveries
             case _:
                 _restore(self.intents[contract], record)
+
+    def _take_deployment(
+        self, record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken
+    ) -> None:
+        match record:
+            case DeploymentAgreed(deployment, signers):
+                self.agreed[deployment] = signers
+            case DeploymentProposed(proposal):
+                self.proposals[proposal.peer, proposal.deployment] = proposal
+            case ProposalForgotten(peer, deployment):
+                self.proposals.pop((peer, deployment), None)
+            case ContractTaken(known):
+                self.taken_in[known.contract.address] = known
+                for key in [key for key in self.proposals if key[1] == known.deployment]:
+                    del self.proposals[key]
 
     def _take_dispatch(self, name: NodeName, dispatch: RoundDispatch) -> None:
         self.by_nonce[dispatch.nonce] = dispatch
@@ -172,6 +201,7 @@ class Disk:
     latest_chain_time_s: int = GENESIS_TIME_S
     taken_back_count: int = 0
     fate: Fate = Fate.WORKS
+    contents: Contents = field(default_factory=Contents)
     untold: set[StatesAcknowledged] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
@@ -194,6 +224,7 @@ class Disk:
         """Make records durable; what is looked up by key or id is kept at hand."""
         for record in records:
             self.records.append((contract, record))
+            self.contents.note(record)
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
@@ -218,6 +249,7 @@ class Disk:
                 unspent = self.unspent.setdefault(contract, {})
                 for reference in transition.inputs:
                     unspent.pop(reference)
+                self.contents.spent.update(transition.inputs)
                 unspent.update({made.id: made for made in transition.outputs})
 
     def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
@@ -228,6 +260,7 @@ class Disk:
                 del unspent[made.id]
             for reference in transition.inputs:
                 unspent[reference] = transitions[reference.leaf].outputs[reference.output]
+            self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
@@ -264,6 +297,43 @@ class Disk:
                     found.setdefault(digest, {}).setdefault(transition.leaf, transition)
         return tuple((digest, tuple(of_round.values())) for digest, of_round in found.items())
 
+    def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """What the node holds of what is on the chain and unspent, in the order of the chain."""
+        held = self._held(contract)
+        outcomes = [each for each in _indexed(self.blocks, contract) if each.status is LedgerStatus.COMMITTED]
+        spent = {state for outcome in outcomes for state in outcome.inputs}
+        of_leaf: dict[Leaf, list[State]] = {}
+        for state in sorted(held.values(), key=lambda each: each.id.output):
+            of_leaf.setdefault(state.id.leaf, []).append(state)
+        made = [state for outcome in outcomes for state in of_leaf.get(outcome.leaf, ())]
+        return tuple(state for state in made if state.id not in spent)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these that the node holds."""
+        held = self._held(contract)
+        return tuple(held[each] for each in ids if each in held)
+
+    def _held(self, contract: ContractAddress) -> dict[StateId, State]:
+        """The states whose bytes are in a record, whatever became of them."""
+        held: dict[StateId, State] = {}
+        for written_for, record in self.records:
+            match record:
+                case RoundDispatch(order):
+                    written_for, transitions = order.contract, order.transitions
+                case StatesReceived(_, transitions):
+                    pass
+                case PermissionGranted(transition=transition):
+                    transitions = (transition,)
+                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+                    transitions = (prepared.transition,)
+                case _:
+                    continue
+            for transition in transitions if written_for == contract else ():
+                for state in transition.outputs:
+                    if state.content is not None:
+                        held.setdefault(state.id, state)
+        return held
+
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
         final = self._final(confirmations)
@@ -286,7 +356,28 @@ class Disk:
             for address, of_contract in intents.items()
         }
         unsettled = _unsettled(final, list(read.by_nonce.values()))
-        return StoredNode(read.incarnation, stored, unsettled, read.undelivered(), read.next_nonce, tuple(self.blocks))
+        undelivered, deployments = read.undelivered(), self._deployments(final, outcomes)
+        own = tuple(r for i, r in read.intents.get(NO_CONTRACT, {}).items() if i not in outcomes)
+        if own:
+            stored[NO_CONTRACT] = StoredContract(
+                own, outcomes=tuple(outcomes.items()), latest_chain_time_s=self.latest_chain_time_s
+            )
+        blocks = tuple(self.blocks)
+        return StoredNode(read.incarnation, stored, unsettled, undelivered, read.next_nonce, blocks, deployments)
+
+    def _deployments(self, final: list[ChainBlock], outcomes: Mapping[IntentId, Outcome]) -> StoredDeployments:
+        """What was agreed on and what is on the chain of the node's own, and what others propose."""
+        read = self._read
+        own = {intent: None for intent in read.intents.get(NO_CONTRACT, {}) if intent not in outcomes}
+        return StoredDeployments(
+            tuple((intent, read.agreed[intent]) for intent in own if intent in read.agreed),
+            tuple(each for block in final for each in block.deployments if each.intent in own),
+            tuple(read.proposals.values()),
+        )
+
+    def contracts_taken_in(self) -> tuple[KnownContract, ...]:
+        """The contracts that came to the node through the network."""
+        return tuple(self._read.taken_in.values())
 
     def owed_count(self, name: NodeName) -> int:
         """How many deliveries this node has to make, as far as it was told what is on its disk."""

@@ -140,7 +140,8 @@ class Ledger:
 
     def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
         order = dispatch.round
-        return [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
+        outcomes = [self._commit_one(order.contract, order.digest, transition) for transition in order.transitions]
+        return [replace(outcome, transaction=dispatch.hash) for outcome in outcomes]
 
     def _commit_one(self, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
         state = self.states[contract]
@@ -160,7 +161,8 @@ class Ledger:
         state.unspent.update({made.id: made for made in transition.outputs})
         self._made.update({made.id: made for made in transition.outputs})
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
-        return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
+        committed = LedgerStatus.COMMITTED
+        return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
 
 
 def _skipped(

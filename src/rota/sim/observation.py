@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
-from rota.core.node import RECEIVING_MAX, Node
+from rota.core.node import Node
+from rota.core.private_states import RECEIVING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import Sequencer
 from rota.core.submitter import Submission
@@ -59,7 +60,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
     yield Measured(core.name, "rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
     yield Measured(core.name, "states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
-    yield Measured(core.name, "states being written", len(core.receiving), RECEIVING_MAX)
+    yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
     yield Measured(
         core.name, "deliveries", sum(map(len, core.distribution._open.values())), around.owed_count + len(core.writes)
     )

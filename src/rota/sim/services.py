@@ -28,20 +28,21 @@ from rota.core.machine import Event
 from rota.digests import domain_separator
 from rota.messages import Refusal
 from rota.sim import domain
+from rota.sim.contents import Contents
 from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
 
 Unspent = Mapping[StateId, State]
 
 
 class Services:
-    """The services of every node; what they answer depends on the question and on the node's own index alone."""
+    """The services of every node; what they answer depends on the question and on the node's own disk alone."""
 
     def __init__(self, contracts: Mapping[ContractAddress, Contract], payloads: Mapping[IntentId, bytes]) -> None:
         self.contracts = contracts
         self.payloads = payloads
         self.separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts.values()}
 
-    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int) -> list[Event]:
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """The events that answer an effect."""
         match effect:
             case AssembleIntents(contract):
@@ -54,9 +55,10 @@ class Services:
             case VerifySignature(contract, request_id, intent, party, leaf, signature):
                 return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
             case CheckRound(contract, peer, request_id, digest):
-                refusals = (*domain.check(effect, self.payloads, node), *_unsigned(effect))
-                signature = b"" if refusals else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals))]
+                refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
+                missing = () if refusals else contents.lacked_by(node, effect, unspent)
+                signature = b"" if refusals or missing else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
             case VerifyEndorsement(contract, peer, digest, signature):
                 is_valid = verify(peer, digest, signature)
                 return [ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid))]
@@ -70,7 +72,7 @@ class Services:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
 
 
-def _unsigned(order: CheckRound) -> tuple[Refusal, ...]:
+def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     """An endorser checks that each leaf bears the signature of its `from` party."""
     return tuple(
         Refusal(transition.intent, "the signature is not that of the `from` party")

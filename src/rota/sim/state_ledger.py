@@ -157,7 +157,8 @@ class StateLedger:
         self.used[transition.intent] = transition.leaf
         self.unspent.update((StateId(transition.leaf, n), transition) for n in range(len(transition.outputs)))
         self._journal.append(_Committed(transition, spent))
-        return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.COMMITTED)
+        committed = LedgerStatus.COMMITTED
+        return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
 
     def _reason_to_skip(self, transition: Transition) -> SkipReason | None:
         if transition.intent in self.used:

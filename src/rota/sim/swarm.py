@@ -57,8 +57,14 @@ class Report:
 class Swarm:
     """One seed."""
 
-    def __init__(self, seed: int, settings: Settings = DEFAULT_SETTINGS, recorder: Recorder | None = None) -> None:
-        self.plan = plan = draw_plan(seed, settings)
+    def __init__(
+        self,
+        seed: int,
+        settings: Settings = DEFAULT_SETTINGS,
+        recorder: Recorder | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        self.plan = plan = draw_plan(seed, settings) if plan is None else plan
         self.report = Report(seed)
         self.weather = BadWeather(Random(f"{seed}/weather"), plan.names)
         self.world = World(

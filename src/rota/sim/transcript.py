@@ -11,6 +11,7 @@ from rota.messages import (
     DelegationAccepted,
     DelegationCommand,
     DelegationRejected,
+    EndorsementRequest,
     Envelope,
     Handover,
     HandoverRequest,
@@ -105,6 +106,9 @@ def describe(world: World, body: Message) -> str:
         case CoordinatorHeartbeat():
             successor = f", next {body.successor}" if body.successor else ""
             return f" {body.state.value}{successor}" + (f", refuses {body.refused}" if body.refused else "")
+        case EndorsementRequest():
+            shown = " ".join(world.show(maker.intent) for maker in body.makers)
+            return _names_in(world, body) + (f" (shows {shown})" if shown else "")
         case HandoverRequest():
             return f" ({body.reason.value})"
         case Handover():

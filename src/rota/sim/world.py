@@ -16,6 +16,7 @@ from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
+    CheckRound,
     Effect,
     FetchBlocks,
     FindStates,
@@ -438,11 +439,12 @@ class World:
             node.unanswered.append(effect)
             return
         unspent: dict[StateId, State] = {}
-        if isinstance(effect, AssembleIntents):
+        if isinstance(effect, AssembleIntents | CheckRound):
             unspent = node.disk.unspent.get(effect.contract, {})
+        if isinstance(effect, AssembleIntents):
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
-        for event in self.services.answer(node.name, effect, unspent, node.life):
+        for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
             elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):

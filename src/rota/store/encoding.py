@@ -11,26 +11,30 @@ from typing import Final
 
 import msgspec
 
-from rota.core.effects import RoundDispatch, TransitionPrepared
+from rota.core.effects import Proposal, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock
+from rota.core.events.chain import ChainBlock, EndorsedDeployment
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
-from rota.types import Contract, Intent, KeptStates, Receipt, Transition
+from rota.types import ContractAddress, Intent, KeptStates, KnownContract, Receipt, State, Transition
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode
 
-decode_contract: Final = msgspec.msgpack.Decoder(Contract).decode
+decode_contract: Final = msgspec.msgpack.Decoder(KnownContract).decode
 decode_intent: Final = msgspec.msgpack.Decoder(Intent).decode
 decode_permission: Final = msgspec.msgpack.Decoder(Permission).decode
 decode_prepared: Final = msgspec.msgpack.Decoder(PreparedTransaction).decode
 decode_receipt: Final = msgspec.msgpack.Decoder(Receipt).decode
 decode_dispatch: Final = msgspec.msgpack.Decoder(RoundDispatch).decode
 decode_transition: Final = msgspec.msgpack.Decoder(Transition).decode
+decode_state: Final = msgspec.msgpack.Decoder(State).decode
 decode_transition_prepared: Final = msgspec.msgpack.Decoder(TransitionPrepared).decode
 decode_kept: Final = msgspec.msgpack.Decoder(KeptStates).decode
 decode_block: Final = msgspec.msgpack.Decoder(ChainBlock).decode
+decode_signers: Final = msgspec.msgpack.Decoder(tuple[ContractAddress, ...]).decode
+decode_deployed: Final = msgspec.msgpack.Decoder(EndorsedDeployment).decode
+decode_proposal: Final = msgspec.msgpack.Decoder(Proposal).decode
 decode_outcome: Final = msgspec.msgpack.Decoder(LedgerOutcome).decode
 
 

@@ -5,7 +5,7 @@ waits, which is all that one turn of the event loop has ordered, or all that cam
 being committed, and writes it as one transaction: a commit costs the same for one as for hundreds. When the
 database does not take the transaction, each syncpoint is tried again in one of its own, so that the fault of
 one contract's is not another's. What cannot be written is told as `PersistFailed`, and its contract repeats it
-by its own rule.
+by its own rule. A database that is away is away for all that waits: nobody waits for its patience to end twice.
 
 A commit that is not answered may have happened. The database notes the number of each transaction in it, and
 looks for that number; only when it cannot look is a syncpoint told as failed that may be there all the same. The
@@ -18,25 +18,25 @@ A question about intents is kept until it can be answered. The others are asked 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from rota.config import Config
-from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist
 from rota.core.events import Persisted, PersistFailed, StatesFound
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import StoreEffect, Tell, Unavailable
+from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
-from rota.store.encoding import encode
 from rota.store.reading import Asking
-from rota.store.records import Writing
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Receipt
+from rota.store.records import Clock, Writing, add_contract
+from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -52,14 +52,21 @@ class _Write:
     statements: tuple[Statement, ...]
 
 
+def wall_clock_ms() -> int:
+    """What users are told as the time of acceptance; nothing is decided by it."""
+    return time.time_ns() // 1_000_000
+
+
 class DatabaseStore:
     """What one node remembers, in one database."""
 
-    def __init__(self, database: Database, node: NodeName, config: Config, tell: Tell) -> None:
+    def __init__(
+        self, database: Database, node: NodeName, config: Config, tell: Tell, clock: Clock = wall_clock_ms
+    ) -> None:
         self._database = database
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
-        self._writing = Writing(node, self._separators, config.index_window_max)
+        self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
         self._written = 0
         self._writes: deque[_Write] = deque()
@@ -77,9 +84,11 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         await self._database.open()
         self._written = await self._database.read(_written())
-        for contract in await self.contracts():
-            self._note(contract)
+        for known in await self.contracts():
+            self._note(known.contract)
         self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
+        for task in self._tasks:
+            task.add_done_callback(self._tell_of_end)
 
     async def close(self) -> None:
         """Write what was ordered, and give the database back; questions that are open stay unanswered."""
@@ -100,20 +109,19 @@ class DatabaseStore:
 
     # Contracts, and what a node starts with.
 
-    async def add_contract(self, contract: Contract) -> None:
+    async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            known = Statement(
-                "INSERT INTO contracts (address, contract) VALUES (?, ?) ON CONFLICT (address) DO NOTHING",
-                (contract.address, encode(contract)),
-            )
-            try:
-                await self._database.write((known,), self._next_number())
-            except (NotWritten, OutcomeUnknown) as problem:
-                raise Unavailable(str(problem)) from problem
-            self._note(contract)
+            await self._write_alone(add_contract(known))
+            self._note(known.contract)
 
-    async def contracts(self) -> tuple[Contract, ...]:
+    async def _write_alone(self, statement: Statement) -> None:
+        try:
+            await self._database.write((statement,), self._next_number())
+        except (NotWritten, OutcomeUnknown) as problem:
+            raise Unavailable(str(problem)) from problem
+
+    async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
         return await self._database.read(self._asking.contracts())
 
@@ -128,6 +136,54 @@ class DatabaseStore:
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
+
+    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
+        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since))
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
+
+    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
+
+    async def forget_blocks(self, first: int) -> None:
+        """The index goes through the chain again from this block on, in the next life."""
+        async with self._adding:
+            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+
+    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
+        """The states of this contract that are on the chain and unspent, and that this node holds."""
+        return await self._database.read(self._asking.unspent_states(contract))
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain."""
+        return await self._database.read(self._asking.states(contract, ids))
+
+    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+        """What is unspent and held now and was not at the change `since`, and what no longer is."""
+        return await self._database.read(self._asking.state_changes(contract, since))
+
+    # What users ask for.
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """An intent of this node, and what became of it."""
+        return await self._database.read(self._asking.transaction(intent))
+
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several."""
+        return await self._database.read(self._asking.transaction_with_key(key))
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order."""
+        assert 0 < limit <= TRANSACTIONS_MAX, f"limit: must be 1 to {TRANSACTIONS_MAX}, not {limit}"
+        return await self._database.read(self._asking.transactions(after, limit))
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome."""
+        return await self._database.read(self._asking.unfinished_count())
 
     # Orders.
 
@@ -144,8 +200,16 @@ class DatabaseStore:
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
 
+    def _tell_of_end(self, task: asyncio.Task[None]) -> None:
+        """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None:
+            self._trouble = f"the store has stopped: {problem!r}"
+            context = {"message": self._trouble, "exception": problem, "task": task}
+            asyncio.get_running_loop().call_exception_handler(context)
+
     def _assert_at_work(self) -> None:
-        """A task that ended has met an error of our own: whoever orders next hears of it, and waits for nothing."""
+        """Whoever orders when a task has ended hears of it, and waits for nothing."""
         assert self._tasks, "a store is started before it is used"
         for task in self._tasks:
             if task.done():
@@ -155,6 +219,10 @@ class DatabaseStore:
         if len(self._writes) >= WRITES_WAITING_MAX:
             self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
             return
+        # Blocks of the same write may have rounds of a contract that comes with it.
+        for record in order.records:
+            if isinstance(record, ContractTaken):
+                self._note(record.known.contract)
         try:
             statements = tuple(
                 statement
@@ -188,10 +256,19 @@ class DatabaseStore:
         """All in one transaction; when that is not taken, each in one of its own."""
         problem = await self._write_together(group)
         if isinstance(problem, NotWritten) and len(group) > 1:
-            for write in group:
-                self._tell_written([write], await self._write_together([write]))
+            alone = deque(group)
+            while alone:
+                write = alone.popleft()
+                problem = await self._write_together([write])
+                self._tell_written([write], problem)
+                if _is_away(problem):
+                    self._tell_written(alone, problem)
+                    break
         else:
             self._tell_written(group, problem)
+        if _is_away(problem):
+            waiting, self._writes = self._writes, deque()
+            self._tell_written(waiting, problem)
 
     async def _write_together(self, group: list[_Write]) -> Exception | None:
         statements = [statement for write in group for statement in write.statements]
@@ -201,7 +278,7 @@ class DatabaseStore:
             return problem
         return None
 
-    def _tell_written(self, group: list[_Write], problem: Exception | None) -> None:
+    def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         self._trouble = str(problem) if problem is not None else ""
         for write in group:
             self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
@@ -250,6 +327,10 @@ class DatabaseStore:
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
+
+def _is_away(problem: Exception | None) -> bool:
+    return isinstance(problem, Unavailable | OutcomeUnknown)
 
 
 def _written() -> Reading[int]:

@@ -5,15 +5,19 @@ session holds an advisory lock, so that a second process of the same node finds 
 connection breaks it is made again at the next need, and the lock is what makes that safe: a session that is
 not gone yet on the other side may still be committing, and nothing is read or written before it has ended.
 
-A COMMIT without an answer is looked into over the new connection. When there is none to be had for a while, its
-outcome is unknown.
+A session that broke while nobody used it is made again without anybody noticing. A COMMIT without an answer is looked
+into over a new connection. When there is none to be had for a while, its outcome is unknown.
+
+Every wait for the server has a bound (`Patience`), and a session that was not waited for, or in the middle of whose
+command somebody gave up, is cut off and never spoken to again: the driver would first wait for the end of that command.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -34,8 +38,6 @@ from rota.store.database import (
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
 from rota.types import NodeName
 
-CONNECT_TIMEOUT_S: Final = 5.0
-COMMAND_TIMEOUT_S: Final = 30.0
 LOCK_TRIES_MAX: Final = 10
 LOCK_RETRY_S: Final = 0.2
 LOOK_TRIES_MAX: Final = 5
@@ -43,23 +45,42 @@ LOOK_RETRY_S: Final = 0.2
 # Any number will do that no other programme uses for its own locks; the schema's name is the second half of the key.
 LOCK: Final = f"SELECT pg_try_advisory_lock({int.from_bytes(b'rota', 'big')}, hashtext(current_schema()))"
 
-# What says that the connection or the server is gone, and not that a statement is wrong.
+# A session of this node, and not one that has its number by chance since a restart of the server.
+END_SESSION: Final = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = $1 AND application_name = current_setting('application_name')"""
+
+# What says that the connection or the server is gone, and not that a statement is wrong. A session that was ended by
+# an operator says so before it closes: in between, the driver finds itself in a state that it did not expect.
 AWAY: Final = (
     OSError,
     asyncio.TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TooManyConnectionsError,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server may take before it counts as away."""
+
+    session_s: float = 10.0  # To connect and have the lock, and to begin or end a transaction.
+    statements_s: float = 30.0
+    look_s: float = 20.0  # For what became of a commit.
+    migration_s: float = 600.0
 
 
 class PostgresDatabase:
     """One schema of a PostgreSQL database, by its connection string."""
 
-    def __init__(self, url: str, node: NodeName) -> None:
+    def __init__(self, url: str, node: NodeName, patience: Patience | None = None) -> None:
         self._url = url
         self._node = node
+        self._patience = patience or Patience()
         self._connection: Any = None
         self._backend: int | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -69,11 +90,14 @@ class PostgresDatabase:
         async with self._one_at_a_time:
             connection = await self._connected(is_first=True)
             try:
-                async with connection.transaction():
+                async with self._within(self._patience.migration_s):
+                    transaction = connection.transaction()
+                    await transaction.start()
                     await self._migrate(connection)
-            except AWAY as problem:
+                    await transaction.commit()
+            except asyncpg.PostgresError as problem:
                 self._drop()
-                raise _away(problem) from problem
+                raise Refused(f"PostgreSQL: {problem}") from problem
             except Refused:
                 self._drop()
                 raise
@@ -81,28 +105,20 @@ class PostgresDatabase:
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         """One transaction, on the server's disk on return."""
         async with self._one_at_a_time:
-            connection = await self._connected()
-            transaction = connection.transaction()
+            connection, transaction = await self._begun()
             try:
-                await transaction.start()
-                for sql, run in in_runs((*statements, noting(written))):
-                    await connection.executemany(_numbered(sql), run)
-            except (OverflowError, ValueError) as problem:
-                # A value that a column cannot hold; some of these count as errors of the interface too.
-                await self._roll_back(transaction)
-                raise NotWritten(f"PostgreSQL: {problem}") from problem
-            except AWAY as problem:
-                self._drop()
-                raise _away(problem) from problem
-            except asyncpg.PostgresError as problem:
+                async with self._within(self._patience.statements_s):
+                    for sql, run in in_runs((*statements, noting(written))):
+                        await connection.executemany(_numbered(sql), run)
+            except (OverflowError, ValueError, asyncpg.PostgresError) as problem:
                 await self._roll_back(transaction)
                 raise NotWritten(f"PostgreSQL: {problem}") from problem
             try:
-                await transaction.commit()
-            except AWAY as problem:
-                self._drop()
+                async with self._within(self._patience.session_s):
+                    await transaction.commit()
+            except Unavailable as problem:
                 if not await self._has_happened(written):
-                    raise NotWritten(f"PostgreSQL: {_text(problem)}") from problem
+                    raise NotWritten(str(problem)) from problem
             except asyncpg.PostgresError as problem:
                 await self._roll_back(transaction)
                 raise NotWritten(f"PostgreSQL: {problem}") from problem
@@ -110,21 +126,28 @@ class PostgresDatabase:
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database."""
         async with self._one_at_a_time:
-            connection = await self._connected()
+            connection, transaction = await self._begun(isolation="repeatable_read", readonly=True)
             try:
-                async with connection.transaction(isolation="repeatable_read", readonly=True):
-                    return await _answer(connection, reading)
-            except (*AWAY, asyncpg.InsufficientResourcesError, asyncpg.PostgresSystemError) as problem:
+                async with self._within(self._patience.statements_s):
+                    answer = await _answer(connection, reading)
+                    await transaction.commit()
+            except asyncpg.PostgresError as problem:
                 self._drop()
                 raise _away(problem) from problem
+            except Exception:
+                # Our own fault; the transaction is still open.
+                self._drop()
+                raise
+            return answer
 
     async def close(self) -> None:
         """End the session, and with it the lock."""
         async with self._one_at_a_time:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                with suppress(*AWAY, asyncpg.PostgresError):
-                    await connection.close(timeout=CONNECT_TIMEOUT_S)
+            if self._connection is not None:
+                with suppress(Unavailable, asyncpg.PostgresError):
+                    async with self._within(self._patience.session_s):
+                        await self._connection.close()
+                self._drop()
 
     async def _migrate(self, connection: Any) -> None:  # noqa: ANN401
         await connection.execute(VERSION_TABLE.sql)
@@ -137,30 +160,62 @@ class PostgresDatabase:
 
     # The session.
 
+    @asynccontextmanager
+    async def _within(self, limit_s: float) -> AsyncIterator[None]:
+        """One step of the session, which may take so long. When it takes longer or breaks, the session is dropped."""
+        try:
+            async with asyncio.timeout(limit_s):
+                yield
+        except ValueError:
+            # A value that a column cannot hold; some of these count as errors of the interface too.
+            raise
+        except AWAY as problem:
+            self._drop()
+            raise _away(problem, f"no answer within {limit_s:g} s") from problem
+        except asyncio.CancelledError:
+            self._drop()
+            raise
+
+    async def _begun(self, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """The session and a transaction in it. A session that broke while nobody used it is made again, once."""
+        if self._connection is not None:
+            with suppress(Unavailable):
+                return await self._begun_on(self._connection, options)
+        return await self._begun_on(await self._connected(), options)
+
+    async def _begun_on(self, connection: Any, options: dict[str, Any]) -> tuple[Any, Any]:  # noqa: ANN401
+        try:
+            async with self._within(self._patience.session_s):
+                transaction = connection.transaction(**options)
+                await transaction.start()
+        except asyncpg.PostgresError as problem:
+            self._drop()
+            raise _away(problem) from problem
+        return connection, transaction
+
     async def _connected(self, *, is_first: bool = False) -> Any:  # noqa: ANN401
         """The session, with its lock; a new one if the last broke."""
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
+        self._drop()
         try:
-            connection = await asyncpg.connect(
-                self._url,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=COMMAND_TIMEOUT_S,
-                server_settings={"application_name": f"rota {self._node}", "synchronous_commit": "on", "jit": "off"},
-            )
-        except (*AWAY, asyncpg.PostgresError) as problem:
-            raise _away(problem) from problem
-        self._connection = connection
-        try:
-            await self._take_lock(connection, is_first=is_first)
-            self._backend = connection.get_server_pid()
-        except AWAY as problem:
+            async with self._within(self._patience.session_s):
+                self._connection = await asyncpg.connect(
+                    self._url,
+                    timeout=self._patience.session_s,
+                    server_settings={
+                        "application_name": f"rota {self._node}", "synchronous_commit": "on", "jit": "off"
+                    },
+                )  # fmt: skip
+                await self._take_lock(self._connection, is_first=is_first)
+        except (ValueError, asyncpg.PostgresError) as problem:
             self._drop()
             raise _away(problem) from problem
-        except BaseException:
+        except (Refused, Unavailable):
             self._drop()
             raise
-        return connection
+        self._backend = self._connection.get_server_pid()
+        return self._connection
 
     async def _take_lock(self, connection: Any, *, is_first: bool) -> None:  # noqa: ANN401
         """A session of our own that broke is ended on the other side too; somebody else's is not ours to end."""
@@ -168,28 +223,31 @@ class PostgresDatabase:
             if await connection.fetchval(LOCK):
                 return
             if self._backend is not None:
-                await connection.fetchval("SELECT pg_terminate_backend($1)", self._backend)
+                await connection.fetchval(END_SESSION, self._backend)
             await asyncio.sleep(LOCK_RETRY_S)
         problem = "PostgreSQL: another process has this database open"
         raise Refused(problem) if is_first else Unavailable(problem)
 
     async def _has_happened(self, written: int) -> bool:
         """Look over a new connection whether the commit with this number is in the database."""
-        problem: Exception | None = None
-        for attempt in range(LOOK_TRIES_MAX):
-            try:
-                connection = await self._connected()
-                return bool(await connection.fetchval(WRITTEN.sql) == written)
-            except (*AWAY, Unavailable) as broken:
-                problem = broken
-                self._drop()
-                await asyncio.sleep(LOOK_RETRY_S * 2**attempt)
-        raise OutcomeUnknown(f"PostgreSQL: {_text(problem)}") from problem
+        problem = Unavailable("PostgreSQL: it does not say whether a commit has happened")
+        with suppress(Unavailable):
+            async with self._within(self._patience.look_s):
+                for attempt in range(LOOK_TRIES_MAX):
+                    try:
+                        connection = await self._connected()
+                        return bool(await connection.fetchval(WRITTEN.sql) == written)
+                    except (*AWAY, Unavailable, asyncpg.PostgresError) as broken:
+                        problem = broken if isinstance(broken, Unavailable) else _away(broken)
+                        self._drop()
+                        await asyncio.sleep(LOOK_RETRY_S * 2**attempt)
+        raise OutcomeUnknown(str(problem)) from problem
 
     async def _roll_back(self, transaction: Any) -> None:  # noqa: ANN401
         try:
-            await transaction.rollback()
-        except (*AWAY, asyncpg.PostgresError):
+            async with self._within(self._patience.session_s):
+                await transaction.rollback()
+        except (Unavailable, asyncpg.PostgresError):
             self._drop()
 
     def _drop(self) -> None:
@@ -219,10 +277,6 @@ def _numbered(sql: str) -> str:
     return first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))
 
 
-def _away(problem: BaseException) -> Unavailable:
-    return Unavailable(f"PostgreSQL: {_text(problem)}")
-
-
-def _text(problem: BaseException | None) -> str:
-    """What an operator is told; some exceptions have only a name. The connection string has a password in it."""
-    return str(problem) or type(problem).__name__
+def _away(problem: BaseException, otherwise: str = "") -> Unavailable:
+    """What an operator is told; some exceptions have no text. The connection string has a password in it."""
+    return Unavailable(f"PostgreSQL: {str(problem) or otherwise or type(problem).__name__}")

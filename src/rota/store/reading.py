@@ -21,25 +21,46 @@ from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
+from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
+from rota.ports import StateChanges, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
     decode_contract,
+    decode_deployed,
     decode_dispatch,
     decode_intent,
     decode_kept,
     decode_outcome,
     decode_permission,
     decode_prepared,
+    decode_proposal,
     decode_receipt,
+    decode_signers,
+    decode_state,
     decode_text,
     decode_transition,
     decode_transition_prepared,
     encode_text,
 )
-from rota.types import Contract, ContractAddress, Digest, IntentId, Leaf, NodeName, Outcome, Receipt, Transition
+from rota.types import (
+    NO_CONTRACT,
+    NO_LEAF,
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 # Both databases take as many parameters in one statement.
 PARAMETERS_MAX: Final = 500
@@ -70,7 +91,17 @@ class Asking:
         undelivered = yield from self._undelivered()
         rows: Any = yield Statement("SELECT block FROM blocks ORDER BY height")
         blocks = tuple(decode_block(block) for (block,) in rows)
-        return StoredNode(incarnation, stored, dispatches, undelivered, next_nonce, blocks)
+        deployments = yield from self._deployments(final_height)
+        return StoredNode(incarnation, stored, dispatches, undelivered, next_nonce, blocks, deployments)
+
+    def _deployments(self, final_height: int) -> Reading[StoredDeployments]:
+        """What was agreed on and what is on the chain of our own, and what others propose."""
+        rows: Any = yield Statement(_AGREED, (NO_CONTRACT,))
+        agreed = tuple((IntentId(deployment), decode_signers(signers)) for deployment, signers in rows)
+        rows = yield Statement(_DEPLOYED, (NO_CONTRACT, final_height))
+        deployed = tuple(decode_deployed(deployment) for (deployment,) in rows)
+        rows = yield Statement("SELECT proposal FROM proposals ORDER BY position, deployment")
+        return StoredDeployments(agreed, deployed, tuple(decode_proposal(proposal) for (proposal,) in rows))
 
     def contract_of(self, address: ContractAddress) -> Reading[tuple[Contract, StoredContract] | None]:
         """A contract and what is remembered of it, if the node has it."""
@@ -79,7 +110,7 @@ class Asking:
             return None
         final_height = yield from self._final_height()
         stored = yield from self._contract(address, final_height)
-        return decode_contract(rows[0][0]), stored
+        return decode_contract(rows[0][0]).contract, stored
 
     def _contract(self, address: ContractAddress, final_height: int) -> Reading[StoredContract]:
         intents = yield from self._unfinished(address, final_height)
@@ -154,6 +185,50 @@ class Asking:
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
         return decode_receipt(rows[0][0]) if rows else None
 
+    def transaction(self, intent: IntentId) -> Reading[StoredTransaction | None]:
+        """An intent of this node, and what became of it."""
+        found = yield from self._transactions(Statement(f"{_TRANSACTIONS} WHERE id = ?", (intent,)))
+        return found[0] if found else None
+
+    def transaction_with_key(self, key: str) -> Reading[StoredTransaction | None]:
+        """The latest intent that has this key."""
+        found = yield from self._transactions(Statement(_TRANSACTION_WITH_KEY, (encode_text(key),)))
+        return found[0] if found else None
+
+    def transactions(self, after: IntentId | None, limit: int) -> Reading[tuple[StoredTransaction, ...]]:
+        """The intents of this node, latest first; those that follow this one in that order."""
+        if after is None:
+            return (yield from self._transactions(Statement(_LATEST_TRANSACTIONS, (limit,))))
+        return (yield from self._transactions(Statement(_TRANSACTIONS_AFTER, (after, limit))))
+
+    def unfinished_count(self) -> Reading[int]:
+        """How many intents of this node have no final outcome."""
+        rows: Any = yield Statement(_UNFINISHED_COUNT, ((yield from self._final_height()),))
+        ((count,),) = rows
+        return int(count)
+
+    def _transactions(self, query: Statement) -> Reading[tuple[StoredTransaction, ...]]:
+        rows: Any = yield query
+        final_height = yield from self._final_height()
+        commits = yield from self._commits([row[0] for row in rows])
+        return tuple(_transaction(row, commits.get(row[0]), final_height) for row in rows)
+
+    def _commits(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, tuple[int, LedgerOutcome]]]:
+        """Where these are on the chain, final or not, and not by their empty transition."""
+        commits: dict[IntentId, tuple[int, LedgerOutcome]] = {}
+        for some in _in_batches(intents):
+            rows: Any = yield Statement(f"{_COMMITS} AND intent IN ({_marks(some)})", some)
+            for contract, height, encoded in rows:
+                outcome = decode_outcome(encoded)
+                if self._counts(contract, outcome.intent, outcome.leaf):
+                    commits[outcome.intent] = height, outcome
+        return commits
+
+    def _counts(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
+        """It is of a contract of ours, and does more than use its intent up."""
+        separator = self.separators.get(contract)
+        return separator is not None and leaf != void_leaf(separator, intent)
+
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
@@ -173,7 +248,54 @@ class Asking:
             for digest, of_round in rounds
         )
 
-    def contracts(self) -> Reading[tuple[Contract, ...]]:
+    def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
+        """The blocks of this range that the index has something of a contract in."""
+        sql = "SELECT DISTINCT height FROM outcomes WHERE contract = ? AND height >= ? AND height <= ?"
+        rows: Any = yield Statement(sql, (contract, first, last))
+        return frozenset(height for (height,) in rows)
+
+    def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> Reading[tuple[Leaf, ...]]:
+        """What was committed up to this height and of which this node holds no state."""
+        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit))
+        return tuple(Leaf(leaf) for (leaf,) in rows)
+
+    def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
+        """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
+        rows: Any = yield Statement(_UNSPENT, (contract,))
+        return tuple(decode_state(state) for (state,) in rows)
+
+    def state_changes(self, contract: ContractAddress, since: int) -> Reading[StateChanges]:
+        """What changed of that after the record with this position; all of it, when nothing is known yet."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        as_of = max(since, rows[0][0] or 0)
+        if not since:
+            return StateChanges(as_of, (yield from self.unspent_states(contract)))
+        rows = yield Statement(_CHANGED, (contract, since))
+        changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
+        return StateChanges(
+            as_of,
+            tuple(state for state, is_unspent in changed if is_unspent),
+            tuple(state.id for state, is_unspent in changed if not is_unspent),
+        )
+
+    def states_since(self, contract: ContractAddress, since: int) -> Reading[tuple[int, tuple[State, ...]]]:
+        """All that this node holds and that changed after the record with this position, spent or not."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        as_of = max(since, rows[0][0] or 0)
+        rows = yield Statement(_HELD_SINCE, (contract, since))
+        return as_of, tuple(decode_state(state) for (state,) in rows)
+
+    def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
+        """Those of these that this node holds, in the order asked for."""
+        held: dict[StateId, State] = {}
+        for leaves in _in_batches(tuple(dict.fromkeys(each.leaf for each in ids))):
+            sql = f"SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf IN ({_marks(leaves)})"
+            rows: Any = yield Statement(sql, (contract, *leaves))
+            states = [decode_state(state) for (state,) in rows]
+            held.update({state.id: state for state in states})
+        return tuple(held[each] for each in ids if each in held)
+
+    def contracts(self) -> Reading[tuple[KnownContract, ...]]:
         """All contracts of this node."""
         rows: Any = yield Statement("SELECT contract FROM contracts ORDER BY address")
         return tuple(decode_contract(contract) for (contract,) in rows)
@@ -204,10 +326,7 @@ class Asking:
         for some in _in_batches(intents):
             sql = f"{_COMMITTED} AND intent IN ({_marks(some)})"
             rows: Any = yield Statement(sql, (final_height, *some))
-            for intent, contract, leaf in rows:
-                separator = self.separators.get(contract)
-                if separator is not None and leaf != void_leaf(separator, intent):
-                    committed[intent] = leaf
+            committed.update({intent: leaf for intent, contract, leaf in rows if self._counts(contract, intent, leaf)})
         return committed
 
     def _final_height(self) -> Reading[int]:
@@ -235,6 +354,27 @@ def _restored(row: Sequence[Any], final_height: int) -> Restored:
     )
 
 
+def _transaction(row: Sequence[Any], commit: tuple[int, LedgerOutcome] | None, final_height: int) -> StoredTransaction:
+    _, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt = row
+    height, outcome = commit if commit is not None else (None, None)
+    decided = None if receipt is None else decode_receipt(receipt)
+    if height is not None and outcome is not None and height <= final_height:
+        # The chain's word counts before ours.
+        decided = Receipt(outcome.intent, Outcome.CONFIRMED, leaf=outcome.leaf)
+    return StoredTransaction(
+        decode_intent(intent),
+        position,
+        accepted_at_ms,
+        decided,
+        height,
+        NO_LEAF if outcome is None else outcome.leaf,
+        b"" if outcome is None else outcome.transaction,
+        decode_text(parked_reason),
+        decode_text(ending_reason),
+        None if issued is None else decode_prepared(issued),
+    )
+
+
 def _in_batches(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
     for start in range(0, len(items), PARAMETERS_MAX):
         yield tuple(items[start : start + PARAMETERS_MAX])
@@ -253,6 +393,14 @@ SELECT {_RESTORED} FROM (
     UNION ALL
     SELECT position, {_RESTORED} FROM intents WHERE contract = ? AND receipt IS NULL AND settled_at > ?) AS unfinished
 ORDER BY position"""
+
+_AGREED: Final = """
+SELECT deployment, signers FROM agreements JOIN intents ON intents.id = agreements.deployment
+WHERE intents.contract = ? AND receipt IS NULL AND settled_at IS NULL ORDER BY position"""
+
+_DEPLOYED: Final = """
+SELECT deployment FROM deployed JOIN intents ON intents.id = deployed.intent
+WHERE intents.contract = ? AND receipt IS NULL AND settled_at IS NULL AND height <= ? ORDER BY height, position"""
 
 _UNSETTLED: Final = """
 SELECT dispatch FROM (
@@ -287,6 +435,47 @@ WHERE nonce IN (SELECT nonce FROM deliveries WHERE is_acknowledged = 0 AND nonce
 _OWED_PREPARED: Final = """
 SELECT contract, record FROM prepared
 WHERE leaf IN (SELECT digest FROM deliveries WHERE is_acknowledged = 0 AND nonce IS NULL) ORDER BY position"""
+
+_TRANSACTIONS: Final = """
+SELECT id, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt FROM intents"""
+_TRANSACTION_WITH_KEY: Final = f"{_TRANSACTIONS} WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
+_LATEST_TRANSACTIONS: Final = f"{_TRANSACTIONS} ORDER BY position DESC LIMIT ?"
+_TRANSACTIONS_AFTER: Final = f"""{_TRANSACTIONS}
+WHERE position < (SELECT after.position FROM intents AS after WHERE after.id = ?) ORDER BY position DESC LIMIT ?"""
+
+_UNFINISHED_COUNT: Final = """
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM intents WHERE receipt IS NULL AND settled_at IS NULL
+    UNION ALL
+    SELECT 1 FROM intents WHERE receipt IS NULL AND settled_at > ?) AS unfinished"""
+
+_COMMITS: Final = f"""
+SELECT contract, height, outcome FROM outcomes WHERE status = '{LedgerStatus.COMMITTED.value}'"""
+
+_LEAVES_WITHOUT_STATES: Final = f"""
+SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{LedgerStatus.COMMITTED.value}'
+AND NOT EXISTS (
+    SELECT 1 FROM states
+    WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
+ORDER BY height, place LIMIT ?"""
+
+_UNSPENT: Final = """
+SELECT state FROM states
+WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
+ORDER BY committed_at, place, output"""
+
+# What never had a place on the chain was never told of.
+_LATEST_CHANGE: Final = """
+SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL"""
+
+_CHANGED: Final = """
+SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
+WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
+ORDER BY committed_at, place, leaf, output"""
+
+_HELD_SINCE: Final = """
+SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
+ORDER BY CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, changed, leaf, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

@@ -4,18 +4,21 @@ Theory of operation. A record becomes statements without anything being read fir
 syncpoints is one batch. Every statement may be carried out twice: a syncpoint whose commit was reported as a
 failure and had happened is written again by its own rule (protocol §8), and must change nothing then.
 
-An intent, a dispatch and a nonce have an outcome at a height. A reorganisation takes away what lies above the
-height at which the chains part, and nothing else has to be undone.
+An intent, a dispatch and a nonce have an outcome at a height; a state is committed and spent at one. A reorganisation
+takes away what lies above the height at which the chains part, and nothing else has to be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 from rota.core.distribution import deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
@@ -27,6 +30,7 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    ProposalForgotten,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -40,16 +44,22 @@ from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
-from rota.types import ContractAddress, Digest, Intent, KeptStates, NodeName, Transition
+from rota.types import ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
+
+# Milliseconds of this node's own time.
+Clock: TypeAlias = Callable[[], int]
 
 
 class Writing:
     """Turns records into statements for one node. `separators` are those of the contracts that it has."""
 
-    def __init__(self, node: NodeName, separators: Mapping[ContractAddress, bytes], index_window_max: int) -> None:
+    def __init__(
+        self, node: NodeName, separators: Mapping[ContractAddress, bytes], index_window_max: int, clock: Clock
+    ) -> None:
         self.node = node
         self.separators = separators
         self.index_window_max = index_window_max
+        self.clock = clock
 
     def statements(self, contract: ContractAddress, record: Record, position: int) -> Iterator[Statement]:
         """One record of a syncpoint of this contract; its position is greater than that of any before."""
@@ -61,9 +71,11 @@ class Writing:
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+                yield from _held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
+                yield from _held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -84,7 +96,9 @@ class Writing:
                 for each in kept:
                     yield self._endorsed(contract, each, position)
             case BlocksIndexed():
-                yield from self._blocks(record)
+                yield from self._blocks(record, position)
+            case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
+                yield from _of_deployment(record, position)
             case _:
                 raise AssertionError(f"the store does not know {type(record).__name__}")
 
@@ -96,7 +110,8 @@ class Writing:
     ) -> Statement:
         match record:
             case IntentAccepted(intent):
-                return Statement(_ACCEPT, (intent.id, contract, position, _key_of(intent), encode(intent)), intent.id)
+                accepted = (intent.id, contract, position, _key_of(intent), encode(intent), self.clock())
+                return Statement(_ACCEPT, accepted, intent.id)
             case IntentFinalised(receipt):
                 return Statement(_FINALISE, (encode(receipt), receipt.intent), receipt.intent)
             case IntentParked(intent_id, reason):
@@ -124,6 +139,7 @@ class Writing:
     ) -> Iterator[Statement]:
         for transition in source.transitions:
             yield _transition(contract, source.digest, transition, position)
+            yield from _held(contract, transition, position)
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
@@ -147,27 +163,30 @@ class Writing:
             ),
         )
         yield from self._deliveries(order_of(contract, record), None)
+        yield from _held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
         return Statement(_ENDORSE, (contract, kept.leaf, kept.valid_until_s, position, kept.intent, encode(kept)))
 
     # The chain.
 
-    def _blocks(self, record: BlocksIndexed) -> Iterator[Statement]:
+    def _blocks(self, record: BlocksIndexed, position: int) -> Iterator[Statement]:
         """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
         for sql in _UNDO:
             yield Statement(sql, (record.parted_at,))
+        for sql in _UNDO_STATES:
+            yield Statement(sql, (position, record.parted_at))
         for block in record.blocks:
             yield Statement(
                 "INSERT INTO blocks (height, time_s, block) VALUES (?, ?, ?)",
                 (block.height, block.time_s, encode(block)),
             )
             yield Statement(_LATEST_TIME, (block.time_s, block.time_s))
-            yield from self._contents(block)
+            yield from self._contents(block, position)
         yield Statement(_SETTLE_DISPATCHES)
         yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
 
-    def _contents(self, block: ChainBlock) -> Iterator[Statement]:
+    def _contents(self, block: ChainBlock, position: int) -> Iterator[Statement]:
         for place, (contract, outcome) in enumerate(block.outcomes):
             yield Statement(
                 _OUTCOME,
@@ -185,12 +204,37 @@ class Writing:
             if outcome.status is LedgerStatus.COMMITTED:
                 sql = _VOIDED if self._is_void(contract, outcome) else _SETTLED
                 yield Statement(sql, (block.height, outcome.intent, contract))
+                yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
+                for spent in outcome.inputs:
+                    yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
+        for deployed in block.deployments:
+            yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
     def _is_void(self, contract: ContractAddress, outcome: LedgerOutcome) -> bool:
         assert contract in self.separators, f"a contract is added before its blocks are indexed: {contract}"
         return outcome.leaf == void_leaf(self.separators[contract], outcome.intent)
+
+
+def _of_deployment(
+    record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken, position: int
+) -> Iterator[Statement]:
+    match record:
+        case DeploymentAgreed(deployment, signers):
+            yield Statement(_AGREE, (deployment, encode(signers)), deployment)
+        case DeploymentProposed(proposal):
+            yield Statement(_PROPOSE, (proposal.peer, proposal.deployment, position, encode(proposal)))
+        case ProposalForgotten(peer, deployment):
+            yield Statement("DELETE FROM proposals WHERE peer = ? AND deployment = ?", (peer, deployment))
+        case ContractTaken(known):
+            yield add_contract(known)
+            yield Statement("DELETE FROM proposals WHERE deployment = ?", (known.deployment,))
+
+
+def add_contract(known: KnownContract) -> Statement:
+    """From now on this node has this contract."""
+    return Statement(_ADD_CONTRACT, (known.contract.address, encode(known)))
 
 
 def _key_of(intent: Intent) -> bytes | None:
@@ -201,9 +245,35 @@ def _transition(contract: ContractAddress, digest: Digest, transition: Transitio
     return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
 
 
+def _held(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
+    leaf = transition.leaf
+    on_chain = (contract, leaf, transition.intent)
+    for state in transition.outputs:
+        if state.content is not None:
+            held = (contract, leaf, state.id.output, encode(state), position)
+            yield Statement(_HOLD, (*held, *on_chain, *on_chain), leaf)
+
+
 _ACCEPT: Final = """
-INSERT INTO intents (id, contract, position, idempotency_key, intent) VALUES (?, ?, ?, ?, ?)
+INSERT INTO intents (id, contract, position, idempotency_key, intent, accepted_at_ms) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING"""
+
+_ADD_CONTRACT: Final = """
+INSERT INTO contracts (address, contract) VALUES (?, ?)
+ON CONFLICT (address) DO UPDATE SET contract = excluded.contract"""
+
+_AGREE: Final = """
+INSERT INTO agreements (deployment, signers) VALUES (?, ?)
+ON CONFLICT (deployment) DO UPDATE SET signers = excluded.signers"""
+
+_PROPOSE: Final = """
+INSERT INTO proposals (peer, deployment, position, proposal) VALUES (?, ?, ?, ?)
+ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
+
+_DEPLOYED: Final = """
+INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?)
+ON CONFLICT (intent, height) DO UPDATE SET deployment = excluded.deployment"""
 
 _ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
 _FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
@@ -220,6 +290,28 @@ ON CONFLICT (nonce) DO UPDATE SET
 _TRANSITION: Final = """
 INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+
+# A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
+_IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
+
+_HOLD: Final = f"""
+INSERT INTO states (contract, leaf, output, state, changed, committed_at, place)
+VALUES (
+    ?, ?, ?, ?, ?,
+    (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN height END) FROM outcomes WHERE intent = ?),
+    (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN place END) FROM outcomes WHERE intent = ?))
+ON CONFLICT (contract, leaf, output) DO UPDATE SET
+    state = excluded.state, changed = excluded.changed,
+    committed_at = excluded.committed_at, place = excluded.place
+WHERE states.state IS NULL"""
+
+_STATES_COMMITTED: Final = """
+UPDATE states SET committed_at = ?, place = ?, changed = ? WHERE contract = ? AND leaf = ?"""
+
+_SPENT: Final = """
+INSERT INTO states (contract, leaf, output, spent_at, changed) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (contract, leaf, output) DO UPDATE SET spent_at = excluded.spent_at, changed = excluded.changed
+WHERE states.spent_at IS NULL"""
 
 _DELIVER: Final = """
 INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged) VALUES (?, ?, ?, ?, 0)
@@ -242,9 +334,16 @@ _UNDO: Final = (
     "DELETE FROM blocks WHERE height > ?",
     "DELETE FROM outcomes WHERE height > ?",
     "DELETE FROM mined WHERE height > ?",
+    "DELETE FROM deployed WHERE height > ?",
     "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
     "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
     "UPDATE dispatches SET settled_at = NULL WHERE settled_at > ?",
+    "DELETE FROM states WHERE spent_at > ? AND state IS NULL",
+)
+
+_UNDO_STATES: Final = (
+    "UPDATE states SET committed_at = NULL, changed = ? WHERE committed_at > ?",
+    "UPDATE states SET spent_at = NULL, changed = ? WHERE spent_at > ?",
 )
 
 _LATEST_TIME: Final = """

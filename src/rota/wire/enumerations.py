@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection
+from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection, Verdict
 from rota.types import SubmitMode
 from rota.wire import peer_pb2 as pb
 
@@ -40,6 +40,7 @@ REJECTIONS: Final = Enumeration(
         Rejection.NOT_PREFERRED_COORDINATOR: pb.REJECTION_NOT_PREFERRED_COORDINATOR,
         Rejection.NO_LEDGER: pb.REJECTION_NO_LEDGER,
         Rejection.NOT_ALLOWED: pb.REJECTION_NOT_ALLOWED,
+        Rejection.MISSING_STATES: pb.REJECTION_MISSING_STATES,
     },
 )
 ASSEMBLY_OUTCOMES: Final = Enumeration(
@@ -82,4 +83,8 @@ HANDOVER_REASONS: Final = Enumeration(
 )
 SUBMIT_MODES: Final = Enumeration(
     "submit mode", {SubmitMode.AUTO: pb.SUBMIT_MODE_AUTO, SubmitMode.EXTERNAL: pb.SUBMIT_MODE_EXTERNAL}
+)
+VERDICTS: Final = Enumeration(
+    "verdict",
+    {Verdict.ACCEPTED: pb.VERDICT_ACCEPTED, Verdict.REFUSED: pb.VERDICT_REFUSED, Verdict.BUSY: pb.VERDICT_BUSY},
 )

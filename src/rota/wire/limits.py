@@ -26,6 +26,7 @@ class Limits:
     text_bytes_max: int = 4_096
     name_bytes_max: int = 255
     signature_bytes_max: int = 256
+    unknown_bytes_max: int = 65_536
 
     def __post_init__(self) -> None:
         for field in fields(self):

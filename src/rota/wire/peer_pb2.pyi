@@ -30,6 +30,7 @@ class Rejection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REJECTION_NOT_PREFERRED_COORDINATOR: _ClassVar[Rejection]
     REJECTION_NO_LEDGER: _ClassVar[Rejection]
     REJECTION_NOT_ALLOWED: _ClassVar[Rejection]
+    REJECTION_MISSING_STATES: _ClassVar[Rejection]
 
 class AssemblyOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -67,6 +68,13 @@ class HandoverReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HANDOVER_REASON_UNSPECIFIED: _ClassVar[HandoverReason]
     HANDOVER_REASON_OUTRANKS: _ClassVar[HandoverReason]
     HANDOVER_REASON_TRIED: _ClassVar[HandoverReason]
+
+class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VERDICT_UNSPECIFIED: _ClassVar[Verdict]
+    VERDICT_ACCEPTED: _ClassVar[Verdict]
+    VERDICT_REFUSED: _ClassVar[Verdict]
+    VERDICT_BUSY: _ClassVar[Verdict]
 SUBMIT_MODE_UNSPECIFIED: SubmitMode
 SUBMIT_MODE_AUTO: SubmitMode
 SUBMIT_MODE_EXTERNAL: SubmitMode
@@ -82,6 +90,7 @@ REJECTION_MISMATCHED_BLOCK_HEIGHT: Rejection
 REJECTION_NOT_PREFERRED_COORDINATOR: Rejection
 REJECTION_NO_LEDGER: Rejection
 REJECTION_NOT_ALLOWED: Rejection
+REJECTION_MISSING_STATES: Rejection
 ASSEMBLY_OUTCOME_UNSPECIFIED: AssemblyOutcome
 ASSEMBLY_OUTCOME_ASSEMBLED: AssemblyOutcome
 ASSEMBLY_OUTCOME_REVERTED: AssemblyOutcome
@@ -107,6 +116,10 @@ COORDINATOR_STATE_CLOSING: CoordinatorState
 HANDOVER_REASON_UNSPECIFIED: HandoverReason
 HANDOVER_REASON_OUTRANKS: HandoverReason
 HANDOVER_REASON_TRIED: HandoverReason
+VERDICT_UNSPECIFIED: Verdict
+VERDICT_ACCEPTED: Verdict
+VERDICT_REFUSED: Verdict
+VERDICT_BUSY: Verdict
 
 class Frame(_message.Message):
     __slots__ = ("version_major", "version_minor", "envelopes")
@@ -127,7 +140,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +175,10 @@ class Envelope(_message.Message):
     VERIFIER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LISTING_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_PROPOSAL_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_ANSWER_FIELD_NUMBER: _ClassVar[int]
+    CONTRACT_TAKEN_IN_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_WITHDRAWN_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
     message_id: RequestId
     correlation_id: RequestId
@@ -196,7 +213,11 @@ class Envelope(_message.Message):
     verifier_request: VerifierRequest
     verifier_response: VerifierResponse
     listing_request: ListingRequest
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ...) -> None: ...
+    deployment_proposal: DeploymentProposal
+    deployment_answer: DeploymentAnswer
+    contract_taken_in: ContractTakenIn
+    deployment_withdrawn: DeploymentWithdrawn
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -439,26 +460,30 @@ class RoundMember(_message.Message):
     def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class EndorsementRequest(_message.Message):
-    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried")
+    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried", "makers")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     TRIED_FIELD_NUMBER: _ClassVar[int]
+    MAKERS_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     digest: bytes
     members: _containers.RepeatedCompositeFieldContainer[RoundMember]
     valid_until_s: int
     tried: _containers.RepeatedCompositeFieldContainer[Tried]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ...) -> None: ...
+    makers: _containers.RepeatedCompositeFieldContainer[Transition]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
 
 class Refusal(_message.Message):
-    __slots__ = ("intent", "reason")
+    __slots__ = ("intent", "reason", "kept")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     reason: str
-    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+    kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
+    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
 
 class EndorsementResponse(_message.Message):
     __slots__ = ("request_id", "digest", "signature", "refusals")
@@ -473,16 +498,18 @@ class EndorsementResponse(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., refusals: _Optional[_Iterable[_Union[Refusal, _Mapping]]] = ...) -> None: ...
 
 class EndorsementError(_message.Message):
-    __slots__ = ("request_id", "rejection", "accepted", "accepted_number")
+    __slots__ = ("request_id", "rejection", "accepted", "accepted_number", "missing")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTION_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     rejection: Rejection
     accepted: str
     accepted_number: HeartbeatNumber
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., missing: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DispatchItem(_message.Message):
     __slots__ = ("intent", "number", "leaf", "signature", "valid_until_s", "transition")
@@ -747,3 +774,43 @@ class VerifierResponse(_message.Message):
     party: str
     verifier: str
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ..., verifier: _Optional[str] = ...) -> None: ...
+
+class DeploymentProposal(_message.Message):
+    __slots__ = ("request_id", "deployment", "genesis", "factory", "signers")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    GENESIS_FIELD_NUMBER: _ClassVar[int]
+    FACTORY_FIELD_NUMBER: _ClassVar[int]
+    SIGNERS_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    deployment: bytes
+    genesis: bytes
+    factory: bytes
+    signers: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., genesis: _Optional[bytes] = ..., factory: _Optional[bytes] = ..., signers: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class DeploymentAnswer(_message.Message):
+    __slots__ = ("request_id", "deployment", "verdict", "endorser", "reason")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    ENDORSER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    deployment: bytes
+    verdict: Verdict
+    endorser: bytes
+    reason: str
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., endorser: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ContractTakenIn(_message.Message):
+    __slots__ = ("deployment",)
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    deployment: bytes
+    def __init__(self, deployment: _Optional[bytes] = ...) -> None: ...
+
+class DeploymentWithdrawn(_message.Message):
+    __slots__ = ("deployment",)
+    DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
+    deployment: bytes
+    def __init__(self, deployment: _Optional[bytes] = ...) -> None: ...

@@ -12,6 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from rota import messages, types
 from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
@@ -122,6 +125,7 @@ class Reader:
             tuple(self.party(part.sender) for part in members),
             number(wire.valid_until_s),
             self.tried(wire.tried),
+            tuple(self.transition(part) for part in self.items(wire.makers)),
         )
 
     def endorsement_response(self, wire: pb.EndorsementResponse) -> messages.EndorsementResponse:
@@ -130,7 +134,10 @@ class Reader:
             digest(wire.digest),
             self.signature(wire.signature),
             tuple(
-                messages.Refusal(intent_id(part.intent), self.text(part.reason)) for part in self.items(wire.refusals)
+                messages.Refusal(
+                    intent_id(part.intent), self.text(part.reason), self.kept(part.kept, messages.REFUSAL_KEPT_MAX)
+                )
+                for part in self.items(wire.refusals)
             ),
         )
 
@@ -140,6 +147,7 @@ class Reader:
             member(enumerations.REJECTIONS, wire.rejection),
             self.node(wire.accepted) if wire.HasField("accepted") else None,
             heartbeat_number(wire.accepted_number),
+            tuple(leaf(part) for part in self.items(wire.missing)),
         )
 
     def dispatch_request(self, wire: pb.DispatchConfirmationRequest) -> messages.DispatchConfirmationRequest:
@@ -208,15 +216,7 @@ class Reader:
                 )
                 for part in self.items(wire.points)
             ),
-            tuple(
-                types.KeptStates(
-                    intent_id(part.intent),
-                    leaf(part.leaf),
-                    self.state_ids(part.inputs, STATES_MAX),
-                    number(part.valid_until_s),
-                )
-                for part in self.items(wire.kept)
-            ),
+            self.kept(wire.kept),
         )
 
     def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
@@ -253,6 +253,7 @@ class Reader:
                 for part in self.items(wire.signatures)
             ),
             self.transition(wire.transition),
+            self.unknown(wire),
         )
 
     def prepared_transaction_acknowledgement(
@@ -265,6 +266,30 @@ class Reader:
 
     def verifier_response(self, wire: pb.VerifierResponse) -> messages.VerifierResponse:
         return messages.VerifierResponse(request_id(wire.request_id), self.party(wire.party), self.text(wire.verifier))
+
+    def deployment_proposal(self, wire: pb.DeploymentProposal) -> messages.DeploymentProposal:
+        return messages.DeploymentProposal(
+            request_id(wire.request_id),
+            intent_id(wire.deployment),
+            opaque(wire.genesis, self.limits.payload_bytes_max, "a genesis"),
+            contract_address(wire.factory),
+            tuple(contract_address(part) for part in self.items(wire.signers)),
+        )
+
+    def deployment_answer(self, wire: pb.DeploymentAnswer) -> messages.DeploymentAnswer:
+        return messages.DeploymentAnswer(
+            request_id(wire.request_id),
+            intent_id(wire.deployment),
+            member(enumerations.VERDICTS, wire.verdict),
+            contract_address(wire.endorser) if wire.HasField("endorser") else None,
+            self.text(wire.reason),
+        )
+
+    def contract_taken_in(self, wire: pb.ContractTakenIn) -> messages.ContractTakenIn:
+        return messages.ContractTakenIn(intent_id(wire.deployment))
+
+    def deployment_withdrawn(self, wire: pb.DeploymentWithdrawn) -> messages.DeploymentWithdrawn:
+        return messages.DeploymentWithdrawn(intent_id(wire.deployment))
 
     # Parts that several messages share.
 
@@ -294,6 +319,7 @@ class Reader:
             self.signature(wire.signature),
             tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
             preparation(wire.preparation) if wire.HasField("preparation") else None,
+            self.unknown(wire),
         )
 
     def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
@@ -306,6 +332,7 @@ class Reader:
             word(wire.commitment, "a commitment"),
             tuple([self.node(node) for node in self.items(wire.distribution)]),
             opaque(wire.content, content_bytes_max, "a state's content") if wire.HasField("content") else None,
+            self.unknown(wire),
         )
 
     def state_ids(self, wire: Sequence[pb.StateId], items_max: int | None = None) -> tuple[types.StateId, ...]:
@@ -313,6 +340,17 @@ class Reader:
 
     def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
         return tuple(intent_id(part) for part in self.items(wire))
+
+    def kept(self, wire: Sequence[pb.KeptStates], items_max: int | None = None) -> tuple[types.KeptStates, ...]:
+        return tuple(
+            types.KeptStates(
+                intent_id(part.intent),
+                leaf(part.leaf),
+                self.state_ids(part.inputs, STATES_MAX),
+                number(part.valid_until_s),
+            )
+            for part in self.items(wire, items_max)
+        )
 
     def intent_errors(self, wire: Sequence[pb.IntentError]) -> tuple[messages.IntentError, ...]:
         return tuple(
@@ -332,7 +370,7 @@ class Reader:
                 number(part.submission_count),
                 number(part.submitted_age_ms),
                 self.text(part.activity),
-                opaque(part.hash, WORD_BYTES, "a transaction's hash"),
+                word(part.hash, "a transaction's hash") if part.hash else b"",
                 types.Fees(number(part.most_wei), number(part.tip_wei)),
             )
             for part in self.items(wire)
@@ -378,6 +416,16 @@ class Reader:
 
     def signature(self, signature: bytes) -> bytes:
         return opaque(signature, self.limits.signature_bytes_max, "a signature")
+
+    def unknown(self, wire: Message) -> bytes:
+        """The fields that only a newer version knows, as they came: what is stored or passed on keeps them."""
+        if not len(UnknownFieldSet(wire)):
+            return b""
+        rest = type(wire)()
+        rest.CopyFrom(wire)
+        for field in wire.DESCRIPTOR.fields:
+            rest.ClearField(field.name)
+        return opaque(rest.SerializeToString(), self.limits.unknown_bytes_max, "what is not known of a value")
 
 
 def contract_address(address: bytes) -> types.ContractAddress:
@@ -497,4 +545,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "verifier_request": Reader.verifier_request,
     "verifier_response": Reader.verifier_response,
     "listing_request": Reader.listing_request,
+    "deployment_proposal": Reader.deployment_proposal,
+    "deployment_answer": Reader.deployment_answer,
+    "contract_taken_in": Reader.contract_taken_in,
+    "deployment_withdrawn": Reader.deployment_withdrawn,
 }

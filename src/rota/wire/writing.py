@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from google.protobuf.message import Message
 
 from rota import messages, types
 from rota.wire import enumerations, limits
@@ -113,6 +114,8 @@ def _write_endorsement_request(wire: pb.EndorsementRequest, request: messages.En
         member.sender = sender
     wire.valid_until_s = request.valid_until_s
     _write_tried(wire.tried, request.tried)
+    for maker in request.makers:
+        _write_transition(wire.makers.add(), maker)
 
 
 def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages.EndorsementResponse) -> None:
@@ -120,7 +123,8 @@ def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages
     wire.digest = response.digest
     wire.signature = response.signature
     for refusal in response.refusals:
-        wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        part = wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        _write_kept(part.kept, refusal.kept)
 
 
 def _write_endorsement_error(wire: pb.EndorsementError, error: messages.EndorsementError) -> None:
@@ -129,6 +133,7 @@ def _write_endorsement_error(wire: pb.EndorsementError, error: messages.Endorsem
     if error.accepted is not None:
         wire.accepted = error.accepted
     _write_heartbeat_number(wire.accepted_number, error.accepted_number)
+    wire.missing.extend(error.missing)
 
 
 def _write_dispatch_request(
@@ -207,9 +212,7 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part.leaf = handed.leaf
         _write_state_ids(part.locks, handed.locks)
         _write_states(part.states, handed.states)
-    for kept in handover.kept:
-        entry = wire.kept.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
-        _write_state_ids(entry.inputs, kept.inputs)
+    _write_kept(wire.kept, handover.kept)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -249,6 +252,7 @@ def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages
     for endorser, signature in prepared.signatures:
         wire.signatures.add(endorser=endorser, signature=signature)
     _write_transition(wire.transition, prepared.transition)
+    _write_unknown(wire, prepared.unknown)
 
 
 def _write_prepared_transaction_acknowledgement(
@@ -267,6 +271,31 @@ def _write_verifier_response(wire: pb.VerifierResponse, response: messages.Verif
     _write_request_id(wire.request_id, response.request_id)
     wire.party = response.party
     wire.verifier = response.verifier
+
+
+def _write_deployment_proposal(wire: pb.DeploymentProposal, proposal: messages.DeploymentProposal) -> None:
+    _write_request_id(wire.request_id, proposal.request_id)
+    wire.deployment = proposal.deployment
+    wire.genesis = proposal.genesis
+    wire.factory = _address(proposal.factory)
+    wire.signers.extend(map(_address, proposal.signers))
+
+
+def _write_deployment_answer(wire: pb.DeploymentAnswer, answer: messages.DeploymentAnswer) -> None:
+    _write_request_id(wire.request_id, answer.request_id)
+    wire.deployment = answer.deployment
+    wire.verdict = enumerations.VERDICTS.numbers[answer.verdict]
+    if answer.endorser is not None:
+        wire.endorser = _address(answer.endorser)
+    wire.reason = _text(answer.reason)
+
+
+def _write_contract_taken_in(wire: pb.ContractTakenIn, taken_in: messages.ContractTakenIn) -> None:
+    wire.deployment = taken_in.deployment
+
+
+def _write_deployment_withdrawn(wire: pb.DeploymentWithdrawn, withdrawn: messages.DeploymentWithdrawn) -> None:
+    wire.deployment = withdrawn.deployment
 
 
 # Parts that several messages share.
@@ -296,6 +325,7 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     if transition.preparation is not None:
         wire.preparation.committer = _address(transition.preparation.committer)
         wire.preparation.condition = transition.preparation.condition
+    _write_unknown(wire, transition.unknown)
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:
@@ -306,11 +336,24 @@ def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Itera
         part.distribution.extend(state.distribution)
         if state.content is not None:
             part.content = state.content
+        _write_unknown(part, state.unknown)
+
+
+def _write_unknown(wire: Message, unknown: bytes) -> None:
+    """What a newer version has said of it goes on as it came (protocol §6)."""
+    if unknown:
+        wire.MergeFromString(unknown)
 
 
 def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Iterable[types.StateId]) -> None:
     for leaf, output in ids:
         wire.add(leaf=leaf, output=output)
+
+
+def _write_kept(wire: RepeatedCompositeFieldContainer[pb.KeptStates], some: Iterable[types.KeptStates]) -> None:
+    for kept in some:
+        part = wire.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
+        _write_state_ids(part.inputs, kept.inputs)
 
 
 def _write_intent_errors(
@@ -406,4 +449,8 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.VerifierRequest: ("verifier_request", _write_verifier_request),
     messages.VerifierResponse: ("verifier_response", _write_verifier_response),
     messages.ListingRequest: ("listing_request", _write_listing_request),
+    messages.DeploymentProposal: ("deployment_proposal", _write_deployment_proposal),
+    messages.DeploymentAnswer: ("deployment_answer", _write_deployment_answer),
+    messages.ContractTakenIn: ("contract_taken_in", _write_contract_taken_in),
+    messages.DeploymentWithdrawn: ("deployment_withdrawn", _write_deployment_withdrawn),
 }

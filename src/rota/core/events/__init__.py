@@ -7,7 +7,19 @@ from enum import Enum
 
 from rota.core.machine import Event
 from rota.messages import AssemblyOutcome, Envelope, Refusal
-from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Party, RequestId, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    StateId,
+    Transition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,11 @@ class LedgerStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerOutcome:
-    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2)."""
+    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2).
+
+    `inputs` are the states that a committed one has spent; `transaction` is the hash of the base-ledger transaction
+    that it was in, when that is known.
+    """
 
     intent: IntentId
     leaf: Leaf
@@ -62,6 +78,8 @@ class LedgerOutcome:
     reason: str = ""
     is_contention: bool = False
     is_retryable: bool = True
+    inputs: tuple[StateId, ...] = ()
+    transaction: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +196,16 @@ class SignatureVerified(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundChecked(Event):
-    """The domain has checked a round for this endorser: a signature, or what it refuses."""
+    """The domain has checked a round for this endorser: a signature, or what it refuses.
+
+    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent.
+    """
 
     peer: NodeName
     request_id: RequestId
     signature: bytes = b""
     refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +226,13 @@ class VerifierLookedUp(Event):
     request_id: RequestId
     party: Party
     verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierWanted(Event):
+    """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract."""
+
+    party: Party
 
 
 @dataclass(frozen=True, slots=True)

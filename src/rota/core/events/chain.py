@@ -7,7 +7,7 @@ from enum import Enum
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
-from rota.types import BlockHash, ContractAddress, Digest, Fees
+from rota.types import BlockHash, ContractAddress, Digest, Fees, IntentId
 
 Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
 
@@ -30,8 +30,22 @@ class MinedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class EndorsedDeployment:
+    """A contract whose rounds are signed, as the factory told of it; `genesis` is the hash of it."""
+
+    intent: IntentId
+    contract: ContractAddress
+    genesis: bytes
+    endorsers: tuple[ContractAddress, ...]
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChainBlock:
-    """A block as far as it concerns us: its place, what it did to our contracts, and our own nonces in it."""
+    """A block as far as it concerns us: its place, what it did to our contracts, and our own nonces in it.
+
+    `deployments` are those under the ids that we asked for with its `FetchBlocks`.
+    """
 
     height: int
     hash: BlockHash
@@ -39,6 +53,7 @@ class ChainBlock:
     time_s: int
     outcomes: Outcomes = ()
     mined: tuple[MinedTransaction, ...] = ()
+    deployments: tuple[EndorsedDeployment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,11 @@ class AssembleRequestSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleSuccess(Event):
-    """Raised by the rounds when the slot's answer has a signed transition for the intent."""
+    """Raised by the slots when their answer has a signed transition for the intent; it takes so much of a message."""
 
     number: DelegationNumber
     transition: Transition
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,13 @@ class Endorsed(Event):
 
 @dataclass(frozen=True, slots=True)
 class EndorsedRejected(Event):
-    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed."""
+    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
+
+    It is not counted where states are kept for prepared transitions of others: the intent itself was not refused.
+    """
 
     reason: str
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

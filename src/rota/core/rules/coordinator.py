@@ -19,28 +19,27 @@ from rota.core.events.coordinator import (
     TransactionConfirmed,
     TransactionsDelegated,
 )
-from rota.core.events.coordinator_transaction import Abandoned, DependencyReverted, Received
+from rota.core.events.coordinator_transaction import Abandoned, Received
 from rota.core.events.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
-from rota.core.kept import KEPT_MAX
+from rota.core.handover import handover_of
 from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
-from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
 from rota.messages import (
     Answer,
     Delegation,
     DelegationAccepted,
     DelegationRejected,
     HandedOver,
-    Handover,
     HandoverReason,
     HandoverRequest,
     IntentAnswer,
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, RequestId, StateId, Tried, node_of
+from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -362,13 +361,11 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        _reset_spenders(coordinator, handed.locks, handed.leaf)
+        coordinator.reset_spenders(handed.locks, handed.leaf)
         coordinator.graph.place_foreign(handed)
     for kept in event.handover.kept:
-        is_possible = kept.valid_until_s <= coordinator.context.latest_valid_until_s(is_prepared=True)
-        if is_possible and not coordinator.outcomes.is_committed(kept.intent):
-            coordinator.kept.keep(kept)
-            _reset_spenders(coordinator, kept.inputs, kept.leaf, kept.intent)
+        if coordinator.may_be_kept(kept):
+            coordinator.respect(kept)
     coordinator.awaited_changed_ms = coordinator.context.now_ms
 
 
@@ -623,20 +620,9 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
     for handed in coordinator.restored.values():
         states = tuple(state.as_seen_by(peer) for state in handed.states)
         points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
-    kept = tuple(coordinator.kept.standing.values())[-KEPT_MAX:]
-    coordinator.context.send(peer, Handover(request_id, tuple(points), kept))
-
-
-def _reset_spenders(
-    coordinator: Coordinator, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None
-) -> None:
-    """What of ours is undispatched and spends these states begins anew."""
-    for leaf in coordinator.graph.spenders_among(locks, but=but):
-        transaction = coordinator.transactions.get(coordinator.graph.placed[leaf].intent)
-        if transaction is None or transaction.intent.id == but_of or transaction.state not in UNDISPATCHED:
-            continue
-        coordinator.reset_users_of(leaf, frozenset())
-        transaction.handle(DependencyReverted(transaction.intent.id))
+    kept = coordinator.kept.standing.values()
+    bytes_max = coordinator.context.config.message_bytes_max
+    coordinator.context.send(peer, handover_of(request_id, points, kept, bytes_max))
 
 
 def _restart_heartbeat_timer(coordinator: Coordinator) -> None:

@@ -88,6 +88,11 @@ def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
     return transaction.is_external and transaction.coordinator.rounds.dependencies_dispatched(transaction)
 
 
+def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
+    """endorsers keep its states for prepared transitions, and nothing is wrong with it"""
+    return not event.is_counted
+
+
 def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
     """refused `endorse_retry_max` times on fresh snapshots"""
     return transaction.refused_count + 1 >= transaction.coordinator.context.config.endorse_retry_max
@@ -158,6 +163,7 @@ def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
     transaction.number = event.delegation.number
     transaction.revert_count = event.delegation.revert_count
     transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.kept_away_count = 0
     transaction.not_before_ms = 0
     transaction.waits_for = ()
     transaction.reason = ""
@@ -184,6 +190,8 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
     transaction.number = max(transaction.number, event.number)
     transaction.transition = event.transition
+    transaction.size_bytes = event.size_bytes
+    transaction.seen_by = {}
     transaction.was_assembled = True
     transaction.waits_for = ()
     transaction.unusable_count = 0
@@ -229,6 +237,15 @@ def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyRevert
     transaction.waits_for = _makers_coming_back(transaction, event)
     transaction.coordinator.wait(transaction)
     give_up_transition(transaction, event)
+
+
+def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """To be assembled on what is not kept: at once, and more and more slowly if that goes on."""
+    if transaction.kept_away_count:
+        _back_off(transaction, transaction.kept_away_count)
+    transaction.kept_away_count += 1
+    transaction.reason = event.reason
+    _drop_transition(transaction, comes_back=True)
 
 
 def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:

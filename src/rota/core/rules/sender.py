@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from rota.core.states.sender import LEAVING, Command
 from rota.core.states.sender_transaction import Restored
 from rota.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.types import NEVER_HEARD, DelegationNumber, NodeName, RequestId, Rotation
+from rota.wire.sizes import delegation_bytes, fitting
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -367,7 +369,7 @@ def _delegate_pending(sender: Sender) -> None:
     if sender.command is not None or sender.is_full or sender.context.timers.is_set(sender, "retry"):
         return
     ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
-    _send_command(sender, list(islice(ready, sender.context.config.delegation_batch_max)))
+    _send_command(sender, _batch_of(sender, ready))
 
 
 def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None:
@@ -445,7 +447,14 @@ def _retry_after(sender: Sender, first_ms: int) -> None:
 
 def _held_by_delegate(sender: Sender) -> list[SenderTransaction]:
     held = (transaction for transaction in sender.delegated.values() if transaction.delegate == sender.delegate)
-    return list(islice(held, sender.context.config.delegation_batch_max))
+    return _batch_of(sender, held)
+
+
+def _batch_of(sender: Sender, transactions: Iterable[SenderTransaction]) -> list[SenderTransaction]:
+    """As many as one command takes, in number and in bytes."""
+    config = sender.context.config
+    some = islice(transactions, config.delegation_batch_max)
+    return fitting(some, lambda transaction: delegation_bytes(transaction.intent), config.message_bytes_max)
 
 
 def _last_sign_ms(sender: Sender) -> int:

@@ -1,0 +1,126 @@
+"""The file that says who may call what: one entry per credential, with a hash where the secret would be.
+
+```toml
+[[credential]]
+name = "prometheus"
+roles = ["read"]
+token_sha256 = "9f86d0…"
+
+[[credential]]
+name = "anna"
+roles = ["read", "submit", "operate"]
+password_scrypt = "<salt as hex>:<hash as hex>"
+```
+
+It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace:
+it is for its owner alone (mode 600). An entry is made by `entry_of`. Errors name the entry and the field, never a
+value.
+"""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from rota.api.credentials import DIGEST_BYTES, SALT_BYTES, Credential, PasswordCredential, Role, TokenCredential
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+CREDENTIALS_MAX: Final = 1_000
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_KEYS: Final = ("name", "roles", "token_sha256", "password_scrypt")
+
+
+class CredentialsFileWrong(ValueError):
+    """The file is not what it must be; the text says which entry and what would be right."""
+
+
+def read_credentials(path: Path) -> tuple[Credential, ...]:
+    """All credentials of a file. `CredentialsFileWrong` when it is not right, `OSError` when it cannot be read."""
+    found = path.stat()
+    if found.st_mode & _OTHERS:
+        raise CredentialsFileWrong(f"{path}: may be read or written by others; mend it with `chmod 600 {path}`")
+    if found.st_size > FILE_BYTES_MAX:
+        raise CredentialsFileWrong(f"{path}: must be at most {FILE_BYTES_MAX} bytes")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        # The error of the parser would show a piece of the file.
+        raise CredentialsFileWrong(f"{path}: is not TOML") from None
+    try:
+        return credentials_of(content)
+    except CredentialsFileWrong as error:
+        raise CredentialsFileWrong(f"{path}: {error}") from None
+
+
+def credentials_of(content: Mapping[str, object]) -> tuple[Credential, ...]:
+    """The credentials of a file's content."""
+    entries = content.get("credential")
+    if set(content) != {"credential"} or not isinstance(entries, list) or not 1 <= len(entries) <= CREDENTIALS_MAX:
+        raise CredentialsFileWrong(f"must hold from 1 to {CREDENTIALS_MAX} entries [[credential]] and nothing else")
+    credentials = tuple(_credential(place, entry) for place, entry in enumerate(entries, start=1))
+    names = [each.name for each in credentials]
+    for name in names:
+        if names.count(name) > 1:
+            raise CredentialsFileWrong(f"credential.name: must be distinct, and {name!r} is there twice")
+    return credentials
+
+
+def entry_of(credential: Credential) -> str:
+    """A credential as an entry of the file."""
+    roles = ", ".join(f'"{role.value}"' for role in Role if role in credential.roles)
+    if isinstance(credential, TokenCredential):
+        proof = f'token_sha256 = "{credential.sha256.hex()}"'
+    else:
+        proof = f'password_scrypt = "{credential.salt.hex()}:{credential.scrypt.hex()}"'
+    return f"[[credential]]\nname = {_quoted(credential.name)}\nroles = [{roles}]\n{proof}\n"
+
+
+def _credential(place: int, entry: object) -> Credential:
+    where = f"credential {place}"
+    if not isinstance(entry, dict):
+        raise CredentialsFileWrong(f"{where}: must be a table")
+    for key in entry:
+        if key not in _KEYS:
+            raise CredentialsFileWrong(f"{where}: has an unknown key; those are {', '.join(_KEYS)}")
+    name = entry.get("name")
+    if not isinstance(name, str) or not name or ":" in name:
+        raise CredentialsFileWrong(f"{where}.name: must be text without a colon")
+    roles = _roles(where, entry.get("roles"))
+    match entry:
+        case {"token_sha256": str(digest)} if "password_scrypt" not in entry:
+            return TokenCredential(name, roles, _bytes(f"{where}.token_sha256", digest, DIGEST_BYTES))
+        case {"password_scrypt": str(both)} if "token_sha256" not in entry:
+            salt, _, made = both.partition(":")
+            field = f"{where}.password_scrypt"
+            return PasswordCredential(name, roles, _bytes(field, salt, SALT_BYTES), _bytes(field, made, DIGEST_BYTES))
+        case _:
+            raise CredentialsFileWrong(f"{where}: must have either token_sha256 or password_scrypt, as text")
+
+
+def _roles(where: str, given: object) -> frozenset[Role]:
+    known = {role.value: role for role in Role}
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) and each in known for each in given):
+        raise CredentialsFileWrong(f"{where}.roles: must be a list of {', '.join(known)}")
+    return frozenset(known[each] for each in given)
+
+
+def _bytes(field: str, text: str, size: int) -> bytes:
+    try:
+        content = bytes.fromhex(text)
+    except ValueError:
+        content = b""
+    if len(content) != size:
+        raise CredentialsFileWrong(f"{field}: must be {2 * size} hex digits in this place")
+    return content
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\u{ord(character):04x}" if ord(character) < 0x20 or character in '"\\\x7f' else character
+        for character in text
+    )
+    return f'"{escaped}"'

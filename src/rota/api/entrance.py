@@ -1,0 +1,109 @@
+"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from rota.api.credentials import Doorkeeper
+from rota.api.doors import Door
+from rota.api.facade import Node
+from rota.api.jsonrpc import Dispatcher
+from rota.api.listener import Listener
+from rota.api.metrics import EntranceMetrics, NodeCollector
+from rota.api.operators import Operators
+from rota.api.posts import Posts
+from rota.api.settings import Bind, Settings
+from rota.api.table import TABLE
+from rota.api.websockets import WebSockets
+
+
+def monotonic_ms() -> int:
+    """A clock that does not jump."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Entrance:
+    """One node's. Start it when the node can be asked; `readiness` tells whether it can serve."""
+
+    def __init__(
+        self, node: Node, settings: Settings, registry: CollectorRegistry, now_ms: Callable[[], int] = monotonic_ms
+    ) -> None:
+        limits = settings.limits
+        metrics = EntranceMetrics(registry)
+        registry.register(NodeCollector(node))
+        doorkeeper = Doorkeeper(
+            settings.credentials,
+            now_ms,
+            limits.failed_attempts_max,
+            limits.failed_attempts_window_ms,
+            limits.failed_addresses_max,
+        )
+        door = Door(doorkeeper, settings.origins, limits.bodies_bytes_max, metrics)
+        dispatcher = Dispatcher(node, TABLE, limits, metrics)
+        self._settings: Final = settings
+        self._metrics: Final = metrics
+        self._listeners: Final[dict[str, Listener]] = {}
+
+        operators = Operators(node, door, registry)
+        http = self._application()
+        Posts(dispatcher, door, limits).add_to(http)
+        if settings.operations is None:
+            operators.add_to(http)
+        else:
+            alone = self._application()
+            operators.add_to(alone)
+            self._listen("operations", alone, settings.operations, limits.connections_max)
+        self._listen("http", http, settings.http, limits.connections_max)
+        if settings.websocket is not None:
+            sockets = self._application()
+            WebSockets(dispatcher, door, limits).add_to(sockets)
+            self._listen("websocket", sockets, settings.websocket, limits.websockets_max)
+
+    async def start(self) -> None:
+        """Listen everywhere, or nowhere. `OSError` when an address is not to be had."""
+        try:
+            for listener in self._listeners.values():
+                await listener.start()
+        except OSError:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Listen no more, and end what is under way within the time for it."""
+        for listener in self._listeners.values():
+            await listener.stop()
+
+    @property
+    def http_url(self) -> str:
+        """Where JSON-RPC is answered over HTTP."""
+        return self._listeners["http"].address("http")
+
+    @property
+    def websocket_url(self) -> str:
+        """Where it is answered over WebSockets."""
+        return self._listeners["websocket"].address("ws")
+
+    @property
+    def operations_url(self) -> str:
+        """Where operators are answered."""
+        return self._listeners.get("operations", self._listeners["http"]).address("http")
+
+    def connection_count(self, listener: str) -> int:
+        """How many connections are open at `http`, `websocket` or `operations`."""
+        return self._listeners[listener].connection_count
+
+    def _application(self) -> web.Application:
+        # aiohttp refuses a body of just this size too.
+        return web.Application(client_max_size=self._settings.limits.body_bytes_max + 1)
+
+    def _listen(self, name: str, application: web.Application, bind: Bind, connections_max: int) -> None:
+        listener = Listener(
+            application, bind, connections_max, self._settings.limits, lambda: self._metrics.refused("connections")
+        )
+        self._listeners[name] = listener
+        self._metrics.watch_connections(name, lambda: listener.connection_count)

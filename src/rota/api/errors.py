@@ -1,0 +1,57 @@
+"""What goes wrong between a user and a node, and whose fault it is.
+
+Theirs: `Rejected`, with the code that JSON-RPC clients know and the field that is to be mended. The world's:
+`rota.ports.Unavailable`, which may go well later. Ours: an assertion; the user is told no more than where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from uuid import UUID
+
+from rota.types import IntentId
+
+
+class ErrorCode(IntEnum):
+    """The codes of JSON-RPC answers; clients decide by them what to do next."""
+
+    INVALID_REQUEST = -32600
+    UNKNOWN_METHOD = -32601
+    INVALID_PARAMETERS = -32602
+    INTERNAL = -32603
+    NOT_AUTHORISED = -32000
+    KEY_USED = -32001
+
+
+class Rejected(Exception):
+    """The user asked for something that is not to be had as asked; asking the same again gives the same answer.
+
+    `field` is a path in the user's own words, such as `dependsOn[0]`, or empty when it is about the whole request.
+    `details` is for programs: JSON values that stand in the error's `data`.
+    """
+
+    def __init__(self, code: ErrorCode, field: str, message: str, details: Mapping[str, object] | None = None) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.code = code
+        self.field = field
+        self.message = message
+        self.details = dict(details or {})
+
+    def within(self, place: str) -> Rejected:
+        """The same, where the fields that it speaks of stand in this place of the user's request."""
+        if not self.field:
+            return self
+        return Rejected(self.code, f"{place}.{self.field}", self.message, self.details)
+
+
+def invalid(field: str, message: str) -> Rejected:
+    """A parameter is not what it must be; the message says what would be right."""
+    return Rejected(ErrorCode.INVALID_PARAMETERS, field, message)
+
+
+def key_used(key: str, intent: IntentId) -> Rejected:
+    """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text."""
+    existing = str(UUID(bytes=intent))
+    text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
+    return Rejected(ErrorCode.KEY_USED, "", text, {"transactionId": existing})

@@ -1,0 +1,1 @@
+"""The methods, one module per family; `rota.api.table` puts them together."""

@@ -1,0 +1,94 @@
+"""Submitting transactions, and what their users may still do with them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from rota.api.credentials import Role
+from rota.api.errors import ErrorCode, Rejected, invalid
+from rota.api.facade import Submission, Transactions
+from rota.api.formats import Uuid, uuid_of
+from rota.api.methods import method
+from rota.api.transactions import TransactionInput, submission_of
+from rota.ports import Unavailable
+from rota.types import SubmitMode
+
+TRANSACTIONS_MAX: Final = 1_000
+
+Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
+
+
+@method("ptx_sendTransaction", role=Role.SUBMIT, answers="transactionId")
+async def send_transaction(
+    node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be done")]
+) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
+    """Accept a transaction. It is answered when the node will not forget it, not when it is done."""
+    submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
+    try:
+        return uuid_of(await node.submit(submission))
+    except Rejected as error:
+        raise error.within("transaction") from None
+
+
+@method("ptx_sendTransactions", role=Role.SUBMIT, answers="transactionIds")
+async def send_transactions(
+    node: Transactions,
+    transactions: Annotated[list[TransactionInput], Meta(description="What is to be done, in this order")],
+) -> Annotated[list[Uuid], Meta(description="The ids of the transactions, in the same order")]:
+    """Accept several transactions in their order.
+
+    Each is accepted by itself. If any is not, the answer is an error whose data has the ids of those that were.
+    """
+    if not 1 <= len(transactions) <= TRANSACTIONS_MAX:
+        raise invalid("transactions", f"must be from 1 to {TRANSACTIONS_MAX}, not {len(transactions)}")
+    # All are looked at before the first is accepted, so that a slip in one of them costs nothing.
+    submissions = [
+        submission_of(given, SubmitMode.AUTO, f"transactions[{place}]") for place, given in enumerate(transactions)
+    ]
+    return await _submit_all(node, submissions)
+
+
+async def _submit_all(node: Transactions, submissions: list[Submission]) -> list[Uuid]:
+    """Begun in order and together, so that they share a write."""
+    ended = await asyncio.gather(*(node.submit(each) for each in submissions), return_exceptions=True)
+    accepted = {place: uuid_of(end) for place, end in enumerate(ended) if not isinstance(end, BaseException)}
+    failed = [(place, end) for place, end in enumerate(ended) if isinstance(end, BaseException)]
+    if not failed:
+        return list(accepted.values())
+    for _, error in failed:
+        if not isinstance(error, Rejected | Unavailable):
+            raise error
+    place, first = failed[0]
+    if not isinstance(first, Rejected):
+        first = Rejected(ErrorCode.INTERNAL, "", f"the node cannot accept it now, try again: {first}")
+    where = f"transactions[{place}]"
+    raise Rejected(
+        first.code,
+        first.within(where).field or where,
+        f"{first.message}; {len(accepted)} of {len(submissions)} were accepted",
+        {**first.details, "transactionIds": [accepted.get(place) for place in range(len(submissions))]},
+    )
+
+
+@method("ptx_resumeTransaction", role=Role.SUBMIT, answers="success")
+async def resume_transaction(
+    node: Transactions, transaction_id: Id
+) -> Annotated[bool, Meta(description="True: it goes on")]:
+    """Let a parked transaction go on. An error tells the state of one that is not parked."""
+    await node.resume(transaction_id.intent)
+    return True
+
+
+@method("ptx_cancelTransaction", role=Role.SUBMIT, answers="success")
+async def cancel_transaction(
+    node: Transactions, transaction_id: Id
+) -> Annotated[bool, Meta(description="True: it ends; its receipt says how")]:
+    """Give a transaction up. An error tells the state of one that it is too late for."""
+    await node.cancel(transaction_id.intent)
+    return True
+
+
+METHODS: Final = (send_transaction, send_transactions, resume_transaction, cancel_transaction)

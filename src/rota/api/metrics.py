@@ -1,0 +1,139 @@
+"""Figures for Prometheus: what the entrance counts itself, and what the node measures at the moment of asking.
+
+The registry is handed in: several nodes in one process, as in a test, do not share their figures. A label has only
+values that we know beforehand: a client cannot make series by inventing names of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from rota.api.facade import Measurements, Node, StateCount
+
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class EntranceMetrics:
+    """What the entrance counts."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls: Final = Counter(
+            "rota_rpc_calls", "JSON-RPC calls by method and outcome", ("method", "outcome"), registry=registry
+        )
+        self._seconds: Final = Histogram(
+            "rota_rpc_call_seconds",
+            "How long JSON-RPC calls took, from the request's decoding to its answer",
+            ("method",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._refused: Final = Counter(
+            "rota_rpc_refused",
+            "Requests and connections that were refused before a call was read",
+            ("reason",),
+            registry=registry,
+        )
+        self._connections: Final = Gauge(
+            "rota_rpc_connections", "Open connections by listener", ("listener",), registry=registry
+        )
+
+    def called(self, method: str, outcome: str, took_s: float) -> None:
+        """A call has ended."""
+        self._calls.labels(method, outcome).inc()
+        self._seconds.labels(method).observe(took_s)
+
+    def refused(self, reason: str) -> None:
+        """A request or a connection was not let in."""
+        self._refused.labels(reason).inc()
+
+    def watch_connections(self, listener: str, count: Callable[[], int]) -> None:
+        """Ask this for the number of open ones when Prometheus asks."""
+        self._connections.labels(listener).set_function(count)
+
+
+class Figure(NamedTuple):
+    """One of the node's measurements: its name for Prometheus, the field, and what it is."""
+
+    name: str
+    field: str
+    text: str
+
+
+GAUGES: Final = (
+    Figure("rota_index_height", "index_height", "The block that this node's own index has reached"),
+    Figure("rota_ledger_height", "ledger_height", "The newest block that the ledger has told of"),
+    Figure("rota_ledger_lost", "is_ledger_lost", "1 while the index has not reached the ledger for ledger_grace"),
+    Figure("rota_contracts", "contracts", "Contracts of this node"),
+    Figure("rota_contracts_loaded", "contracts_loaded", "Contracts whose sequencers are in memory"),
+    Figure("rota_coordinators_active", "coordinators_active", "Contracts that this node is the active coordinator of"),
+    Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),
+    Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
+    Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
+    Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+)
+COUNTERS: Final = (
+    Figure("rota_intents_accepted", "intents_accepted_total", "Transactions accepted from users"),
+    Figure("rota_receipts_confirmed", "receipts_confirmed_total", "Transactions that ended confirmed"),
+    Figure("rota_receipts_reverted", "receipts_reverted_total", "Transactions that ended reverted"),
+    Figure("rota_rounds_dispatched", "rounds_dispatched_total", "Rounds that became base-ledger transactions"),
+    Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
+    Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),
+    Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+)
+SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
+COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")
+PEER_CONNECTED: Final = Figure("rota_peer_connected", "peers", "1 while the connection carries both ways")
+PEER_QUEUED: Final = Figure("rota_peer_queued_messages", "peers", "Messages that wait to be sent to a peer")
+PEER_DROPPED: Final = Figure("rota_peer_dropped_messages", "peers", "Messages dropped because a peer's queue was full")
+
+
+class NodeCollector(Collector):
+    """Asks the node when Prometheus asks; what the node does not know is not shown."""
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """All figures of this moment."""
+        measured = self._node.measurements()
+        missing = GaugeMetricFamily("rota_ready", "1 when nothing that the node needs is missing")
+        missing.add_metric([], 0 if self._node.readiness() else 1)
+        yield missing
+        for figure in GAUGES:
+            value = getattr(measured, figure.field)
+            if value is not None:
+                yield GaugeMetricFamily(figure.name, figure.text, value=int(value))
+        for figure in COUNTERS:
+            value = getattr(measured, figure.field)
+            if value is not None:
+                yield CounterMetricFamily(figure.name, figure.text, value=value)
+        yield _by_state(SENDING, measured.sending)
+        yield _by_state(COORDINATING, measured.coordinating)
+        yield from _by_peer(measured)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing beforehand: a registry would otherwise ask a node that has not started."""
+        return iter(())
+
+
+def _by_state(figure: Figure, counts: tuple[StateCount, ...]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(figure.name, figure.text, labels=("state",))
+    for each in counts:
+        family.add_metric((each.state,), each.count)
+    return family
+
+
+def _by_peer(measured: Measurements) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+    connected = GaugeMetricFamily(PEER_CONNECTED.name, PEER_CONNECTED.text, labels=("peer",))
+    queued = GaugeMetricFamily(PEER_QUEUED.name, PEER_QUEUED.text, labels=("peer",))
+    dropped = CounterMetricFamily(PEER_DROPPED.name, PEER_DROPPED.text, labels=("peer",))
+    for peer in measured.peers:
+        connected.add_metric((peer.node,), int(peer.is_connected))
+        queued.add_metric((peer.node,), peer.queued_messages)
+        dropped.add_metric((peer.node,), peer.dropped_messages_total)
+    yield from (connected, queued, dropped)

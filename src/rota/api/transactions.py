@@ -1,0 +1,194 @@
+"""Transactions and receipts as clients write and read them, and the way to and from the facade's values.
+
+Names and shapes are those of the existing client libraries. What a client sends beyond them is ignored; what is not
+given may also be null. Fields at their defaults are left out of answers: `success` is not there when it is false.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from rota.api.errors import invalid
+from rota.api.facade import GasOptions, ReceiptView, Submission, TransactionType, TransactionView
+from rota.api.formats import (
+    Address,
+    HexText,
+    Quantity,
+    SubmitModeName,
+    Timestamp,
+    TransactionKind,
+    Uuid,
+    Word,
+    hex_of,
+    quantity_of,
+    timestamp_of,
+    uuid_of,
+    word_of,
+)
+from rota.types import SubmitMode
+
+DEPENDENCIES_MAX: Final = 256
+TEXT_CHARACTERS_MAX: Final = 1_024
+ABI_ENTRIES_MAX: Final = 4_096
+
+Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS_MAX)]
+Abi = Annotated[list[dict[str, Any]], Meta(max_length=ABI_ENTRIES_MAX)]
+Dependencies = Annotated[list[Uuid], Meta(max_length=DEPENDENCIES_MAX)]
+
+
+class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
+    """A transaction to be done. Without `to` it is a deployment.
+
+    `from` is a party of this node, with or without its name. `function` is a name, a signature or one ABI entry.
+    `data` is a list or an object of parameters, or hex text.
+    """
+
+    type: TransactionKind
+    sender: Text = msgspec.field(name="from")
+    domain: Text | None = None
+    to: Address | None = None
+    function: Text | dict[str, Any] | None = None
+    data: Any = None
+    abi: Abi | None = None
+    abi_reference: Word | None = None
+    bytecode: HexText | None = None
+    idempotency_key: Text | None = None
+    depends_on: Dependencies | None = None
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    max_fee_per_gas: Quantity | None = None
+    max_priority_fee_per_gas: Quantity | None = None
+
+
+def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) -> Submission:
+    """What the node is asked for; `place` is what an error calls the transaction."""
+    if not given.sender:
+        raise invalid(f"{place}.from", "must be a party of this node, such as 'alice'")
+    function, abi = _function_and_abi(given, place)
+    kind = TransactionType(given.type)
+    if kind is TransactionType.PRIVATE and given.to is None and not given.domain:
+        raise invalid(f"{place}.to", "must be the contract's address, or domain the name of the domain to deploy in")
+    return Submission(
+        type=kind,
+        sender=given.sender,
+        domain=given.domain or "",
+        to=given.to.contract if given.to is not None else None,
+        function=function,
+        data=given.data,
+        abi=abi,
+        abi_reference=given.abi_reference.content if given.abi_reference is not None else b"",
+        bytecode=given.bytecode.content if given.bytecode is not None else b"",
+        idempotency_key=given.idempotency_key or "",
+        depends_on=tuple(other.intent for other in given.depends_on or ()),
+        submit_mode=submit_mode,
+        options=GasOptions(
+            gas=_number(given.gas),
+            value_wei=_number(given.value),
+            fee_max_wei=_number(given.max_fee_per_gas),
+            tip_wei=_number(given.max_priority_fee_per_gas),
+        ),
+    )
+
+
+def _function_and_abi(given: TransactionInput, place: str) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """A function that is given as an ABI entry is the only one that it can be."""
+    if not isinstance(given.function, dict):
+        return given.function or "", tuple(given.abi or ())
+    name = given.function.get("name", "")
+    if not isinstance(name, str):
+        raise invalid(f"{place}.function.name", "must be text")
+    return name, (given.function,)
+
+
+def _number(given: Quantity | None) -> int | None:
+    return given.number if given is not None else None
+
+
+class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A transaction that this node accepted."""
+
+    id: Uuid
+    created: Timestamp
+    submit_mode: SubmitModeName
+    type: TransactionKind
+    sender: str = msgspec.field(name="from")
+    idempotency_key: str = ""
+    domain: str = ""
+    function: str = ""
+    abi_reference: Word | None = None
+    to: Address | None = None
+    data: Any = None
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    max_priority_fee_per_gas: Quantity | None = None
+    max_fee_per_gas: Quantity | None = None
+    depends_on: list[Uuid] = []
+
+
+def shown_transaction(view: TransactionView) -> Transaction:
+    """A transaction as clients read it."""
+    options = view.options
+    return Transaction(
+        id=uuid_of(view.id),
+        created=timestamp_of(view.accepted_at_ms),
+        submit_mode=SubmitModeName(view.submit_mode.value),
+        type=TransactionKind(view.type.value),
+        sender=view.sender,
+        idempotency_key=view.idempotency_key,
+        domain=view.domain,
+        function=view.function,
+        abi_reference=word_of(view.abi_reference) if view.abi_reference else None,
+        to=Address(view.to) if view.to is not None else None,
+        data=view.data,
+        gas=_quantity(options.gas),
+        value=_quantity(options.value_wei),
+        max_priority_fee_per_gas=_quantity(options.tip_wei),
+        max_fee_per_gas=_quantity(options.fee_max_wei),
+        depends_on=[uuid_of(other) for other in view.depends_on],
+    )
+
+
+def _quantity(number: int | None) -> Quantity | None:
+    return quantity_of(number) if number is not None else None
+
+
+class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How a transaction ended. `success` is left out when false; `failureMessage` is there then."""
+
+    id: Uuid
+    indexed: Timestamp
+    sequence: int
+    domain: str = ""
+    success: bool = False
+    transaction_hash: Word | None = None
+    block_number: int | None = None
+    transaction_index: int | None = None
+    log_index: int | None = None
+    source: Address | None = None
+    failure_message: str = ""
+    revert_data: HexText | None = None
+    contract_address: Address | None = None
+    leaf: Word | None = None
+
+
+def shown_receipt(view: ReceiptView) -> TransactionReceipt:
+    """A receipt as clients read it."""
+    return TransactionReceipt(
+        id=uuid_of(view.id),
+        indexed=timestamp_of(view.indexed_at_ms),
+        sequence=view.sequence,
+        domain=view.domain,
+        success=view.success,
+        transaction_hash=word_of(view.transaction_hash) if view.transaction_hash else None,
+        block_number=view.block_number,
+        transaction_index=view.transaction_index,
+        log_index=view.log_index,
+        source=Address(view.source) if view.source is not None else None,
+        failure_message=view.failure_message,
+        revert_data=hex_of(view.revert_data) if view.revert_data else None,
+        contract_address=Address(view.contract) if view.contract is not None else None,
+        leaf=word_of(view.leaf) if view.leaf else None,
+    )

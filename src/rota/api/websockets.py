@@ -1,0 +1,139 @@
+"""JSON-RPC over WebSockets.
+
+Messages of one connection are answered as they are done, in any order; clients match answers by their ids. A client
+that sends faster than it is answered is not read from while `websocket_messages_max` are unanswered; one that does not
+take its answers within `send_timeout_ms` is cut off. So one connection holds a bounded amount of memory, whatever it
+does. Pings are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from rota.api.credentials import Caller
+from rota.api.doors import Door, TooMuch
+from rota.api.errors import ErrorCode, Rejected
+from rota.api.jsonrpc import Dispatcher, refusal
+from rota.api.settings import Limits
+
+JSON: Final = "application/json"
+
+
+class WebSockets:
+    """Answers WebSockets."""
+
+    def __init__(self, dispatcher: Dispatcher, door: Door, limits: Limits) -> None:
+        self._dispatcher: Final = dispatcher
+        self._door: Final = door
+        self._limits: Final = limits
+        self._open: Final[dict[Connection, None]] = {}
+
+    def add_to(self, application: web.Application) -> None:
+        """Serve at `/`."""
+        application.router.add_get("/", self._on_get)
+        application.on_shutdown.append(self._on_shutdown)
+
+    async def _on_get(self, request: web.Request) -> web.StreamResponse:
+        if not self._door.is_welcome_page(request):
+            return web.Response(
+                status=web.HTTPForbidden.status_code,
+                body=refusal("pages of this origin may not call this node"),
+                content_type=JSON,
+            )
+        try:
+            caller = await self._door.admit(request)
+        except Rejected as rejected:
+            body = refusal(str(rejected), rejected.code)
+            return web.Response(status=web.HTTPUnauthorized.status_code, body=body, content_type=JSON)
+        socket = web.WebSocketResponse(
+            max_msg_size=self._limits.websocket_message_bytes_max,
+            heartbeat=self._limits.idle_timeout_ms / 1_000,
+            compress=False,
+        )
+        await socket.prepare(request)
+        connection = Connection(socket, request, self._dispatcher, self._door, self._limits, caller)
+        self._open[connection] = None
+        try:
+            await connection.serve()
+        finally:
+            del self._open[connection]
+        return socket
+
+    async def _on_shutdown(self, _: web.Application) -> None:
+        await asyncio.gather(*(connection.close() for connection in tuple(self._open)))
+
+
+class Connection:
+    """One client."""
+
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        request: web.Request,
+        dispatcher: Dispatcher,
+        door: Door,
+        limits: Limits,
+        caller: Caller,
+    ) -> None:
+        self._socket: Final = socket
+        self._request: Final = request
+        self._dispatcher: Final = dispatcher
+        self._door: Final = door
+        self._limits: Final = limits
+        self._caller: Final = caller
+        self._room: Final = asyncio.Semaphore(limits.websocket_messages_max)
+        self._answering: Final[dict[asyncio.Task[None], None]] = {}
+
+    async def serve(self) -> None:
+        """Until it is closed; what is unanswered then is not answered."""
+        try:
+            while (message := await self._socket.receive()).type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                body = message.data.encode() if message.type is WSMsgType.TEXT else message.data
+                await self._room.acquire()
+                task = asyncio.create_task(self._answer(body))
+                self._answering[task] = None
+                task.add_done_callback(self._answered)
+        finally:
+            for task in tuple(self._answering):
+                task.cancel()
+            await asyncio.gather(*self._answering, return_exceptions=True)
+
+    async def send(self, text: bytes) -> None:
+        """Send it, or cut the client off when it does not take it."""
+        try:
+            async with asyncio.timeout(self._limits.send_timeout_ms / 1_000):
+                await self._socket.send_frame(text, WSMsgType.TEXT)
+        except TimeoutError:
+            self._door.metrics.refused("slow")
+            self._cut()
+        except ConnectionError:
+            # It has gone; whoever reads from it will see that.
+            return
+
+    async def close(self) -> None:
+        """Say that the node stops."""
+        try:
+            async with asyncio.timeout(self._limits.stop_timeout_ms / 1_000):
+                await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the node stops")
+        except TimeoutError:
+            self._cut()
+
+    async def _answer(self, body: bytes) -> None:
+        try:
+            with self._door.room_for(len(body)):
+                answer = await self._dispatcher.answer(body, self._caller)
+                if answer is not None:
+                    await self.send(answer)
+        except TooMuch:
+            await self.send(refusal("too much is being answered at this moment, try again", ErrorCode.INTERNAL))
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        del self._answering[task]
+        self._room.release()
+
+    def _cut(self) -> None:
+        if self._request.transport is not None:
+            self._request.transport.abort()

@@ -1,0 +1,244 @@
+"""`rota contract`: a new contract brought to the nodes that are to have it, and to one that comes later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import click
+
+from rota.cli.node_folder import json_option
+from rota.client import ClientError, NodeClient
+from rota.client.node import bearer
+from rota.domains.base import Rejected
+from rota.genesis import MalformedGenesis, decode_genesis
+from rota.hosting import ContractDefaults
+from rota.keys.files import KeyFileError, read_private
+from rota.keys.secp256k1 import PrivateKey
+from rota.keys.signers import MemorySigner
+from rota.ledger.account import Account, TransactionRejected
+from rota.ledger.client import RpcClient, RpcRefused
+from rota.ledger.hexadecimal import read_quantity
+from rota.network.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
+from rota.ports import Unavailable
+from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, address_bytes
+
+CHAIN_ATTEMPTS_MAX: Final = 3
+PAYER: Final = "payer"
+RANGE_SIZE_MAX: Final = 2**32
+HEX_DIGITS: Final = 64
+
+node_option = click.option(
+    "--node", "urls", multiple=True, required=True, metavar="URL", help="The JSON-RPC of a node; once for each."
+)
+token_file_option = click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file of mode 600 with the token that the nodes ask for.",
+)
+
+
+class Json(click.ParamType[object]):
+    """JSON text, or @ and the name of a file with it."""
+
+    name = "json"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The value that the text stands for."""
+        try:
+            text = str(value)
+            return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+        except (ValueError, OSError) as error:
+            self.fail(f"must be JSON, or @ and the name of a file with JSON: {error}", param, ctx)
+
+
+class Address(click.ParamType[ContractAddress]):
+    """An address on the base ledger."""
+
+    name = "address"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ContractAddress:
+        """In our writing."""
+        address = ContractAddress(str(value).lower())
+        try:
+            address_bytes(address)
+        except AssertionError:
+            self.fail(f"must be 0x and 40 hex digits, not {value!r}", param, ctx)
+        return address
+
+
+@click.group()
+def command() -> None:
+    """Create private contracts, and bring them to nodes."""
+
+
+@command.command()
+@click.option(
+    "--domain", required=True, help="What kind of contract: noto, pente, synthetic, or another that is installed."
+)
+@click.option("--constructor", type=Json(), required=True, metavar="JSON", help="Its arguments; @FILE reads a file.")
+@node_option
+@click.option("--ledger", "ledger_url", required=True, metavar="URL", help="The JSON-RPC of an Ethereum node.")
+@click.option("--factory", type=Address(), required=True, help="The network's Factory.")
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="A file of mode 600 with the private key, in hex, of whoever pays for the deployment.",
+)
+@click.option("--from", "sender", help="Who creates it, such as alice@node1.  [default: operator at the first node]")
+@click.option(
+    "--rotation", type=click.Choice([each.value for each in Rotation]), default=Rotation.STICKY.value, show_default=True
+)
+@click.option("--range-size", type=click.IntRange(1, RANGE_SIZE_MAX), default=100, show_default=True, help="In blocks.")
+@token_file_option
+@json_option
+def create(
+    domain: str,
+    constructor: object,
+    urls: tuple[str, ...],
+    ledger_url: str,
+    factory: ContractAddress,
+    key_file: Path,
+    sender: str | None,
+    rotation: str,
+    range_size: int,
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Deploy a contract, and have every node take it in.
+
+    Each endorser's node is asked for the address with which it signs in this contract alone. The contract is then
+    deployed through the Factory, and each node holds what it is given against the chain.
+
+    \b
+    Example:
+      rota contract create --domain noto --constructor '{"notary": "bank@node1"}' \\
+        --node http://127.0.0.1:31548 --node http://127.0.0.1:32548 \\
+        --ledger http://127.0.0.1:8545 --factory 0x5fbd... --key-file payer.key
+
+    Exit 0: every node has it. 1: it was not deployed, or not every node has it. 2: wrong use.
+    """
+
+    async def run() -> CreatedContract:
+        async with _nodes(urls, token_file) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
+            party = Party(sender or f"operator@{next(iter(nodes))}")
+            defaults = ContractDefaults(chain_id, Rotation(rotation), range_size)
+            genesis = genesis_for(domain, constructor, party, defaults)
+            return await create_contract(genesis, nodes, factory, account)
+
+    with _told_plainly():
+        created = asyncio.run(run())
+    _print(created, as_json)
+
+
+@command.command()
+@click.option("--deployment", type=click.UUID, required=True, help="The id under which it was deployed.")
+@click.option("--genesis", required=True, metavar="HEX", help="Its genesis, as `rota contract create` printed it.")
+@node_option
+@token_file_option
+@json_option
+def add(deployment: UUID, genesis: str, urls: tuple[str, ...], token_file: Path | None, as_json: bool) -> None:
+    """Have nodes take in a contract that is on the chain already.
+
+    Exit 0: every node has it. 1: not every node has it. 2: wrong use.
+    """
+    try:
+        encoded = bytes.fromhex(genesis.removeprefix("0x"))
+        opened = decode_genesis(encoded)
+    except (ValueError, MalformedGenesis) as error:
+        raise click.BadParameter(str(error), param_hint="--genesis") from error
+
+    async def run() -> CreatedContract:
+        async with _nodes(urls, token_file) as nodes:
+            return await hand_out(opened, encoded, IntentId(deployment.bytes), nodes)
+
+    with _told_plainly():
+        created = asyncio.run(run())
+    _print(created, as_json)
+
+
+# What they share.
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    try:
+        yield
+    except Rejected as flaw:
+        raise click.ClickException(
+            f"--constructor: {flaw.field}: {flaw.message}" if flaw.field else flaw.message
+        ) from flaw
+    except NodesMissing as flaw:
+        raise click.ClickException(f"{flaw}: give its URL with --node.") from flaw
+    except (ClientError, TransactionRejected, Unavailable, KeyFileError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@asynccontextmanager
+async def _nodes(urls: tuple[str, ...], token_file: Path | None) -> AsyncIterator[dict[NodeName, NodeClient]]:
+    headers = {}
+    if token_file is not None:
+        headers = dict(bearer(read_private(token_file).reveal().decode().strip()))
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(NodeClient(url, headers=headers)) for url in urls]
+        yield await named(tuple(clients))
+
+
+@asynccontextmanager
+async def _paying(url: str, key_file: Path) -> AsyncIterator[tuple[Account, int]]:
+    """The account that pays, and the chain that it is on."""
+    try:
+        client = RpcClient(url)
+    except ValueError as error:
+        raise click.BadParameter(f"must be an http or ws address, not {url!r}", param_hint="--ledger") from error
+    try:
+        chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
+        yield Account(client, chain_id, MemorySigner({PAYER: _key_in(key_file)}), PAYER), chain_id
+    except RpcRefused as error:
+        raise click.ClickException(f"{url}: {error}") from error
+    finally:
+        await client.close()
+
+
+def _key_in(file: Path) -> PrivateKey:
+    text = read_private(file).reveal().decode(errors="replace").strip().removeprefix("0x")
+    try:
+        if len(text) != HEX_DIGITS:
+            raise ValueError
+        return PrivateKey(bytes.fromhex(text))
+    except ValueError:
+        # Neither the text nor the cause is shown: it may be a key all the same.
+        raise click.ClickException(f"{file}: must hold a private key as {HEX_DIGITS} hex digits") from None
+
+
+def _print(created: CreatedContract, as_json: bool) -> None:
+    deployment = str(UUID(bytes=created.deployment))
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "contract": created.address,
+                    "domain": created.genesis.domain,
+                    "deployment": deployment,
+                    "genesis": f"0x{created.encoded.hex()}",
+                    "nodes": list(created.taken_in),
+                    "missing": dict(created.untaken),
+                }
+            )
+        )
+    else:
+        click.echo(f"Contract    {created.address}")
+        click.echo(f"Domain      {created.genesis.domain}")
+        click.echo(f"Deployment  {deployment}")
+        click.echo(f"Taken in    by {', '.join(created.taken_in)}")
+        click.echo(f"Genesis     0x{created.encoded.hex()}")
+    for node, reason in created.untaken.items():
+        click.echo(f"Error: {node} does not have it: {reason}. `rota contract add` brings it there later.", err=True)
+    if created.untaken:
+        click.get_current_context().exit(1)

@@ -1,0 +1,57 @@
+"""`rota node`: one node, from its folder, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import click
+
+from rota.cli.node_folder import directory_argument, json_option, open_folder, password_file_option
+from rota.runtime.observability import configure_logging
+from rota.runtime.process import CannotStart, NodeProcess, serve
+from rota.store import Refused
+
+
+@click.command(name="node")
+@directory_argument
+@password_file_option
+@json_option
+def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
+    """Run the node whose folder `rota init` made, until SIGTERM or Ctrl-C.
+
+    It then hands over what it coordinates and drains, at most as long as `node.stop_timeout_ms`; a second signal stops
+    it at once. Nothing is lost either way: its next life goes on where this one ended. Logs go to standard error.
+    With --json, one object is printed once it listens: its name, process and addresses.
+
+    \b
+    Example:
+      rota node ./node1
+      rota node ./node1 --password-file ./password
+
+    Exit 0: stopped when asked to. 1: it could not start, or an error of its own ended it. 2: wrong use.
+    """
+    folder = open_folder(directory, password_file)
+    configure_logging(folder.configuration.log.level, folder.configuration.log.format)
+
+    def tell(process: NodeProcess) -> None:
+        if as_json:
+            click.echo(json.dumps(_addresses(process)))
+
+    try:
+        asyncio.run(serve(folder.configuration, folder.keys, tell))
+    except (CannotStart, Refused) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _addresses(process: NodeProcess) -> dict[str, object]:
+    return {
+        "node": process.running.name,
+        "pid": os.getpid(),
+        "rpc": process.entrance.http_url,
+        "websocket": process.entrance.websocket_url,
+        "operations": process.entrance.operations_url,
+        "peer_port": process.peers.port,
+    }

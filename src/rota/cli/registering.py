@@ -1,0 +1,214 @@
+"""`rota ledger deploy`, `register` and `fund`: what a network needs on its chain.
+
+They sign with the node's registrar and never with its submitter: a running node gives the submitter's nonces by its own
+book, and a transaction from elsewhere would take one of them away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+import click
+
+from rota.cli.node_folder import (
+    NodeFolder,
+    directory_argument,
+    json_option,
+    open_folder,
+    password_file_option,
+    told_plainly,
+)
+from rota.keys.files import move, write_new
+from rota.keys.names import REGISTRAR
+from rota.keys.secp256k1 import PrivateKey
+from rota.keys.secret import Secret
+from rota.keys.signers import MemorySigner
+from rota.ledger.account import Account, AccountLimits
+from rota.ledger.checking import ExpectedContract, check_ledger
+from rota.ledger.client import RpcClient
+from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
+from rota.ledger.embedded.settings import WEI_PER_ETHER
+from rota.ledger.registering import NetworkContracts, deploy_contracts, register
+from rota.ports import Signer
+from rota.runtime.configuration import CHAIN, FILE_NAME, NodeConfiguration, with_setting
+from rota.types import ContractAddress
+
+ETHER_MAX: Final = 1_000_000
+DEVELOPMENT: Final = "development"
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network's Registry, and the account that speaks for the node there."""
+
+    account: Account
+    registry: ContractAddress
+
+
+@click.command()
+@directory_argument
+@password_file_option
+@click.option("--save", is_flag=True, help="Write the addresses into the node's configuration.")
+@json_option
+def deploy(directory: Path, password_file: Path | None, save: bool, as_json: bool) -> None:
+    """Deploy a Factory and a Registry for a new network, signed by a node's registrar.
+
+    All nodes of the network then have the same two addresses in [ledger].
+
+    Exit 0: deployed. 1: it could not be, or could not be saved. 2: wrong use.
+    """
+    folder = open_folder(directory, password_file, may_lack=("ledger.registry",))
+    file = directory / FILE_NAME
+    if save and folder.configuration.ledger.registry is not None:
+        raise click.ClickException(f"{file}: ledger.registry is set already; leave --save out, or take it out first.")
+    with told_plainly():
+        made = asyncio.run(_deploy(folder))
+    settings = _settings_of(made)
+    if save:
+        _save(file, settings)
+    if as_json:
+        click.echo(json.dumps({name.partition(".")[2]: value for name, value in settings.items()}))
+        return
+    click.echo("[ledger]" if not save else f"{file} now has:")
+    for name, value in settings.items():
+        click.echo(f"{name.partition('.')[2]} = {json.dumps(value)}")
+
+
+async def _deploy(folder: NodeFolder) -> NetworkContracts:
+    async with _account_of(folder.configuration, folder.keys.signer, REGISTRAR) as account:
+        return await deploy_contracts(account)
+
+
+def _settings_of(made: NetworkContracts) -> dict[str, str | int]:
+    return {
+        "ledger.factory": made.factory,
+        "ledger.registry": made.registry,
+        "ledger.registry_from_height": made.registry_from_height,
+    }
+
+
+def _save(file: Path, settings: dict[str, str | int]) -> None:
+    """All of them or none. They are told in any case: the contracts are there."""
+    text = file.read_text(encoding="utf-8")
+    try:
+        for path, value in settings.items():
+            text = with_setting(text, path, value)
+    except ValueError as error:
+        told = ", ".join(f"{path} = {json.dumps(value)}" for path, value in settings.items())
+        raise click.ClickException(f"{file}: {error}. These are deployed and have to be set: {told}") from error
+    with told_plainly():
+        beside = file.with_name(f".{file.name}.{token_hex(8)}.new")
+        write_new(beside, Secret(text))
+        move(beside, file)
+
+
+@click.command("register")
+@directory_argument
+@password_file_option
+@json_option
+def register_node(directory: Path, password_file: Path | None, as_json: bool) -> None:
+    """Have the network's Registry know a node: its name, where it listens, its certificate.
+
+    Whatever the Registry has of it already is brought up to date. The node may run meanwhile.
+
+    Exit 0: the Registry has it. 1: it does not. 2: wrong use.
+    """
+    folder = open_folder(directory, password_file)
+    endpoint = folder.configuration.transport.endpoint
+    if folder.configuration.transport.registry != CHAIN:
+        raise click.ClickException(f"{directory / FILE_NAME}: transport.registry is a file: put the node in there.")
+    if endpoint is None:
+        raise click.ClickException(
+            f"{directory / FILE_NAME}: transport.endpoint is missing; it must say where other nodes reach this one."
+        )
+    with told_plainly():
+        done = asyncio.run(_register(folder, endpoint))
+    keys = folder.keys
+    if as_json:
+        fingerprint = keys.certificate.fingerprint.hex()
+        click.echo(json.dumps({"node": keys.node, "endpoint": endpoint, "fingerprint": fingerprint, "done": done}))
+        return
+    how = ", ".join(done) if done else "was so already"
+    click.echo(f"{keys.node} at {endpoint} with certificate {keys.certificate.fingerprint.hex()}: {how}.")
+
+
+async def _register(folder: NodeFolder, endpoint: str) -> list[str]:
+    async with opened_network(folder) as network:
+        assert network is not None, "the Registry is that of the chain"
+        fingerprint = folder.keys.certificate.fingerprint
+        done = await register(network.account, network.registry, folder.keys.node, fingerprint, endpoint)
+    return [each.value for each in done]
+
+
+@click.command()
+@directory_argument
+@password_file_option
+@click.option("--ether", type=click.IntRange(1, ETHER_MAX), default=10, show_default=True, help="For each address.")
+@click.option(
+    "--account",
+    "number",
+    type=click.IntRange(0, len(DEVELOPMENT_ACCOUNTS) - 1),
+    default=0,
+    show_default=True,
+    help="Which of the development accounts pays.",
+)
+def fund(directory: Path, password_file: Path | None, ether: int, number: int) -> None:
+    """Give a node's submitter and registrar funds on a development chain.
+
+    They come from an account whose key everybody knows, as `rota ledger` and Anvil have them.
+
+    Exit 0: paid. 1: it could not be. 2: wrong use.
+    """
+    folder = open_folder(directory, password_file, may_lack=("ledger.registry",))
+    with told_plainly():
+        asyncio.run(_fund(folder, ether, number))
+    for address in (folder.keys.submitter, folder.keys.registrar):
+        click.echo(f"{address} got {ether} ether.")
+
+
+async def _fund(folder: NodeFolder, ether: int, number: int) -> None:
+    signer = MemorySigner({DEVELOPMENT: PrivateKey(DEVELOPMENT_ACCOUNTS[number].secret)})
+    async with _account_of(folder.configuration, signer, DEVELOPMENT) as account:
+        for address in (folder.keys.submitter, folder.keys.registrar):
+            await account.transact(address, value_wei=ether * WEI_PER_ETHER)
+
+
+# What they share.
+
+
+@asynccontextmanager
+async def opened_network(folder: NodeFolder) -> AsyncIterator[Network | None]:
+    """The Registry of a node's network; nothing when its nodes are in a file. What is wrong with it is told."""
+    registry = folder.configuration.ledger.registry
+    if folder.configuration.transport.registry != CHAIN:
+        yield None
+        return
+    assert registry is not None, "a configuration without it is refused"
+    expected = ExpectedContract("ledger.registry", "Registry", registry)
+    async with _account_of(folder.configuration, folder.keys.signer, REGISTRAR, expected) as account:
+        yield Network(account, registry)
+
+
+@asynccontextmanager
+async def _account_of(
+    configuration: NodeConfiguration, signer: Signer, signer_name: str, *expected: ExpectedContract
+) -> AsyncIterator[Account]:
+    """An account on the configured chain, once that is known to be the right one."""
+    ledger = configuration.ledger
+    client = RpcClient(ledger.url, ledger.client)
+    try:
+        limits = AccountLimits(fee_max_wei=configuration.sequencer.fee_max_wei)
+        account = Account(client, ledger.chain_id, signer, signer_name, limits)
+        flaws = await check_ledger(client, chain_id=ledger.chain_id, account=account.address, contracts=expected)
+        if fatal := [flaw.text for flaw in flaws if flaw.is_fatal]:
+            raise click.ClickException("\n".join(fatal))
+        yield account
+    finally:
+        await client.close()

@@ -1,0 +1,141 @@
+"""JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm.
+
+Theory of operation. Whoever calls says whether the call may be repeated. One that may be is asked again after a pause
+that doubles, at most `attempts_max` times; one that may not be is asked once, because a connection that broke does not
+tell whether the node had heard. What the node refuses is never asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+
+from rota.client.errors import INTERNAL, Refused, Unreachable
+
+READY_STATUSES: Final = (200, 503)
+SHOWN_CHARACTERS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """How long an answer may take, and how often and after what pause a call that may be repeated is."""
+
+    timeout_ms: int = 30_000
+    attempts_max: int = 5
+    backoff_ms: int = 100
+    backoff_max_ms: int = 2_000
+    answer_bytes_max: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, not {getattr(self, name)}")
+
+
+class JsonRpc:
+    """The JSON-RPC of one node. `headers` go with every request: a bearer token, for one."""
+
+    def __init__(
+        self,
+        url: str,
+        limits: ClientLimits | None = None,
+        headers: Mapping[str, str] | None = None,
+        connector: aiohttp.BaseConnector | None = None,
+    ) -> None:
+        self.url: Final = url.rstrip("/")
+        self._limits: Final = limits or ClientLimits()
+        self._headers: Final = dict(headers or {})
+        self._connector: Final = connector
+        self._session: aiohttp.ClientSession | None = None
+        self._ids: Final = count(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections; a later call makes new ones."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def call(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
+        """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
+        request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": list(parameters)}
+        attempts_max = self._limits.attempts_max if is_repeatable else 1
+        for attempt in range(1, attempts_max + 1):
+            try:
+                return _result_of(await self._post(request))
+            except Unreachable:
+                if attempt == attempts_max:
+                    raise
+                pause_ms = min(self._limits.backoff_ms << attempt - 1, self._limits.backoff_max_ms)
+                await asyncio.sleep(pause_ms / 1_000)
+        raise AssertionError("a call is attempted at least once")
+
+    async def missing(self) -> tuple[str, ...]:
+        """What keeps the node from serving, in its own words; empty when it is ready."""
+        try:
+            async with self._opened().get(f"{self.url}/readyz") as answer:
+                if answer.status not in READY_STATUSES:
+                    raise Unreachable(f"{self.url}: answers {answer.status} when asked whether it is ready")
+                told = await answer.json()
+        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            raise Unreachable(f"{self.url}: {_why(error)}") from error
+        listed = told.get("missing") if isinstance(told, dict) else None
+        return tuple(map(str, listed)) if isinstance(listed, list) else ()
+
+    async def _post(self, request: dict[str, object]) -> object:
+        try:
+            async with self._opened().post(self.url, json=request) as answer:
+                body = await answer.content.read(self._limits.answer_bytes_max + 1)
+                while not answer.content.at_eof() and len(body) <= self._limits.answer_bytes_max:
+                    body += await answer.content.read(self._limits.answer_bytes_max + 1 - len(body))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{self.url}: {_why(error)}") from error
+        if len(body) > self._limits.answer_bytes_max:
+            raise Unreachable(f"{self.url}: the answer is longer than {self._limits.answer_bytes_max} bytes")
+        try:
+            return json.loads(body)
+        except ValueError as error:
+            shown = body[:SHOWN_CHARACTERS_MAX].decode(errors="replace")
+            raise Unreachable(f"{self.url}: answers {answer.status} and no JSON-RPC: {shown!r}") from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=self._limits.timeout_ms / 1_000)
+            self._session = aiohttp.ClientSession(
+                timeout=timeout,
+                headers=self._headers,
+                connector=self._connector,
+                connector_owner=self._connector is None,
+            )
+        return self._session
+
+
+def _result_of(answer: object) -> object:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(answer, dict) and error is None and "result" in answer:
+        return answer["result"]
+    if not isinstance(error, dict) or not isinstance(error.get("code"), int):
+        raise Unreachable("the answer is not one of JSON-RPC 2.0")
+    message, details = str(error.get("message", "")), error.get("data")
+    # An internal error is the node's, or that of the world around it, and may be over the next time.
+    if error["code"] == INTERNAL:
+        raise Unreachable(message)
+    raise Refused(error["code"], message, details if isinstance(details, dict) else {})
+
+
+def _why(error: Exception) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__

@@ -1,0 +1,116 @@
+"""Private states between nodes: one per node, for all its contracts (protocol §6, §8).
+
+Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
+other about it. States that arrive are checked against their leaves, made durable, then acknowledged, copies too. An
+acknowledgement is made durable and ends the delivery. A node that lacks states asks every member by leaf; who is asked
+looks in its store and sends what the asking node may see and nothing else (S8), which is not assured, since who wants
+them asks until it has them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.core.distribution import FOUND_PARTS_FROM, is_true, order_of, parts_of, states_with_bytes
+from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
+from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
+from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
+
+if TYPE_CHECKING:
+    from rota.core.node import Node
+
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
+
+
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
+
+
+class PrivateStates:
+    """The private states that this node is sent, asks for, is asked for, and delivers."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.distribution = node.distribution
+        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
+
+    def take(
+        self,
+        peer: NodeName,
+        contract: ContractAddress,
+        body: StateDistribution | StateDistributionAcknowledgement | StateRequest,
+    ) -> None:
+        """A peer sends states, or has them, or asks for its own."""
+        if isinstance(body, StateDistribution):
+            self.take_states(peer, contract, body)
+        elif isinstance(body, StateRequest):
+            self.node.effects.append(FindStates(contract, peer, body.leaves))
+        elif self.distribution.is_open(peer, body.digest, body.part):
+            self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
+
+    def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
+        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
+        separator = self.node.sequencers.loaded[contract].context.separator
+        key = (contract, body.digest, body.part)
+        if not states_with_bytes(body.transitions) or key in self.receiving:
+            return
+        if self.distribution.is_received(contract, body.transitions):
+            self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
+        elif len(self.receiving) < RECEIVING_MAX and all(
+            is_true(separator, self.node.name, transition) for transition in body.transitions
+        ):
+            self.receiving[key] = peer
+            self.node.persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
+
+    def take_written(
+        self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool
+    ) -> None:
+        """States or an acknowledgement are durable, or are not and will come again."""
+        if isinstance(record, StatesReceived):
+            peer = self.receiving.pop((contract, record.digest, record.part))
+            if succeeded:
+                self._note_received(contract, record.transitions)
+                self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
+        elif succeeded:
+            self.distribution.acknowledged(record.peer, record.digest, record.part)
+
+    def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
+        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
+        sequencer = self.node.sequencers.loaded.get(contract)
+        members = sequencer.context.contract.committee if sequencer is not None else ()
+        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
+            for member in members:
+                if member != self.node.name:
+                    request = StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX])
+                    self.node.send(member, contract, request)
+
+    def send_found(
+        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
+    ) -> None:
+        """A peer's own states again, and nobody else's."""
+        seen = [transition.as_seen_by(peer) for transition in transitions]
+        owed = [transition for transition in seen if states_with_bytes((transition,))]
+        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
+            self.node.send(peer, contract, StateDistribution(digest, due, part))
+
+    def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
+        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
+        for record in prepared:
+            self.distribution.take(self.node.now_ms, order_of(contract, record))
+        if prepared:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Send what is due."""
+        for delivery in self.distribution.take_due(self.node.now_ms):
+            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
+            self.node.send(delivery.peer, delivery.contract, body)
+
+    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        """Durable: an endorser finds them in the store from now on."""
+        self.distribution.note_received(contract, transitions)
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            sequencer.endorser.states_stored(transitions)

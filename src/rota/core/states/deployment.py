@@ -1,0 +1,44 @@
+"""What a deployment of this node's own can be (decision 51)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from rota.core.effects import Proposal
+from rota.core.events.chain import EndorsedDeployment
+from rota.types import ContractAddress, IntentId
+
+
+class State(Enum):
+    """How far a deployment is."""
+
+    WAITING = "Waiting"
+    PROPOSING = "Proposing"
+    AGREEING = "Agreeing"
+    CALLING = "Calling"
+    DEPLOYED = "Deployed"
+    SPREADING = "Spreading"
+    ENDING = "Ending"
+    FINAL = "Final"
+
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
+
+
+# Nothing of ours can be on the chain in these: it can still be given up.
+UNAGREED = (State.WAITING, State.PROPOSING, State.AGREEING)
+ASKING = (State.PROPOSING, State.AGREEING)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeployments:
+    """What the store remembers of deployments; those of our own users are unfinished intents of `NO_CONTRACT`.
+
+    `agreed` has the signers of those for which the factory may have been called, `deployed` what final blocks have
+    under the ids of unfinished ones, and `proposals` what others want us to have.
+    """
+
+    agreed: tuple[tuple[IntentId, tuple[ContractAddress, ...]], ...] = ()
+    deployed: tuple[EndorsedDeployment, ...] = ()
+    proposals: tuple[Proposal, ...] = ()

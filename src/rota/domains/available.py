@@ -1,0 +1,187 @@
+"""The states that an assembly may use: available, decoded, and found by what they hold.
+
+A node's holdings of a contract stand on a `Shelf`: each is decoded once, when it comes, and found by its labels
+without looking at the others, so that a question costs what it finds and not what is held. `Available` is a shelf as
+one assembly sees it through the coordinator's eyes: with what is under way on top of it, without what others have
+locked. It changes as a slot goes on; the shelf beneath does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from rota.domains.contents import Content, unseal
+from rota.domains.queries import Query
+from rota.domains.records import Record, Rejected, fields_of
+from rota.types import Party, State, StateId
+
+R = TypeVar("R", bound=Record)
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+Label: TypeAlias = tuple[type[Record], str, object]
+
+# As many as there are record classes.
+_LABELS: Final[dict[type[Record], tuple[str, ...]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[R_co]):
+    """A state that we can read."""
+
+    id: StateId
+    record: R_co
+    salt: bytes
+    readers: tuple[Party, ...]
+
+
+class Shelf(Mapping[StateId, State]):
+    """What a node holds of a contract, in the order in which it came; what it cannot read is there, but not found."""
+
+    def __init__(self, known: Mapping[str, type[Record]], states: Iterable[State] = ()) -> None:
+        self.known = known
+        self._states: dict[StateId, State] = {}
+        self._read: dict[StateId, Known[Record]] = {}
+        self._by_type: dict[type[Record], dict[StateId, Known[Record]]] = {}
+        self._by_label: dict[Label, dict[StateId, Known[Record]]] = {}
+        for state in states:
+            self.put(state)
+
+    def __getitem__(self, state: StateId) -> State:
+        return self._states[state]
+
+    def __iter__(self) -> Iterator[StateId]:
+        return iter(self._states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def put(self, state: State) -> None:
+        """It is held from now on."""
+        self.remove(state.id)
+        self._states[state.id] = state
+        read = known_in(self.known, state)
+        if read is not None:
+            self._read[state.id] = read
+            self._by_type.setdefault(type(read.record), {})[state.id] = read
+            for label in _labels_in(read.record):
+                self._by_label.setdefault(label, {})[state.id] = read
+
+    def remove(self, state: StateId) -> None:
+        """It is spent, or was never confirmed after all."""
+        self._states.pop(state, None)
+        read = self._read.pop(state, None)
+        if read is None:
+            return
+        del self._by_type[type(read.record)][state]
+        for label in _labels_in(read.record):
+            del self._by_label[label][state]
+            if not self._by_label[label]:
+                # There may be as many values as there are states.
+                del self._by_label[label]
+
+    def read(self, state: StateId) -> Known[Record] | None:
+        """What it says, if it is held and can be read."""
+        return self._read.get(state)
+
+    def find(self, record_type: type[R], labels: Mapping[str, object]) -> Iterator[Known[R]]:
+        """The states of a kind with these values; by the first that is a label, the others are held against it."""
+        first = next((name for name in labels if name in labels_of(record_type)), None)
+        if first is None:
+            found = self._by_type.get(record_type, {})
+        else:
+            found = self._by_label.get((record_type, first, labels[first]), {})
+        for read in found.values():
+            assert isinstance(read.record, record_type), "a shelf is sorted by type"
+            if all(getattr(read.record, name) == value for name, value in labels.items()):
+                yield Known(read.id, read.record, read.salt, read.readers)
+
+
+class Available:
+    """A shelf without what is locked, and with what is under way on top of it."""
+
+    def __init__(self, shelf: Shelf, locked: Iterable[StateId] = (), under_way: Iterable[State] = ()) -> None:
+        self._shelf = shelf
+        self._gone = set(locked)
+        self._on_top = Shelf(shelf.known, under_way)
+
+    def add(self, state: State) -> None:
+        """It is there from now on, if we can read it."""
+        self._on_top.put(state)
+
+    def remove(self, state: StateId) -> None:
+        """It is spent. A slot of many that stand on one another must not look through all that is gone."""
+        self._gone.add(state)
+        self._on_top.remove(state)
+
+    def get(self, state: StateId) -> Known[Record] | None:
+        """The state of this id, if it is available."""
+        return None if state in self._gone else self._on_top.read(state) or self._shelf.read(state)
+
+    def where(
+        self, record_type: type[R], holds: Callable[[R], bool] = lambda _: True, /, **labels: object
+    ) -> tuple[Known[R], ...]:
+        """All states of a kind with these values for which this holds: `where(Coin, owner=alice)`."""
+        found = {state.id: state for shelf in (self._shelf, self._on_top) for state in shelf.find(record_type, labels)}
+        return tuple(state for ref, state in found.items() if ref not in self._gone and holds(state.record))
+
+    def query(self, record_type: type[R], query: Query) -> tuple[Known[R], ...]:
+        """The states of a kind that a client's query finds, in its order."""
+        return query.select(self.where(record_type), lambda state: state.record)
+
+
+def labels_of(record_type: type[Record]) -> tuple[str, ...]:
+    """The attributes that states of a kind are looked for by."""
+    known = _LABELS.get(record_type)
+    if known is None:
+        named = (field.attribute for field in fields_of(record_type) if field.name in record_type.labels)
+        known = _LABELS[record_type] = tuple(named)
+    return known
+
+
+def _labels_in(record: Record) -> Iterator[Label]:
+    kind = type(record)
+    return ((kind, name, getattr(record, name)) for name in labels_of(kind))
+
+
+def readable(known: Mapping[str, type[Record]], state: State) -> Content | None:
+    """What a state holds; nothing when its bytes are not here or say nothing to this domain."""
+    if state.content is None:
+        return None
+    try:
+        return unseal(known, state.content)
+    except Rejected:
+        return None
+
+
+def known_in(known: Mapping[str, type[Record]], state: State) -> Known[Record] | None:
+    """The state that this is, if we can read it and it is one; what only carries infos is none."""
+    content = readable(known, state)
+    if content is None or content.record is None:
+        return None
+    return Known(state.id, content.record, content.salt, content.readers)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[R_co]):
+    """Coins that cover an amount, and what is left over."""
+
+    coins: tuple[Known[R_co], ...]
+    total: int
+    change: int
+
+
+def cover(coins: Iterable[Known[R]], amount: int, worth: Callable[[R], int], count_max: int) -> Selection[R] | None:
+    """The fewest coins that cover an amount: the largest first. Nothing when `count_max` of them do not.
+
+    The change of one transfer is likely to be the largest coin for the next, so that transfers in a row stand on one
+    another, which is what costs least on the ledger.
+    """
+    chosen: list[Known[R]] = []
+    total = 0
+    for coin in sorted(coins, key=lambda coin: (-worth(coin.record), coin.id)):
+        if total >= amount or len(chosen) == count_max:
+            break
+        chosen.append(coin)
+        total += worth(coin.record)
+    return Selection(tuple(chosen), total, total - amount) if total >= amount else None

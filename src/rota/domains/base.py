@@ -1,0 +1,359 @@
+"""The kit: what a domain is, what it is asked, and what it answers.
+
+A domain says what private transactions mean. It is a class without state of its own; a contract is an instance of it
+on the ledger with a configuration. In the order in which a transaction meets it:
+
+    deploy      a user's constructor arguments -> who coordinates and endorses, and the contract's configuration
+    configure   that configuration, as it stands in the genesis -> is it one that we can work with?
+    init        a user's request, before it gets an id -> is it right, and which parties have to be known?
+    assemble    an intent and the states that are available -> what is spent, read and made; or a reason why not
+    prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
+    endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
+    call        a question about the states that this node holds -> an answer; no transaction
+    receipt     what a committed transition did, as far as this node may see it -> for its users
+
+All of them are pure: time, ids and salts come as values, and the same question has the same answer on every node.
+What a domain keeps in its `memory` of a contract only saves work: it may be lost at any time and changes no answer.
+`assemble` runs on the sender's node, `endorse` on each endorser's. What `assemble` makes, `endorse` must judge from
+the transition alone, for the intent itself stays with its sender: what an endorser has to know is in the states, or in
+an info that goes with them. A transition is valid from its own inputs and reads, whatever else commits (ledger).
+
+Whose fault an error is decides what becomes of it: `Rejected` in `init` refuses the user's request, and while
+assembling it reverts the intent, as `Reverted` does. Any other exception is the domain's own failure, and is retried.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+
+from rota.domains.available import Available, Known, Shelf
+from rota.domains.contents import Role, name_of, schema_of
+from rota.domains.records import Record, Rejected, Schema
+from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparation, StateId, SubmitMode, node_of
+
+__all__ = [
+    "INPUTS_MAX",
+    "OUTPUTS_MAX",
+    "READS_MAX",
+    "Assembled",
+    "Assembly",
+    "AttestationPlan",
+    "Available",
+    "Deployment",
+    "Domain",
+    "History",
+    "Known",
+    "Lacking",
+    "NewState",
+    "Outcome",
+    "Parked",
+    "Proposal",
+    "Question",
+    "Refused",
+    "Rejected",
+    "Request",
+    "Reverted",
+    "Settled",
+    "party_of",
+]
+
+INPUTS_MAX: Final = 15
+READS_MAX: Final = 15
+OUTPUTS_MAX: Final = 15
+PARTY_BYTES_MAX: Final = 255
+
+C = TypeVar("C", bound=Record)
+R = TypeVar("R", bound=Record)
+
+
+class Refused(Exception):
+    """An endorser does not sign a transition, and why."""
+
+
+class Lacking(Exception):
+    """A state that is needed is not known here, though it was made: whoever asks may get it and ask again."""
+
+    def __init__(self, state: StateId) -> None:
+        super().__init__(f"output {state.output} of 0x{state.leaf.hex()} is not here yet")
+        self.state = state
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every state that this node knows, by its id: spent, or not yet on the chain, or not available for other reasons.
+
+    A domain whose states stand on their predecessors finds them here.
+    """
+
+    find: Callable[[StateId], Known[Record] | None]
+
+    def get(self, state: StateId) -> Known[Record]:
+        """This state. `Lacking` when it is not known."""
+        found = self.find(state)
+        if found is None:
+            raise Lacking(state)
+        return found
+
+
+NO_HISTORY: Final = History(lambda _: None)
+
+
+# What a domain is asked. `verifiers` tells by what addresses parties are known, as far as the host knows them;
+# `memory` is what `Domain.memory` made.
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[C]):
+    """A user's request to a contract, before it is an intent."""
+
+    contract: Contract
+    configuration: C
+    sender: Party
+    function: str
+    arguments: Record
+    submit_mode: SubmitMode = SubmitMode.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly(Generic[C]):
+    """An intent, and what it can be assembled on."""
+
+    contract: Contract
+    configuration: C
+    separator: bytes
+    intent: IntentId
+    sender: Party
+    function: str
+    arguments: Record
+    submit_mode: SubmitMode
+    states: Available
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(Generic[C]):
+    """A transition that an endorser is to judge, with the records of all that it touches.
+
+    `available` tells which states the endorser itself takes to be available before this transition; they must not be
+    changed.
+    """
+
+    contract: Contract
+    configuration: C
+    separator: bytes
+    intent: IntentId
+    sender: Party
+    spends: tuple[Known[Record], ...]
+    reads: tuple[Known[Record], ...]
+    makes: tuple[NewState, ...]
+    calls: tuple[Call, ...] = ()
+    preparation: Preparation | None = None
+    available: Callable[[], Available] = lambda: Available(Shelf({}))
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
+
+    def created(self, record_type: type[R]) -> tuple[R, ...]:
+        """The states of one kind that it makes."""
+        return tuple(
+            made.record for made in self.makes if made.role is Role.STATE and isinstance(made.record, record_type)
+        )
+
+    def only(self, record_type: type[R]) -> R:
+        """The one state that it makes, which is of this kind. `Refused` when it makes others, or none."""
+        states = [made for made in self.makes if made.role is Role.STATE]
+        found = self.created(record_type)
+        if len(states) != 1 or len(found) != 1:
+            raise Refused(f"one {name_of(record_type)} is made, and nothing else")
+        return found[0]
+
+    def told(self, record_type: type[R]) -> R:
+        """The one info of this kind. `Refused` when there is none, or more than one."""
+        found = [made.record for made in self.makes if made.role is Role.INFO and isinstance(made.record, record_type)]
+        if len(found) != 1:
+            raise Refused(f"one {name_of(record_type)} is needed, not {len(found)}")
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[C]):
+    """What a user asks without a transaction; answered from what this node holds."""
+
+    contract: Contract
+    configuration: C
+    asker: Party
+    function: str
+    arguments: Record
+    states: Available
+    history: History = NO_HISTORY
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    memory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Generic[C]):
+    """A committed transition, as far as this node may see it; `is_whole` when it has all that it may see."""
+
+    contract: Contract
+    configuration: C
+    intent: IntentId
+    spent: tuple[Known[Record], ...]
+    read: tuple[Known[Record], ...]
+    made: tuple[Known[Record], ...]
+    told: tuple[Known[Record], ...]
+    is_whole: bool
+
+
+# What a domain answers.
+
+
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """A state that a transition makes, and which parties may see it. Who coordinates or endorses may anyway."""
+
+    record: Record
+    readers: tuple[Party, ...]
+    role: Role = Role.STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What an intent does. `info` is told to its readers and is nothing on the ledger that could be spent."""
+
+    spends: tuple[StateId, ...] = ()
+    reads: tuple[StateId, ...] = ()
+    makes: tuple[NewState, ...] = ()
+    info: tuple[NewState, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """It cannot succeed: the intent ends with this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """It may succeed when its user has done something: it waits until it is resumed."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Assembled | Reverted | Parked
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationPlan:
+    """Who signs the rounds of a contract, how many of them, and who coordinates. Fixed when it is deployed."""
+
+    endorsers: tuple[Party, ...]
+    threshold: int
+    mode: Mode
+    committee: tuple[NodeName, ...]
+
+    @classmethod
+    def nobody(cls, nodes: tuple[NodeName, ...]) -> AttestationPlan:
+        """A proof convinces the ledger; every sender coordinates its own, and these nodes are the first to know it."""
+        return cls((), 0, Mode.SENDER, nodes)
+
+    @classmethod
+    def notary(cls, notary: Party) -> AttestationPlan:
+        """One party endorses everything and must submit it, so that its node alone coordinates."""
+        return cls((notary,), 1, Mode.STATIC, (node_of(notary),))
+
+    @classmethod
+    def some_of(cls, members: tuple[Party, ...], threshold: int | None = None) -> AttestationPlan:
+        """So many of the members endorse, all if not said; their nodes take turns as coordinators."""
+        nodes = tuple(dict.fromkeys(node_of(member) for member in members))
+        return cls(members, len(nodes) if threshold is None else threshold, Mode.RING, nodes)
+
+    @property
+    def endorser_nodes(self) -> tuple[NodeName, ...]:
+        """A node endorses for all of its parties with one signature."""
+        return tuple(dict.fromkeys(node_of(endorser) for endorser in self.endorsers))
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment(Generic[C]):
+    """What a new contract is to be: who endorses it, its configuration, and the parties that get its genesis."""
+
+    plan: AttestationPlan
+    configuration: C
+    members: tuple[Party, ...]
+
+
+class Domain(ABC, Generic[C]):
+    """What a private transaction means. Subclasses say what they know, then answer what they are asked.
+
+    `functions` are what users may ask for, by name, each with the record of its arguments; `views` what they may
+    `call`. `states` are the records that states and infos hold.
+    """
+
+    name: ClassVar[str]
+    constructor: ClassVar[type[Record]]
+    configuration: ClassVar[type[Record]]
+    functions: ClassVar[Mapping[str, type[Record]]]
+    views: ClassVar[Mapping[str, type[Record]]] = {}
+    states: ClassVar[tuple[type[Record], ...]]
+    # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
+    calls_gas_max: ClassVar[int] = 0
+
+    @abstractmethod
+    def deploy(self, arguments: Record, sender: Party) -> Deployment[C]:
+        """What the constructor's arguments ask for. `Rejected` when they cannot be had."""
+
+    def configure(self, configuration: C, contract: Contract) -> None:
+        """Hold the configuration of a genesis against the contract that it comes with. `Rejected` when it is wrong."""
+
+    def memory(self, configuration: C, contract: Contract) -> object:
+        """What it keeps of a contract at one node, so as not to work it out again; it may be lost at any time."""
+        return None
+
+    def learn(self, memory: object, state: Known[Record]) -> None:
+        """A state that this node knows, spent or not; each before those that stand on it."""
+
+    @abstractmethod
+    def init(self, request: Request[C]) -> tuple[Party, ...]:
+        """Validate a request before it gets an id; tell the parties whose verifiers must be known. Or `Rejected`."""
+
+    @abstractmethod
+    def assemble(self, work: Assembly[C]) -> Outcome:
+        """What the intent does, given the states that are available."""
+
+    def prepare(self, work: Assembly[C]) -> Preparation | None:
+        """Who alone may commit what a user brings to the ledger itself; nothing when anybody may."""
+        return None
+
+    @abstractmethod
+    def endorse(self, proposal: Proposal[C]) -> None:
+        """Judge a transition. `Refused` when it is against the rules."""
+
+    def call(self, question: Question[C]) -> object:
+        """Answer a view, as JSON. `Rejected` when it cannot be answered."""
+        raise Rejected("function", f"{self.name} has no view {question.function!r}")
+
+    def receipt(self, settled: Settled[C]) -> dict[str, object]:
+        """What users are told of a committed transition, as JSON."""
+        return {}
+
+    @classmethod
+    def schemas(cls) -> tuple[Schema, ...]:
+        """The schemas of its states."""
+        return tuple(schema_of(record_type) for record_type in cls.states)
+
+
+def party_of(field: str, text: str, node: NodeName) -> Party:
+    """The party that a user means; one without a node is of the user's own. `Rejected` when it is no name."""
+    name, separator, home = text.rpartition("@")
+    party = text if separator else f"{text}@{node}"
+    is_name = bool(text) and (not separator or (bool(name) and bool(home))) and text.isprintable() and " " not in text
+    if not is_name or len(party.encode()) > PARTY_BYTES_MAX or party.count("@") != 1:
+        raise Rejected(field, f"must be a party such as alice@node1, not {text!r}")
+    return Party(party)

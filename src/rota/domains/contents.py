@@ -1,0 +1,153 @@
+"""The bytes of a private state: its record, what goes with it, who may see it, and a salt.
+
+    [["NotoCoin", ["bob@node2", "100"]], [], ["notary@node1", "bob@node2"], "0x<salt>"]
+
+The commitment on the ledger is the hash of these bytes. The salt makes it hide what it commits to: amounts and names
+can be guessed, 32 random bytes cannot. The readers stand inside, so that who may see a state is bound with it and an
+endorser can hold the distribution list against it.
+
+An info tells the readers of a transaction something about it and is nothing that could be spent. It rides on a state
+that has the same readers, in the second place, numbered among the infos of its transition. Where there is no such
+state it has an output of its own, with null for a record: that costs a word on the chain which nobody ever clears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from rota.domains.records import Bytes32, Field, Record, Rejected, Schema, fields_of, packed, shown, unpacked
+from rota.types import Contract, Mode, NodeName, Party, node_of
+
+SALT_BYTES: Final = 32
+READERS_MAX: Final = 64
+INFOS_MAX: Final = 64
+CONTENT_BYTES_MAX: Final = 1_048_576
+
+_NO_STATE: Final = b"[null,"
+
+
+class Role(Enum):
+    """What the ledger does with it."""
+
+    STATE = "state"
+    INFO = "info"
+
+
+class Told(NamedTuple):
+    """An info, and its number among those of its transition."""
+
+    number: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the bytes of an output say; without a record it only carries infos."""
+
+    record: Record | None
+    infos: tuple[Told, ...]
+    readers: tuple[Party, ...]
+    salt: bytes
+
+    def shown(self) -> dict[str, object]:
+        """The record as the API shows it, with its salt."""
+        record = {} if self.record is None else shown(self.record)
+        return {"salt": "0x" + self.salt.hex(), **record}
+
+
+@dataclass(frozen=True, slots=True)
+class _Salted(Record):
+    salt: Bytes32
+
+
+_SALT: Final[tuple[Field, ...]] = fields_of(_Salted)
+
+
+class _Written(msgspec.Struct, array_like=True, frozen=True):
+    """The canonical form, by position."""
+
+    state: tuple[str, list[object]] | None
+    infos: tuple[tuple[int, str, list[object]], ...]
+    readers: tuple[str, ...]
+    salt: str
+
+
+def name_of(record_type: type[Record]) -> str:
+    """The name of a schema: the class's own, or what it says as `schema_name`."""
+    return record_type.schema_name or record_type.__name__
+
+
+def schema_of(record_type: type[Record]) -> Schema:
+    """The schema of states that hold such records; the salt stands first."""
+    return Schema(name_of(record_type), _SALT + fields_of(record_type), record_type.labels)
+
+
+def seal(content: Content) -> bytes:
+    """The bytes that are hashed, stored and sent."""
+    assert len(content.salt) == SALT_BYTES, f"a salt is {SALT_BYTES} bytes, not {len(content.salt)}"
+    record = content.record
+    written = _Written(
+        None if record is None else (name_of(type(record)), packed(record)),
+        tuple((told.number, name_of(type(told.record)), packed(told.record)) for told in content.infos),
+        content.readers,
+        "0x" + content.salt.hex(),
+    )
+    return msgspec.json.encode(written)
+
+
+def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
+    """What the bytes say, given the record classes by the names of their schemas. `Rejected` when it is nonsense."""
+    if len(sealed) > CONTENT_BYTES_MAX:
+        raise Rejected("state", f"must be at most {CONTENT_BYTES_MAX} bytes")
+    try:
+        written = msgspec.json.decode(sealed, type=_Written)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Rejected("state", f"is not a record: {error}") from None
+    if len(written.readers) > READERS_MAX or len(written.infos) > INFOS_MAX:
+        raise Rejected("state", f"must have at most {READERS_MAX} readers and {INFOS_MAX} infos")
+    content = Content(
+        None if written.state is None else _record(known, *written.state),
+        tuple(Told(number, _record(known, name, values)) for number, name, values in written.infos),
+        tuple(Party(reader) for reader in written.readers),
+        _salt_of(written.salt),
+    )
+    if seal(content) != sealed:
+        raise Rejected("state", "is not in its canonical form")
+    return content
+
+
+def is_info(sealed: bytes) -> bool:
+    """It is no state that could be spent: whoever keeps what is available need not keep it."""
+    return sealed.startswith(_NO_STATE)
+
+
+def distribution_of(contract: Contract, sender: Party, readers: tuple[Party, ...]) -> tuple[NodeName, ...]:
+    """The nodes that get a state's bytes: who orders and checks it, who made it, and those of its readers.
+
+    In `sender` mode nobody but the sender coordinates.
+    """
+    committee = () if contract.mode is Mode.SENDER else contract.committee
+    nodes = (*committee, *contract.endorsers, node_of(sender), *(node_of(reader) for reader in readers))
+    return tuple(dict.fromkeys(nodes))
+
+
+def _record(known: Mapping[str, type[Record]], name: str, values: list[object]) -> Record:
+    record_type = known.get(name)
+    if record_type is None:
+        raise Rejected("state", f"is not one that this domain knows: {name}")
+    return unpacked(record_type, values, name)
+
+
+def _salt_of(text: str) -> bytes:
+    try:
+        salt = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        salt = b""
+    if len(salt) != SALT_BYTES:
+        raise Rejected("salt", f"must be {SALT_BYTES} bytes")
+    return salt

@@ -1,0 +1,271 @@
+"""Notary tokens. A notary's node coordinates and endorses; holders' nodes assemble what their parties ask for.
+
+A transition spends coins or one lock, makes coins or locks, and tells the notary what was asked for. The notary works
+out from that what should be spent and made (`operations`), and signs only if it is exactly that: nobody overspends,
+nobody spends another's, and every state goes to those who may see it and to nobody else. That no coin is spent twice
+is for the ledger to see to.
+
+Who sees what: a coin its owner, who paid it and the notary; a lock its owner and the notary; a promise of a prepared
+lock the owner, the recipient and the notary; what was asked for, the sender, whose coins it spends and the notary, and
+the receiver of a mint or transfer, who knows it anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Final
+
+import msgspec
+
+from rota.domains.available import Known, cover
+from rota.domains.base import (
+    INPUTS_MAX,
+    Assembled,
+    Assembly,
+    AttestationPlan,
+    Deployment,
+    Domain,
+    NewState,
+    Outcome,
+    Proposal,
+    Question,
+    Refused,
+    Rejected,
+    Request,
+    Reverted,
+    Settled,
+    party_of,
+)
+from rota.domains.contents import Role
+from rota.domains.noto.operations import (
+    RULES,
+    Asked,
+    FromCoins,
+    FromLock,
+    FromNothing,
+    Made,
+    Spent,
+    lock_id_of,
+    parties_of,
+    whole,
+)
+from rota.domains.noto.receipts import receipt_of
+from rota.domains.noto.records import (
+    NO_CONDITION,
+    Account,
+    Attached,
+    Coin,
+    Configuration,
+    Constructor,
+    EndLock,
+    Lock,
+    Nothing,
+    Payment,
+    Promised,
+    Requested,
+    TransferFrom,
+)
+from rota.domains.records import Record, packed, unpacked
+from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
+
+DECIMALS: Final = 4
+NAME_BYTES_MAX: Final = 255
+BALANCE_STATES_MAX: Final = 100_000
+
+
+class Noto(Domain[Configuration]):
+    """See the module."""
+
+    name = "noto"
+    constructor = Constructor
+    configuration = Configuration
+    functions: ClassVar[Mapping[str, type[Record]]] = {name: rule.arguments for name, rule in RULES.items()}
+    views: ClassVar[Mapping[str, type[Record]]] = {
+        "balanceOf": Account,
+        "name": Nothing,
+        "symbol": Nothing,
+        "decimals": Nothing,
+    }
+    states = (Coin, Lock, Requested, Attached, Promised)
+
+    def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
+        """The notary's node coordinates and endorses."""
+        assert isinstance(arguments, Constructor)
+        if arguments.notary_mode == "hooks":
+            raise Rejected("notaryMode", "hooks of a private contract are not supported; basic is")
+        if arguments.notary_mode != "basic":
+            raise Rejected("notaryMode", f"must be basic, not {arguments.notary_mode!r}")
+        for field, text in (("name", arguments.name), ("symbol", arguments.symbol)):
+            if len(text.encode()) > NAME_BYTES_MAX:
+                raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
+        notary = party_of("notary", arguments.notary, node_of(sender))
+        configuration = Configuration(arguments.name, arguments.symbol, notary, arguments.options.basic)
+        return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
+
+    def configure(self, configuration: Configuration, contract: Contract) -> None:
+        """The notary's node, and no other, coordinates and endorses."""
+        notary = (node_of(configuration.notary),)
+        is_right = contract.committee == contract.endorsers == notary and contract.threshold == 1
+        if not is_right or contract.mode is not Mode.STATIC:
+            raise Rejected(
+                "configuration.notary", f"must be of the one node that coordinates and endorses: {notary[0]}"
+            )
+
+    def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
+        """Who may ask for it at all, and with what amounts."""
+        asked = _asked(request.configuration, request.sender, request.function, request.arguments)
+        RULES[asked.function].needs(asked)
+        return parties_of(asked)
+
+    # Assembling.
+
+    def assemble(self, work: Assembly[Configuration]) -> Outcome:
+        """Select what is spent, and make of it what the rules say."""
+        asked = _asked(work.configuration, work.sender, work.function, work.arguments)
+        chosen = self._choose(work, asked)
+        if isinstance(chosen, Reverted):
+            return chosen
+        spends, spent = chosen
+        states, infos = RULES[asked.function].makes(asked, spent)
+        return Assembled(spends, makes=states, info=(*infos, _request_told(asked)))
+
+    def _choose(self, work: Assembly[Configuration], asked: Asked) -> tuple[tuple[StateId, ...], Spent] | Reverted:
+        lock_id = lock_id_of(work.separator, work.intent)
+        match RULES[asked.function].needs(asked):
+            case FromCoins(owner, amount):
+                coins = work.states.where(Coin, owner=owner)
+                selection = cover(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
+                if selection is None:
+                    return _too_little(coins)
+                return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
+            case FromLock(wanted):
+                found = work.states.where(Lock, lock_id=wanted)
+                if not found:
+                    return Reverted("PD200028: Lock ID not found")
+                preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
+                return (found[0].id,), Spent(lock_id, 0, found[0].record, _committer(preparation))
+            case FromNothing():
+                return (), Spent(lock_id)
+
+    def prepare(self, work: Assembly[Configuration]) -> Preparation | None:
+        """What ends a lock that was delegated to an address is for that address to commit."""
+        if not isinstance(work.arguments, EndLock):
+            return None
+        wanted = work.arguments.lock_id
+        found = work.states.where(Lock, lock_id=wanted)
+        if not found or found[0].record.spender == found[0].record.owner:
+            return None
+        return Preparation(ContractAddress(found[0].record.spender), work.arguments.condition)
+
+    # Endorsing.
+
+    def endorse(self, proposal: Proposal[Configuration]) -> None:
+        """What the rules make of the request, and nothing else."""
+        told = proposal.told(Requested)
+        rule = RULES.get(told.function)
+        if rule is None:
+            raise Refused(f"PD200001: Unknown function: {told.function}")
+        arguments = _arguments_of(rule.arguments, told.arguments)
+        asked = _asked(proposal.configuration, proposal.sender, told.function, arguments)
+        spent = _spent(asked, proposal)
+        if proposal.reads:
+            raise Refused("nothing is read")
+        expected = _all_of(rule.makes(asked, spent), asked)
+        if proposal.makes != expected:
+            raise Refused(f"what is made is not what {told.function} makes")
+
+    # Asking.
+
+    def call(self, question: Question[Configuration]) -> object:
+        """What the token is, and the balance of an account as far as this node sees it; the notary's sees it whole."""
+        match question.arguments:
+            case Account(account):
+                return _balance(question, party_of("account", account, node_of(question.asker)))
+            case _:
+                told = question.configuration
+                return {"0": {"name": told.name, "symbol": told.symbol, "decimals": str(DECIMALS)}[question.function]}
+
+    def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
+        """Who paid whom, as far as this node may see it."""
+        return receipt_of(settled)
+
+
+def _asked(configuration: Configuration, sender: Party, function: str, arguments: Record) -> Asked:
+    return Asked(configuration, sender, function, whole(arguments, sender))
+
+
+def _request_told(asked: Asked) -> NewState:
+    """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
+    arguments = asked.arguments
+    if isinstance(arguments, EndLock):
+        # The condition is made of the core, so that the core cannot tell it; the leaf binds it.
+        arguments = replace(arguments, condition=NO_CONDITION)
+    written = msgspec.json.encode(packed(arguments)).decode()
+    receiver = (asked.arguments.to,) if isinstance(asked.arguments, Payment | TransferFrom) else ()
+    payer = getattr(asked.arguments, "from_", asked.sender)
+    readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
+    return NewState(Requested(asked.function, written), readers, Role.INFO)
+
+
+def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
+    states, infos = made
+    return (*states, *infos, _request_told(asked))
+
+
+def _arguments_of(arguments_type: type[Record], written: str) -> Record:
+    try:
+        return unpacked(arguments_type, msgspec.json.decode(written), "arguments")
+    except (msgspec.MsgspecError, RecursionError):
+        raise Refused("the request cannot be read") from None
+
+
+def _committer(preparation: Preparation | None) -> str:
+    return str(preparation.committer) if preparation is not None else ""
+
+
+def _spent(asked: Asked, proposal: Proposal[Configuration]) -> Spent:
+    """What is spent must be what the request needs, and no more kinds of things."""
+    lock_id = lock_id_of(proposal.separator, proposal.intent)
+    records = [state.record for state in proposal.spends]
+    match RULES[asked.function].needs(asked):
+        case FromCoins(owner, amount):
+            total = sum(_worth(record, owner) for record in records)
+            if total < amount:
+                raise Refused(f"PD200013: Invalid amount for 'inputs': expected={amount} actual={total}")
+            return Spent(lock_id, total - amount)
+        case FromLock(wanted):
+            if len(records) != 1 or not isinstance(records[0], Lock) or records[0].lock_id != wanted:
+                raise Refused("PD200028: Lock ID not found")
+            return Spent(lock_id, 0, records[0], _committer(proposal.preparation))
+        case FromNothing():
+            if records:
+                raise Refused(f"{asked.function} spends nothing")
+            return Spent(lock_id)
+
+
+def _worth(record: Record, owner: Party) -> int:
+    if not isinstance(record, Coin):
+        raise Refused("PD200012: Invalid inputs: only coins can be spent so")
+    if record.owner != owner:
+        raise Refused(f"PD200018: State is not owned by '{owner}'")
+    return record.amount
+
+
+def _too_little(coins: tuple[Known[Coin], ...]) -> Reverted:
+    total = sum(coin.record.amount for coin in coins)
+    largest = sorted((coin.record.amount for coin in coins), reverse=True)[:INPUTS_MAX]
+    if len(coins) <= INPUTS_MAX:
+        return Reverted(f"PD200005: Insufficient funds (available={total})")
+    words = f"{INPUTS_MAX} coins are spent at once, which are worth {sum(largest)} here; the balance is {total}"
+    return Reverted(f"PD200005: Insufficient funds (available={total}): at most {words}; join coins first")
+
+
+def _balance(question: Question[Configuration], account: Party) -> dict[str, object]:
+    coins = question.states.where(Coin, owner=account)
+    counted = coins[:BALANCE_STATES_MAX]
+    return {
+        "totalStates": str(len(counted)),
+        "totalBalance": str(sum(coin.record.amount for coin in counted)),
+        "overflow": len(coins) > len(counted),
+    }

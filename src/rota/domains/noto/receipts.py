@@ -1,0 +1,80 @@
+"""What users are told of a notary token's transaction: its states, who paid whom, its lock, and what was attached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.domains.available import Known
+from rota.domains.base import Settled
+from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised
+from rota.domains.records import Record, shown
+from rota.types import Party, StateId
+
+
+def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
+    """As far as this node may see it; a part that is empty is left out."""
+    states = {
+        "inputs": _shown(settled.spent, Coin),
+        "lockedInputs": _shown(settled.spent, Lock),
+        "outputs": _shown(settled.made, Coin),
+        "lockedOutputs": _shown(settled.made, Lock),
+        "preparedOutputs": _shown(settled.told, Promised),
+    }
+    told: dict[str, object] = {"states": {name: each for name, each in states.items() if each}}
+    transfers = _transfers(settled)
+    if transfers:
+        told["transfers"] = transfers
+    lock = _lock_info(settled)
+    if lock:
+        told["lockInfo"] = lock
+    attached = [state.record.data for state in settled.told if isinstance(state.record, Attached)]
+    if attached:
+        told["data"] = "0x" + attached[0].hex()
+    return told
+
+
+def shown_id(state: StateId) -> str:
+    """A state's id as the API shows it: the leaf that made it, and its number there."""
+    return "0x" + state.leaf.hex() + f"{state.output:02x}"
+
+
+def _shown(states: Iterable[Known[Record]], record_type: type[Record]) -> list[object]:
+    return [
+        {"id": shown_id(state.id), "data": {"salt": "0x" + state.salt.hex(), **shown(state.record)}}
+        for state in states
+        if isinstance(state.record, record_type)
+    ]
+
+
+def _transfers(settled: Settled[Configuration]) -> list[object]:
+    """What each party that did not pay has got; what went to nobody was burned."""
+    payers = dict.fromkeys(owner for owner, _ in _owned(settled.spent))
+    payer = next(iter(payers), None) if len(payers) == 1 else None
+    if len(payers) > 1:
+        return []
+    gained: dict[Party, int] = {}
+    for owner, amount in _owned(settled.made):
+        gained[owner] = gained.get(owner, 0) + amount
+    left = sum(amount for _, amount in _owned(settled.spent)) - sum(gained.values())
+    kept = gained.pop(payer, 0) if payer is not None else 0
+    source = {"from": payer} if payer is not None else {}
+    found: list[object] = [{**source, "to": owner, "amount": str(amount)} for owner, amount in gained.items() if amount]
+    if payer is not None and left > 0 and settled.is_whole and not gained and kept >= 0:
+        found.append({**source, "amount": str(left)})
+    return found
+
+
+def _owned(states: Iterable[Known[Record]]) -> list[tuple[Party, int]]:
+    return [(state.record.owner, state.record.amount) for state in states if isinstance(state.record, Coin | Lock)]
+
+
+def _lock_info(settled: Settled[Configuration]) -> dict[str, object]:
+    locks = [state.record for state in (*settled.made, *settled.spent) if isinstance(state.record, Lock)]
+    promised = [state.record.lock_id for state in settled.told if isinstance(state.record, Promised)]
+    if not locks:
+        return {"lockId": "0x" + promised[0].hex()} if promised else {}
+    lock = locks[0]
+    info: dict[str, object] = {"lockId": "0x" + lock.lock_id.hex()}
+    if lock.spender != lock.owner:
+        info["delegate"] = lock.spender
+    return info

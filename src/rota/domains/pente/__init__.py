@@ -1,0 +1,5 @@
+"""Privacy groups: members deploy and call ordinary Solidity contracts that nobody else sees."""
+
+from rota.domains.pente.domain import Pente
+
+__all__ = ["Pente"]

@@ -1,0 +1,131 @@
+"""What privacy groups are made of: the arguments of their functions, their configuration, and their states.
+
+Names and parameters are those that clients of such groups use already (client API).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rota.domains.records import Bytes32, Json, Record, Uint64, Uint256
+from rota.types import ContractAddress, Party
+
+NOTHING: Final = Json("")
+NO_SALT: Final = bytes(32)
+NO_CONDITION: Final = bytes(32)
+NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
+
+
+# Creating a group.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOptions(Record):
+    """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all."""
+
+    evm_version: str = "cancun"
+    endorsement_type: str = "group_scoped_identities"
+    external_calls_enabled: bool = False
+    endorsement_threshold: Uint64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup(Record):
+    """A new group."""
+
+    members: tuple[str, ...]
+    name: str = ""
+    salt: Bytes32 = NO_SALT
+    configuration: GroupOptions = GroupOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Record):
+    """What a group is."""
+
+    members: tuple[Party, ...]
+    name: str
+    salt: Bytes32
+    evm_version: str
+    external_calls_enabled: bool
+
+
+# Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is
+# call data in hex. `errors` is the contract's ABI, or part of it, by whose errors a revert is told.
+# `committer` and `condition` count for a transaction that is prepared and not submitted.
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy(Record):
+    """A new private contract."""
+
+    bytecode: bytes
+    function: Json = NOTHING
+    input: Json = NOTHING
+    gas: Uint64 = 0
+    value: Uint256 = 0
+    errors: Json = NOTHING
+    committer: ContractAddress = NO_COMMITTER
+    condition: Bytes32 = NO_CONDITION
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke(Record):
+    """A call of a private contract; also without a transaction."""
+
+    to: ContractAddress
+    function: Json = NOTHING
+    input: Json = NOTHING
+    gas: Uint64 = 0
+    value: Uint256 = 0
+    errors: Json = NOTHING
+    committer: ContractAddress = NO_COMMITTER
+    condition: Bytes32 = NO_CONDITION
+
+
+# States.
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState(Record):
+    """A private contract's account after a transaction: what it stands on, and what changed (`changes.py`).
+
+    `number` counts the states of an account from 0. `code` is there only in the first.
+    """
+
+    schema_name = "PenteAccount"
+    labels = ("address",)
+
+    address: ContractAddress
+    number: Uint64
+    predecessor: bytes
+    nonce: Uint64
+    code: bytes
+    slots: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateLog(Record):
+    """What a private contract told the members."""
+
+    address: ContractAddress
+    topics: tuple[Bytes32, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateTransaction(Record):
+    """What was run, for whoever runs it again: by whom, on which contract, with what; and what it told.
+
+    Of a deployment `to` is the address of the new contract.
+    """
+
+    schema_name = "PenteTransaction"
+
+    from_: ContractAddress
+    to: ContractAddress
+    is_deployment: bool
+    input: bytes
+    gas: Uint64
+    logs: tuple[PrivateLog, ...]

@@ -1,0 +1,124 @@
+"""Which accounts a transaction needs: the world that it runs in.
+
+A transition is valid from what it spends and reads (ledger). So a private transaction is what its message does where
+the accounts that it lists exist and nothing else does: that is the same for everybody, for ever. It must also be what
+the message does among all accounts of the group, or a sender could leave out the one that says no.
+
+The machine tells which accounts a message looked at, and those are listed. But it forgets what an inner call looked at
+that was taken back. Only code that calls other code can have such; then the message is run among all known accounts as
+well. Where that makes a difference, in its gas too, the accounts that make it are searched for and listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rota.domains.available import Available
+from rota.domains.base import History, Known, Rejected
+from rota.domains.pente.accounts import Accounts, calls_out
+from rota.domains.pente.evm import Address, Execution, Message
+from rota.domains.pente.records import AccountState
+from rota.types import ContractAddress, address_bytes
+
+ACCOUNTS_MAX: Final = 15
+SEARCH_RUNS_MAX: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a message did, and the accounts that have to be listed for it."""
+
+    execution: Execution
+    listed: tuple[Address, ...]
+
+
+class Latest(Mapping[Address, Known[AccountState]]):
+    """The accounts of a group by address, each at the state that is available; those that are `listed` at that state.
+
+    To find one costs the same however many there are. It is for one transaction: what was found is kept.
+    """
+
+    def __init__(
+        self, states: Callable[[], Available], listed: Mapping[Address, Known[AccountState]] | None = None
+    ) -> None:
+        self._states = states
+        self._found = dict(listed or {})
+
+    def __getitem__(self, address: Address) -> Known[AccountState]:
+        known = self._found.get(address)
+        if known is None:
+            available = self._states().where(AccountState, address=ContractAddress("0x" + address.hex()))
+            if not available:
+                raise KeyError(address)
+            known = self._found[address] = available[-1]
+        return known
+
+    def __iter__(self) -> Iterator[Address]:
+        return iter(self._every())
+
+    def __len__(self) -> int:
+        return len(self._every())
+
+    def _every(self) -> dict[Address, None]:
+        found = (address_bytes(known.record.address) for known in self._states().where(AccountState))
+        return dict.fromkeys((*self._found, *found))
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All accounts that a node knows of a group, each at the state that it is taken to have."""
+
+    accounts: Accounts
+    latest: Mapping[Address, Known[AccountState]]
+    history: History
+
+    def run(self, message: Message) -> Ran:
+        """Run a message, and find out which accounts it needs. `Rejected` when they are too many."""
+        listed = [message.to] if message.to is not None and message.to in self.latest else []
+        while True:
+            execution = self.run_among(message, listed)
+            missed = self.missed(execution, listed)
+            if not missed and self.is_enough(message, execution, listed):
+                return Ran(execution, tuple(sorted(listed)))
+            listed += missed or self._search(message, listed)
+            if len(listed) > ACCOUNTS_MAX:
+                raise Rejected("", f"it needs {len(listed)} accounts, and a transaction has at most {ACCOUNTS_MAX}")
+
+    def run_among(self, message: Message, listed: Sequence[Address]) -> Execution:
+        """Run a message where only these accounts exist."""
+        return self.accounts.run(message, {address: self.latest[address] for address in listed}, self.history)
+
+    def is_enough(self, message: Message, execution: Execution, listed: Sequence[Address]) -> bool:
+        """What a message did among the listed accounts it does among all that are known."""
+        # How many accounts there are is asked last: to count them costs as much as there are.
+        if not self._may_have_looked_further(message, listed) or len(listed) == len(self.latest):
+            return True
+        return self.accounts.run_among_all(message, dict(self.latest), self.history) == execution
+
+    def missed(self, execution: Execution, listed: Sequence[Address]) -> tuple[Address, ...]:
+        """Accounts that exist and were looked at although they are not listed."""
+        return tuple(address for address in execution.touched if address in self.latest and address not in listed)
+
+    def _may_have_looked_further(self, message: Message, listed: Sequence[Address]) -> bool:
+        if message.to is None and calls_out(message.input):
+            return True
+        return any(self.accounts.chain_at(each, self.latest[each], self.history).calls_out for each in listed)
+
+    def _search(self, message: Message, listed: Sequence[Address]) -> list[Address]:
+        """The accounts without which a message does something else than among all: parts are left out on trial."""
+        wanted = self.accounts.run_among_all(message, dict(self.latest), self.history)
+        kept = [address for address in sorted(self.latest) if address not in listed]
+        size, runs = max(1, len(kept) // 2), 0
+        while True:
+            for at in reversed(range(0, len(kept), size)):
+                rest = kept[:at] + kept[at + size :]
+                runs += 1
+                if runs > SEARCH_RUNS_MAX:
+                    raise Rejected("", "it depends on too many accounts in calls that fail")
+                if self.run_among(message, (*listed, *rest)) == wanted:
+                    kept = rest
+            if size == 1:
+                return kept
+            size //= 2

@@ -1,0 +1,1 @@
+"""Machines that domains need and that are not pure Python: the private EVM."""

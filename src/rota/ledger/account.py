@@ -1,0 +1,176 @@
+"""An account that sends single transactions and waits for each: for deploying and registering, not for rounds.
+
+The nonce is the next one by the chain's word, so that nothing else may send from the same account meanwhile: a node's
+submitter gives nonces by its own book, and is never used here. Gas is estimated, with some to spare, and the price is
+what the chain asks for now, up to a limit. A transaction is sent once and looked for until it is mined; one that is
+not mined in time is told with its hash, and may still be. While it is not, the next one takes its nonce and offers
+more, so that a price that has become too low holds nothing up for ever.
+
+What the chain refuses, or reverts, is `TransactionRejected` with a reason; what it does not answer is `Unavailable`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from rota.core.events.chain import Objection
+from rota.ledger.bindings import revert_text
+from rota.ledger.client import Call, RpcClient, RpcRefused
+from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
+from rota.ledger.objections import AlreadyKnown, objection_of
+from rota.ledger.reading import CallReceipt, read_header, read_receipt
+from rota.ledger.transaction import DynamicFeeTransaction, SignedTransaction, signing_hash, with_signature
+from rota.ledger.transports import RpcFailure
+from rota.ports import Signer, Unavailable
+from rota.types import ContractAddress, address_bytes
+
+ATTEMPTS_MAX: Final = 5
+GAS_TO_SPARE_PERCENT: Final = 25
+# Nodes ask for at least a tenth more before they take one transaction for another.
+REPLACEMENT_PERCENT: Final = 25
+
+
+class TransactionRejected(Exception):
+    """The chain did not take a transaction, or undid it; the text says why."""
+
+
+class CallReverted(TransactionRejected):
+    """A contract does not take a call; the text has its own error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountLimits:
+    """What is paid for a unit of gas at most, how often a receipt is looked for, and the pause between two looks."""
+
+    fee_max_wei: int = 500_000_000_000
+    looks_max: int = 600
+    look_ms: int = 200
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, not {getattr(self, name)}")
+
+
+class Account:
+    """One key on one chain."""
+
+    def __init__(
+        self, client: RpcClient, chain_id: int, signer: Signer, signer_name: str, limits: AccountLimits | None = None
+    ) -> None:
+        self.address: Final = signer.address_of(signer_name)
+        self._client: Final = client
+        self._chain_id: Final = chain_id
+        self._signer: Final = signer
+        self._signer_name: Final = signer_name
+        self._limits: Final = limits or AccountLimits()
+        self._unmined: DynamicFeeTransaction | None = None
+
+    async def transact(self, to: ContractAddress | None, call: bytes = b"", value_wei: int = 0) -> CallReceipt:
+        """Send a transaction, or make a contract with one without `to`; what became of it when it is mined."""
+        transaction = self._unmined = await self._priced(to, call, value_wei)
+        signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
+        signed = with_signature(transaction, signature)
+        await self._send(signed)
+        receipt = await self._mined(signed)
+        self._unmined = None
+        if not receipt.has_succeeded:
+            raise TransactionRejected(f"transaction {data(signed.hash)} was mined and undone")
+        return receipt
+
+    async def read(self, to: ContractAddress, call: bytes) -> bytes:
+        """What a contract answers now."""
+        wanted = {"from": self.address, "to": to, "data": data(call)}
+        return read_data(await self._call("eth_call", wanted, "latest"))
+
+    async def height(self) -> int:
+        """How many blocks there are on top of the first."""
+        return read_quantity(await self._call("eth_blockNumber"))
+
+    async def _priced(self, to: ContractAddress | None, call: bytes, value_wei: int) -> DynamicFeeTransaction:
+        together = await self._client.call_together(
+            Call("eth_chainId"),
+            Call("eth_getTransactionCount", (self.address, "pending")),
+            Call("eth_getTransactionCount", (self.address, "latest")),
+            Call("eth_getBlockByNumber", ("latest", False)),
+            Call("eth_gasPrice"),
+            attempts_max=ATTEMPTS_MAX,
+        )
+        for answer in together.answers:
+            if isinstance(answer, RpcFailure):
+                raise TransactionRejected(str(answer))
+        chain_id, pending, mined, latest, price = together.answers
+        if read_quantity(chain_id) != self._chain_id:
+            raise TransactionRejected(f"the node's chain id is {read_quantity(chain_id)}, and ours is {self._chain_id}")
+        header = read_header(latest)
+        if header is None:
+            raise Unavailable("the Ethereum node has no latest block")
+        # A chain that asks nothing for gas gets nothing: its accounts may have nothing.
+        tip = max(read_quantity(price) - header.base_fee_wei, 0)
+        most = 2 * header.base_fee_wei + tip
+        nonce = read_quantity(pending)
+        before = self._unmined
+        if before is not None and before.nonce >= read_quantity(mined):
+            nonce = before.nonce
+            tip = max(tip, _dearer(before.max_priority_fee_per_gas))
+            most = max(most, _dearer(before.max_fee_per_gas))
+        return DynamicFeeTransaction(
+            chain_id=self._chain_id,
+            nonce=nonce,
+            max_priority_fee_per_gas=min(tip, self._limits.fee_max_wei),
+            max_fee_per_gas=min(most, self._limits.fee_max_wei),
+            gas_limit=await self._gas(to, call, value_wei),
+            to=None if to is None else address_bytes(to),
+            value=value_wei,
+            data=call,
+        )
+
+    async def _gas(self, to: ContractAddress | None, call: bytes, value_wei: int) -> int:
+        wanted: dict[str, object] = {"from": self.address, "data": data(call), "value": quantity(value_wei)}
+        if to is not None:
+            wanted["to"] = to
+        estimate = read_quantity(await self._call("eth_estimateGas", wanted))
+        return estimate * (100 + GAS_TO_SPARE_PERCENT) // 100
+
+    async def _call(self, method: str, *parameters: object) -> object:
+        try:
+            return await self._client.call(method, *parameters, attempts_max=ATTEMPTS_MAX)
+        except RpcRefused as refused:
+            raise self._rejection(refused.failure) from refused
+
+    async def _send(self, signed: SignedTransaction) -> None:
+        """Sent again by the client when the answer is lost; a node that has it by then says so."""
+        try:
+            await self._client.call("eth_sendRawTransaction", data(signed.raw), attempts_max=ATTEMPTS_MAX)
+        except RpcRefused as refused:
+            if not isinstance(objection_of(refused.failure), AlreadyKnown):
+                raise self._rejection(refused.failure) from refused
+
+    async def _mined(self, signed: SignedTransaction) -> CallReceipt:
+        for _ in range(self._limits.looks_max):
+            told = await self._client.call("eth_getTransactionReceipt", data(signed.hash), attempts_max=ATTEMPTS_MAX)
+            receipt = read_receipt(told)
+            if receipt is not None:
+                return receipt
+            await asyncio.sleep(self._limits.look_ms / 1_000)
+        waited_s = self._limits.looks_max * self._limits.look_ms // 1_000
+        raise Unavailable(f"transaction {data(signed.hash)} is not mined after {waited_s} s, and may still be")
+
+    def _rejection(self, failure: RpcFailure) -> TransactionRejected:
+        """A contract's own error in words; lack of funds with where to send them."""
+        if isinstance(failure.data, str) and failure.data.startswith("0x") and len(failure.data) > len("0x"):
+            try:
+                return CallReverted(revert_text(read_data(failure.data)))
+            except ValueError:
+                pass
+        if objection_of(failure) is Objection.NO_FUNDS:
+            return TransactionRejected(
+                f"{self.address} has too little to pay for it: send it funds ({failure.message})"
+            )
+        return TransactionRejected(str(failure))
+
+
+def _dearer(price_wei: int) -> int:
+    return price_wei * (100 + REPLACEMENT_PERCENT) // 100 + 1

@@ -1,0 +1,40 @@
+"""What the factory told of a deployment, asked of the chain by the deployment's id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.events.chain import EndorsedDeployment
+from rota.ledger.bindings import read_deployment, topic_of
+from rota.ledger.client import RpcClient, RpcRefused
+from rota.ledger.hexadecimal import data
+from rota.ledger.reading import read_logs
+from rota.ports import Unavailable
+from rota.types import ContractAddress, IntentId
+
+TOPIC_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDeployment:
+    """What the factory told, and the height at which it did."""
+
+    deployment: EndorsedDeployment
+    height: int
+
+
+async def find_deployment(
+    client: RpcClient, factory: ContractAddress, intent: IntentId, attempts_max: int = 3
+) -> FoundDeployment | None:
+    """The contract that this intent deployed, if it is on the chain. `Unavailable` when the chain does not say."""
+    wanted = {
+        "address": factory,
+        "fromBlock": "0x0",
+        "toBlock": "latest",
+        "topics": [data(topic_of("Factory", "EndorsedDeployed")), data(intent.ljust(TOPIC_BYTES, b"\0"))],
+    }
+    try:
+        logs = read_logs(await client.call("eth_getLogs", wanted, attempts_max=attempts_max))
+        return FoundDeployment(read_deployment(logs[0]), logs[0].height) if logs else None
+    except (RpcRefused, ValueError) as error:
+        raise Unavailable(f"the chain does not say what {intent.hex()} deployed: {error}") from error

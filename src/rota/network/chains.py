@@ -1,0 +1,108 @@
+"""A chain in a process of its own: the embedded one, or Anvil.
+
+Both mine at once and know the development accounts. The embedded chain lives in memory: killed, it is gone, and can
+only be hung. Anvil writes its blocks to a file when it is asked to stop, and comes back with them at the same port.
+
+Anvil is `ROTA_ANVIL`, or in a checkout the one that `tools/install-test-tools` installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from rota.network.children import ROTA, CannotStartProcess, Child, Children
+
+CHAIN_ID: Final = 31_337
+STOP_TIMEOUT_S: Final = 20.0
+NO_ANVIL: Final = "set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
+# Anvil would keep the state behind every block in memory, or else on disk under the user's home.
+ANVIL_OPTIONS: Final = ("--prune-history", "1000")
+
+_INSTALLED: Final = Path(__file__).parents[3] / "tools" / "anvil" / "node_modules"
+
+
+class ChainKind(Enum):
+    """Which programme is the chain."""
+
+    EMBEDDED = "embedded"
+    ANVIL = "anvil"
+
+
+def find_anvil() -> str | None:
+    """The Anvil of this machine, if there is one."""
+    named = os.environ.get("ROTA_ANVIL")
+    if named:
+        return named
+    return next((str(path) for path in sorted(_INSTALLED.glob("@foundry-rs/anvil-*/bin/anvil"))), None)
+
+
+class ChainProcess:
+    """One chain. It keeps its port across restarts."""
+
+    def __init__(
+        self, kind: ChainKind, home: Path, children: Children, host: str = "127.0.0.1", prefix: Sequence[str] = ()
+    ) -> None:
+        self.kind: Final = kind
+        self.port = 0
+        self._home: Final = home
+        self._children: Final = children
+        self._host: Final = host
+        self._prefix: Final = tuple(prefix)
+        self._child: Child | None = None
+
+    @property
+    def child(self) -> Child:
+        """Its process."""
+        assert self._child is not None, "the chain was started"
+        return self._child
+
+    async def start(self) -> None:
+        """Begin, or come back. `CannotStartProcess` when that is not possible."""
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        command = self._embedded() if self.kind is ChainKind.EMBEDDED else self._anvil()
+        self._child = await self._children.start(
+            f"the chain ({self.kind.value})",
+            command,
+            self._home / "log",
+            environment={"HOME": str(self._home)},
+            prefix=self._prefix,
+        )
+        if self.kind is ChainKind.EMBEDDED:
+            url = str(json.loads(await self._child.line_with('"url"'))["url"])
+            self.port = int(url.rpartition(":")[2])
+            return
+        told = re.search(r"Listening on \S+:(\d+)", await self._child.line_with("Listening on"))
+        assert told is not None, "the line says where it listens"
+        self.port = int(told[1])
+
+    async def stop(self) -> None:
+        """In good order: Anvil keeps its blocks."""
+        self.child.signal(signal.SIGINT)
+        await self.child.stop(STOP_TIMEOUT_S)
+
+    def hang(self) -> None:
+        """It answers nobody until it is woken."""
+        self.child.signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """It goes on where it was."""
+        self.child.signal(signal.SIGCONT)
+
+    def _embedded(self) -> tuple[str, ...]:
+        options = ("--host", self._host, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--json")
+        return (*ROTA, "ledger", *options)
+
+    def _anvil(self) -> tuple[str, ...]:
+        programme = find_anvil()
+        if programme is None:
+            raise CannotStartProcess(f"there is no Anvil: {NO_ANVIL}")
+        state = ("--state", str(self._home / "state.json"))
+        place = ("--host", self._host, "--port", str(self.port), "--chain-id", str(CHAIN_ID))
+        return (programme, *place, *state, *ANVIL_OPTIONS)

@@ -1,0 +1,228 @@
+"""Hosts of their own for nodes, as Linux network namespaces that can be cut from one another.
+
+Each host has a loopback device and one card; the cards meet in a switch, which is a bridge in one more namespace. The
+machine's own network has no part in it. A namespace is held by a file descriptor of this process and goes with it, so
+that nothing is left behind however the process ends.
+
+Whoever is on a host knows the card addresses of all others beforehand. To cut a way, the sender is given the address
+of a card that nobody has: what it sends disappears without a word, in that direction alone, as in a broken network.
+
+Programmes outside reach a port of a host's loopback through a relay.
+
+Linux, root, and the commands `ip` and `nsenter` are needed; `missing` says what is not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+SWITCH: Final = "switch"
+HOSTS_MAX: Final = 200
+COMMAND_TIMEOUT_S: Final = 30
+RELAY_BYTES: Final = 65_536
+LOOPBACK: Final = "127.0.0.1"
+
+_CLONE_NEWNET: Final = 0x4000_0000
+# A range that is set aside for tests of networks (RFC 2544); it is not routed anywhere.
+_NETWORK: Final = "198.18.0"
+_NOBODY: Final = "02:00:00:00:ff:ff"
+
+
+def missing() -> str:
+    """What keeps this machine from having namespaces; empty when nothing does."""
+    if not sys.platform.startswith("linux"):
+        return "network namespaces are Linux's"
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    for command in ("ip", "nsenter"):
+        if shutil.which(command) is None:
+            return f"network namespaces need the command {command}"
+    try:
+        os.close(_new_namespace())
+    except OSError as error:
+        return f"no network namespace can be made here: {error.strerror}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One namespace: a file descriptor that holds it, and its place on the network."""
+
+    name: str
+    descriptor: int
+    number: int
+
+    @property
+    def address(self) -> str:
+        """Where other hosts reach it."""
+        return f"{_NETWORK}.{self.number}"
+
+    @property
+    def card(self) -> str:
+        """The address of its card."""
+        return f"02:00:00:00:00:{self.number:02x}"
+
+    @property
+    def path(self) -> str:
+        """The namespace as a file, for other programmes."""
+        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """What stands before a command that is to run on this host."""
+        return ("nsenter", f"--net={self.path}")
+
+
+class Namespaces:
+    """Some hosts and the network between them. `close` ends all of it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        assert len(names) <= HOSTS_MAX, f"a network has at most {HOSTS_MAX} hosts"
+        self._switch: Final = Host(SWITCH, _new_namespace(), 0)
+        self._hosts: Final[dict[str, Host]] = {}
+        self._relays: Final[list[asyncio.Server]] = []
+        self._relaying: Final[set[asyncio.Task[None]]] = set()
+        try:
+            _run(self._switch, "link", "add", SWITCH, "type", "bridge")
+            _run(self._switch, "link", "set", SWITCH, "up")
+            for number, name in enumerate(names, 1):
+                self._hosts[name] = self._plugged(Host(name, _new_namespace(), number))
+            for host in self._hosts.values():
+                for other in self._hosts.values():
+                    self._direct(host, other, other.card)
+        except BaseException:
+            self._close_descriptors()
+            raise
+
+    def __getitem__(self, name: str) -> Host:
+        return self._hosts[name]
+
+    def _plugged(self, host: Host) -> Host:
+        """With its card in the switch."""
+        plug = f"plug{host.number}"
+        peer = ("peer", "name", "eth0", "address", host.card, "netns", host.path)
+        _run(self._switch, "link", "add", plug, "type", "veth", *peer)
+        _run(self._switch, "link", "set", plug, "master", SWITCH, "up")
+        _run(host, "link", "set", "lo", "up")
+        _run(host, "address", "add", f"{host.address}/24", "dev", "eth0")
+        _run(host, "link", "set", "eth0", "up")
+        return host
+
+    # Cutting.
+
+    def cut_way(self, sender: str, receiver: str) -> None:
+        """From now on nothing of the sender reaches the receiver; the other way is as it was."""
+        self._direct(self._hosts[sender], self._hosts[receiver], _NOBODY)
+
+    def mend_way(self, sender: str, receiver: str) -> None:
+        """What is sent arrives again."""
+        self._direct(self._hosts[sender], self._hosts[receiver], self._hosts[receiver].card)
+
+    def _direct(self, sender: Host, receiver: Host, card: str) -> None:
+        if sender is not receiver:
+            entry = (receiver.address, "lladdr", card, "dev", "eth0", "nud", "permanent")
+            _run(sender, "neighbour", "replace", *entry)
+
+    # Reaching.
+
+    async def relay(self, name: str, port: int) -> int:
+        """A port of this machine's loopback that leads to one of the host's loopback, until all is closed."""
+        host = self._hosts[name]
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None, "a connection is served in a task"
+            self._relaying.add(task)
+            task.add_done_callback(self._relaying.discard)
+            with suppress(OSError, asyncio.CancelledError):
+                await _relay(host, port, reader, writer)
+            writer.close()
+
+        server = await asyncio.start_server(serve, LOOPBACK, 0)
+        self._relays.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
+
+    async def close(self) -> None:
+        """The hosts go when the last process on them has ended."""
+        for server in self._relays:
+            server.close()
+        for task in tuple(self._relaying):
+            task.cancel()
+        await asyncio.gather(*self._relaying, return_exceptions=True)
+        self._close_descriptors()
+
+    def _close_descriptors(self) -> None:
+        for host in (self._switch, *self._hosts.values()):
+            os.close(host.descriptor)
+        self._hosts.clear()
+
+
+async def _relay(host: Host, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with _within(host.descriptor):
+        there = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    there.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(there, (LOOPBACK, port))
+    except BaseException:
+        there.close()
+        raise
+    far_reader, far_writer = await asyncio.open_connection(sock=there)
+    try:
+        await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+    finally:
+        far_writer.close()
+
+
+async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while chunk := await source.read(RELAY_BYTES):
+        target.write(chunk)
+        await target.drain()
+    if target.can_write_eof():
+        with suppress(OSError):
+            target.write_eof()
+
+
+def _run(host: Host, *arguments: str) -> None:
+    command = [*host.prefix, "ip", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def _new_namespace() -> int:
+    """A namespace that nothing but the descriptor holds."""
+    with _within(None):
+        return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+@contextmanager
+def _within(descriptor: int | None) -> Iterator[None]:
+    """This thread is in that namespace, or in a new one, until it leaves; a socket stays where it was made."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        entered = libc.unshare(_CLONE_NEWNET) if descriptor is None else libc.setns(descriptor, _CLONE_NEWNET)
+        _require(entered)
+        try:
+            yield
+        finally:
+            _require(libc.setns(home, _CLONE_NEWNET))
+    finally:
+        os.close(home)
+
+
+def _require(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

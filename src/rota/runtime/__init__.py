@@ -1,0 +1,1 @@
+"""The asyncio node: composes the core with its adapters, performs effects, feeds events, recovers, stops."""

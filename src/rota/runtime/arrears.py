@@ -1,0 +1,104 @@
+"""What a node missed of a contract before it had it: rounds that its index passed by, and the states that they made.
+
+A contract may come to a node late: another member was faster, or the node has lost its database and was given the
+contract anew. Then two things are missing, in this order.
+
+Rounds. The index has blocks in which it did not look for the contract. The chain is asked in which blocks the contract
+has rounds; when the index lacks one of them, it forgets its blocks from the deployment on, and the node begins
+a new life that goes through them again. Indexing is the same thing twice, so nothing is told twice.
+
+States. What was distributed before the node had the contract is gone with whoever received it. Its peers are asked for
+the states of every leaf that was committed until then, and send what this node may see: it cannot know which
+those are, so it asks a few times and then takes the rest for somebody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+
+from rota.core.events import StatesWanted
+from rota.ports import Store, Tell, Unavailable
+from rota.types import ContractAddress, KnownContract
+
+LOOK_S: Final = 0.1
+RETRY_S: Final = 2.0
+ASKED_MAX: Final = 8
+LEAVES_MAX: Final = 2_048
+
+Answer = TypeVar("Answer")
+HeightsOfRounds = Callable[[ContractAddress, int, int], Awaitable[frozenset[int]]]
+
+logger = structlog.get_logger("rota.arrears")
+
+
+class Arrears:
+    """Makes up for what was missed, contract by contract. `begin_again` ends this life for a new one."""
+
+    def __init__(
+        self,
+        store: Store,
+        heights_of_rounds: HeightsOfRounds,
+        index_height: Callable[[], int],
+        tell: Tell,
+        begin_again: Callable[[], None],
+    ) -> None:
+        self._store: Final = store
+        self._heights_of_rounds: Final = heights_of_rounds
+        self._index_height: Final = index_height
+        self._tell: Final = tell
+        self._begin_again: Final = begin_again
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    def make_up_for(self, known: KnownContract) -> None:
+        """Begin; a contract that was there from its deployment on has nothing to make up for."""
+        if known.taken_in_at > known.deployed_at:
+            task = asyncio.create_task(self._make_up_for(known))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Give up what is under way; the next life goes on with it."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _make_up_for(self, known: KnownContract) -> None:
+        while self._index_height() < known.taken_in_at:
+            await asyncio.sleep(LOOK_S)
+        if await self._lacks_rounds(known):
+            logger.warning("the index lacks rounds of a contract: going through the chain again from its deployment")
+            await self._until_done(lambda: self._store.forget_blocks(known.deployed_at))
+            self._begin_again()
+            return
+        await self._ask_for_states(known)
+
+    async def _lacks_rounds(self, known: KnownContract) -> bool:
+        address, first, last = known.contract.address, known.deployed_at, known.taken_in_at
+        on_chain = await self._until_done(lambda: self._heights_of_rounds(address, first, last))
+        indexed = await self._until_done(lambda: self._store.heights_with_outcomes(address, first, last))
+        return bool(on_chain - indexed)
+
+    async def _ask_for_states(self, known: KnownContract) -> None:
+        address = known.contract.address
+        for attempt in range(ASKED_MAX):
+            leaves = await self._until_done(
+                lambda: self._store.leaves_without_states(address, known.taken_in_at, LEAVES_MAX)
+            )
+            if not leaves:
+                return
+            logger.info("asking peers for private states", contract=address, leaves=len(leaves), attempt=attempt + 1)
+            self._tell(StatesWanted(address, leaves))
+            await asyncio.sleep(RETRY_S)
+
+    async def _until_done(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        while True:
+            try:
+                return await ask()
+            except Unavailable as trouble:
+                logger.warning("making up for what was missed has to wait", reason=str(trouble))
+                await asyncio.sleep(RETRY_S)

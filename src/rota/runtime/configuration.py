@@ -1,0 +1,72 @@
+"""The settings of a node: one TOML file, and variables of the environment that stand before it.
+
+`configuring` is how it is done; this is what the rest of the node uses.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.keys.node_keys import read_password
+from rota.keys.secret import Secret
+from rota.runtime.configuring.flaws import ConfigurationRejected, Flaw
+from rota.runtime.configuring.keys import Absent
+from rota.runtime.configuring.kinds import CHAIN, PostgresServer, SqliteFile
+from rota.runtime.configuring.reading import read_configuration, read_text
+from rota.runtime.configuring.sections import (
+    SECTIONS,
+    ContractsSection,
+    LedgerSection,
+    LogFormat,
+    LogLevel,
+    LogSection,
+    NodeConfiguration,
+    NodeSection,
+    OperationsSection,
+    RpcSection,
+    StoreSection,
+    TelemetrySection,
+    TransportSection,
+)
+from rota.runtime.configuring.writing import render_reference, with_setting, write_configuration
+
+__all__ = [
+    "CHAIN",
+    "FILE_NAME",
+    "SECTIONS",
+    "Absent",
+    "ConfigurationRejected",
+    "ContractsSection",
+    "Flaw",
+    "LedgerSection",
+    "LogFormat",
+    "LogLevel",
+    "LogSection",
+    "NodeConfiguration",
+    "NodeSection",
+    "OperationsSection",
+    "PostgresServer",
+    "RpcSection",
+    "SqliteFile",
+    "StoreSection",
+    "TelemetrySection",
+    "TransportSection",
+    "password_of",
+    "read_configuration",
+    "read_text",
+    "render_reference",
+    "with_setting",
+    "write_configuration",
+]
+
+FILE_NAME: Final = "config.toml"
+
+
+def password_of(section: NodeSection | StoreSection) -> Secret | None:
+    """The password that a section names: that of the environment, else of its file; nothing when it names none.
+
+    A `KeyFileError` when the file is not there or not private.
+    """
+    if section.password is not None or section.password_file is None:
+        return section.password
+    return read_password(section.password_file)

@@ -1,0 +1,267 @@
+"""What can be set, section by section. This is the source: the reader, the written file and the reference follow it.
+
+A section is a frozen dataclass. Keys that are the node's own are its fields; those that stand for the timers and limits
+of another package are in `borrowed`, and a section holds that package's own value. `SECTIONS` lists all keys in the
+order in which they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from rota.api.settings import Limits as RpcLimits
+from rota.config import Config
+from rota.keys.secret import Secret
+from rota.ledger.client import ClientLimits
+from rota.ledger.follower import FollowerLimits
+from rota.ledger.registry import RegistryLimits
+from rota.runtime.configuring import borrowed
+from rota.runtime.configuring.borrowed import borrowed_keys
+from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key, key, keys_of
+from rota.runtime.configuring.kinds import (
+    PORT_MAX,
+    WEB_SCHEMES,
+    Address,
+    Database,
+    Endpoint,
+    Hidden,
+    Host,
+    Name,
+    OneOf,
+    Place,
+    PostgresServer,
+    RegistrySource,
+    SqliteFile,
+    WebAddress,
+    WebOrigins,
+    Whole,
+)
+from rota.transport.settings import TransportSettings
+from rota.types import ContractAddress, NodeName, Rotation
+
+RPC_PORT: Final = 31_548
+WEBSOCKET_PORT: Final = 31_549
+PEER_PORT: Final = 31_550
+VIRTUAL_NODES_MAX: Final = 65_536
+
+_PORT: Final = Whole(0, PORT_MAX)
+
+
+class LogLevel(Enum):
+    """From which weight on something is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(Enum):
+    """For whom logs are written: a person at a terminal, or a programme."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSection:
+    """Who this node is, and where its keys lie."""
+
+    name: NodeName = key(Name(), REQUIRED, "The node's name in the network: its certificate and the registry have it.")
+    keys: Path = key(Place(), "keys", "The folder with the wallet and the certificates, as `rota init` makes it.")
+    password_file: Path | None = key(
+        Place(), NOTHING, "A file of mode 600 whose first line is the password of the keys."
+    )
+    password: Secret | None = key(
+        Hidden(), NOTHING, "The password itself, where no file is wanted.", is_environment_only=True
+    )
+    stop_timeout_ms: int = key(
+        Whole(), 10_000, "How long a node that is asked to stop hands over and drains before it stops anyway.", "ms"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSection:
+    """The base ledger: an Ethereum node, and the contracts that the network uses on its chain."""
+
+    url: str = key(WebAddress(), REQUIRED, "The JSON-RPC of one Ethereum node, or of what stands for one.")
+    chain_id: int = key(Whole(), REQUIRED, "The chain that it must be on; a node of another one is refused.")
+    factory: ContractAddress | None = key(
+        Address(), NOTHING, "The network's Factory, through which contracts are deployed and found."
+    )
+    registry: ContractAddress | None = key(
+        Address(), NOTHING, 'The network\'s Registry, needed where transport.registry is "chain".'
+    )
+    registry_from_height: int = key(Whole(0), 0, "The block from which on the Registry's events are read.", "height")
+    registry_poll_ms: int = key(Whole(), 1_000, "Between two looks at the Registry.", "ms")
+    registry_range_max: int = key(Whole(), 2_000, "Blocks whose events are asked for at once.", "blocks")
+    following: FollowerLimits = field(default_factory=FollowerLimits)
+    client: ClientLimits = field(default_factory=ClientLimits)
+
+    @property
+    def registry_limits(self) -> RegistryLimits:
+        """How the Registry is followed."""
+        return RegistryLimits(
+            from_height=self.registry_from_height, poll_ms=self.registry_poll_ms, range_max=self.registry_range_max
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSection:
+    """What the node remembers across a restart."""
+
+    url: SqliteFile | PostgresServer = key(
+        Database(), "sqlite:rota.db", "`sqlite:FILE`, or `postgresql://USER@HOST:PORT/DATABASE` without a password."
+    )
+    password_file: Path | None = key(
+        Place(), NOTHING, "A file of mode 600 whose first line is the password of the PostgreSQL user."
+    )
+    password: Secret | None = key(
+        Hidden(), NOTHING, "That password itself, where no file is wanted.", is_environment_only=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportSection:
+    """The other nodes: where this one listens for them, and where it learns who they are."""
+
+    listen: str = key(
+        Endpoint(port_least=0), f"0.0.0.0:{PEER_PORT}", "Where to listen; with port 0 the system chooses one."
+    )
+    endpoint: str | None = key(
+        Endpoint(), NOTHING, "Where other nodes reach this one: what `rota ledger register` puts into the Registry."
+    )
+    registry: Path | Literal["chain"] = key(
+        RegistrySource(), "chain", '"chain" for the Registry of the ledger, or a file with the nodes.'
+    )
+    settings: TransportSettings = field(default_factory=TransportSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcSection:
+    """The JSON-RPC for users and their applications."""
+
+    host: str = key(Host(), "127.0.0.1", "Where to listen.")
+    port: int = key(_PORT, RPC_PORT, "For HTTP; with 0 the system chooses one.")
+    websocket_port: int = key(_PORT, WEBSOCKET_PORT, "For WebSockets; with 0 the system chooses one.")
+    credentials_file: Path | None = key(
+        Place(),
+        NOTHING,
+        "A file of mode 600 that says who may do what. Without it everybody may do everything, which is refused "
+        "unless `host` is a loopback address.",
+    )
+    origins: tuple[str, ...] = key(
+        WebOrigins(), (), "Web pages whose scripts may call from a browser; those of all others are refused."
+    )
+    limits: RpcLimits = field(default_factory=RpcLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsSection:
+    """Metrics and health, for operators and their tools."""
+
+    host: str | None = key(Host(), NOTHING, "Where to listen; left out, it is `rpc.host`.")
+    port: int | None = key(_PORT, NOTHING, "Left out, it is `rpc.port`, and one server does both.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractsSection:
+    """What contracts that are created through this node get where their creator names nothing else."""
+
+    rotation: Rotation = key(
+        OneOf(Rotation), "sticky", "Whether a coordinator stays until it fails or leaves with its range of blocks."
+    )
+    range_size: int = key(Whole(), 100, "How long a range is.", "blocks")
+    virtual_nodes: int = key(Whole(1, VIRTUAL_NODES_MAX), 1_024, "Places of each member on the ring.", "places")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSection:
+    """What is logged, and how."""
+
+    level: LogLevel = key(OneOf(LogLevel), "info", "From which weight on.")
+    format: LogFormat = key(OneOf(LogFormat), "console", "For a person, or one JSON object a line.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySection:
+    """Traces of transactions across nodes (OpenTelemetry); needs the extra `otel`."""
+
+    endpoint: str | None = key(
+        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4317"),
+        NOTHING,
+        "Where spans are sent, over OTLP; left out, nowhere.",
+    )
+    sample_percent: int = key(
+        Whole(0, 100), 100, "How many of all transactions are traced; all nodes pick the same ones.", "%"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfiguration:
+    """All settings of a node. `sequencer` has those of `[sequencer]`, and of `[ledger]` what the core needs."""
+
+    node: NodeSection
+    ledger: LedgerSection
+    store: StoreSection = StoreSection()
+    transport: TransportSection = TransportSection()
+    rpc: RpcSection = RpcSection()
+    operations: OperationsSection = OperationsSection()
+    sequencer: Config = Config()
+    contracts: ContractsSection = ContractsSection()
+    log: LogSection = LogSection()
+    telemetry: TelemetrySection = TelemetrySection()
+    domains: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def operations_address(self) -> tuple[str, int]:
+        """Where metrics and health are served."""
+        host = self.rpc.host if self.operations.host is None else self.operations.host
+        return host, self.rpc.port if self.operations.port is None else self.operations.port
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the file."""
+
+    name: str
+    text: str
+    keys: tuple[Key, ...]
+
+
+def _section(name: str, kind: type, *more: tuple[Key, ...]) -> Section:
+    text = " ".join((kind.__doc__ or "").split())
+    return Section(name, text, sum(more, keys_of(name, kind)))
+
+
+DOMAINS: Final = Section(
+    "domains", "One table `[domains.NAME]` for each domain that is installed and wants settings of its own.", ()
+)
+SECTIONS: Final = (
+    _section("node", NodeSection),
+    _section(
+        "ledger",
+        LedgerSection,
+        borrowed_keys("ledger", Config, borrowed.SEQUENCER_ON_LEDGER),
+        borrowed_keys("ledger", FollowerLimits, borrowed.FOLLOWING),
+        borrowed_keys("ledger", ClientLimits, borrowed.CLIENT),
+    ),
+    _section("store", StoreSection),
+    _section("transport", TransportSection, borrowed_keys("transport", TransportSettings, borrowed.TRANSPORT)),
+    _section("rpc", RpcSection, borrowed_keys("rpc", RpcLimits, borrowed.RPC)),
+    _section("operations", OperationsSection),
+    Section(
+        "sequencer",
+        "Timers and limits of the sequencer (protocol §9). Nodes of a network should agree on them.",
+        borrowed_keys("sequencer", Config, borrowed.SEQUENCER),
+    ),
+    _section("contracts", ContractsSection),
+    DOMAINS,
+    _section("log", LogSection),
+    _section("telemetry", TelemetrySection),
+)

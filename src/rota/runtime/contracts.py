@@ -1,0 +1,149 @@
+"""The contracts of this node: what their genesis says, what the chain says of them, and their domains.
+
+A contract is taken in once: its genesis must have the hash that stands on the chain, its address the policy that
+the factory told of, and where this node endorses, its own key must be among the signers. Then it is in the store,
+and every life of the node knows it. Contracts become more while a node runs, and never fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rota.core.events.chain import EndorsedDeployment
+from rota.domains.base import Rejected
+from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
+from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
+from rota.keys.names import endorser_key
+from rota.ports import Policy, Signer
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Mode, NodeName, Party
+
+
+class ContractRefused(ValueError):
+    """A contract cannot be taken in; the text names the field and what would be right."""
+
+
+class KnownContracts:
+    """`ports.Contracts` and `ports.Deployments` of one node, and who hosts what."""
+
+    def __init__(self, node: NodeName, chain_id: int, domains: Mapping[str, AnyDomain], salt_key: bytes) -> None:
+        self._node: Final = node
+        self._chain_id: Final = chain_id
+        self._domains: Final = domains
+        self._salt_key: Final = salt_key
+        self._known: Final[dict[ContractAddress, KnownContract]] = {}
+        self._hosted: Final[dict[ContractAddress, Hosted]] = {}
+        self._unhosted: Final[dict[ContractAddress, str]] = {}
+        self._addresses: tuple[ContractAddress, ...] = ()
+
+    def add(self, known: KnownContract) -> None:
+        """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
+        address = known.contract.address
+        self._known[address] = known
+        self._addresses = tuple(self._known)
+        try:
+            genesis = decode_genesis(known.genesis)
+            self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key)
+        except (MalformedGenesis, Rejected) as flaw:
+            self._unhosted[address] = str(flaw)
+
+    def known(self, contract: ContractAddress) -> KnownContract | None:
+        """All that is known of it."""
+        return self._known.get(contract)
+
+    def hosted(self, contract: ContractAddress) -> Hosted | None:
+        """The contract with its domain; nothing when it is not one of ours or its domain is not loaded."""
+        return self._hosted.get(contract)
+
+    def domain_of(self, contract: ContractAddress) -> str:
+        """The name of its domain; empty when that is not loaded."""
+        hosted = self._hosted.get(contract)
+        return hosted.domain.name if hosted is not None else ""
+
+    @property
+    def unhosted(self) -> Mapping[ContractAddress, str]:
+        """For an operator: the contracts in which nothing can be done, and why."""
+        return self._unhosted
+
+    # `ports.Contracts` and `ports.Deployments`.
+
+    def addresses(self) -> tuple[ContractAddress, ...]:
+        """All of them."""
+        return self._addresses
+
+    def policy_of(self, contract: ContractAddress) -> Policy | None:
+        """Who signs its rounds; nothing when it is not known."""
+        known = self._known.get(contract)
+        if known is None:
+            return None
+        return Policy(tuple(zip(known.contract.endorsers, known.signers, strict=True)), known.contract.threshold)
+
+    def deployment_of(self, contract: ContractAddress) -> IntentId | None:
+        """The id under which the factory deployed it; nothing when it is not known."""
+        known = self._known.get(contract)
+        return known.deployment if known is not None else None
+
+    # Contracts that are to come.
+
+    def plan(self, domain: str, arguments: object, sender: Party, defaults: ContractDefaults, salt: bytes) -> Genesis:
+        """The genesis of a contract that a user wants. `domains.base.Rejected` names what is to be mended."""
+        found = self._domains.get(domain)
+        if found is None:
+            raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
+        genesis = genesis_of(found, deploy(found, arguments, sender), defaults, salt)
+        open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
+        if not genesis.endorsers or not genesis.threshold:
+            raise Rejected("domain", f"{domain} asks for no endorsement, and such contracts cannot be deployed yet")
+        return genesis
+
+    def consider(
+        self,
+        encoded: bytes,
+        deployment: IntentId,
+        signers: tuple[ContractAddress, ...],
+        signer: Signer,
+        is_own: bool = False,
+    ) -> ContractAddress | None:
+        """With which address we would endorse in it; nothing when we do not. `ContractRefused` when we do not have it.
+
+        Where the signers are known, ours must be the one that we name; the others' are theirs to check.
+        """
+        genesis = self._opened(encoded, NO_CONTRACT)
+        if not is_own and genesis.mode is Mode.RING and self._node not in genesis.nodes:
+            raise ContractRefused(f"genesis: {self._node} has no part in it")
+        ours = None
+        if self._node in genesis.endorsers:
+            ours = signer.address_of(endorser_key(self._node, deployment))
+        if signers and len(signers) != len(genesis.endorsers):
+            raise ContractRefused(f"signers: must be {len(genesis.endorsers)}, not {len(signers)}")
+        if signers and ours is not None and signers[genesis.endorsers.index(self._node)] != ours:
+            raise ContractRefused(f"signers: must have {ours} for {self._node}")
+        return ours
+
+    def _opened(self, encoded: bytes, address: ContractAddress) -> Genesis:
+        """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""
+        try:
+            genesis = decode_genesis(encoded)
+            open_genesis(self._domains, genesis, address, self._salt_key)
+        except (MalformedGenesis, Rejected) as flaw:
+            raise ContractRefused(f"genesis: {flaw}") from None
+        if genesis.chain_id != self._chain_id:
+            raise ContractRefused(f"genesis.chain_id: must be {self._chain_id}, not {genesis.chain_id}")
+        return genesis
+
+    # Taking in.
+
+    def judge(self, encoded: bytes, told: EndorsedDeployment, signer: Signer) -> KnownContract:
+        """What the chain told and what the genesis says, as one; `ContractRefused` where they do not agree."""
+        genesis = self._opened(encoded, told.contract)
+        if genesis_hash(encoded) != told.genesis:
+            raise ContractRefused(f"genesis: its hash must be 0x{told.genesis.hex()}, which stands on the chain")
+        if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.threshold):
+            there = f"{told.threshold} of {len(told.endorsers)}"
+            raise ContractRefused(f"genesis.endorsers: the contract on the chain asks for {there} signatures")
+        if self._node in genesis.endorsers:
+            expected = told.endorsers[genesis.endorsers.index(self._node)]
+            ours = signer.address_of(endorser_key(self._node, told.intent))
+            if ours != expected:
+                raise ContractRefused(f"genesis.endorsers: the chain has {expected} for us, and our key is {ours}")
+        return KnownContract(genesis.contract(told.contract), told.intent, told.endorsers, encoded)

@@ -1,0 +1,125 @@
+"""The core in an event loop: events in, one step each, effects out; and the time.
+
+Theory of operation. Whatever happens outside is told as an event, from callbacks of this one event loop. Events wait
+in an inbox and are stepped in turns: a turn takes what is there, up to `EVENTS_A_TURN_MAX`, and then lets the loop
+look after its sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn
+shares one commit. After each turn the timer is set to the core's next deadline.
+
+The core's clock is the process's own, which never jumps; no time of another node is ever compared with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from rota.core.effects import Effect
+from rota.core.events import Persisted, PersistFailed, Tick
+from rota.core.machine import Event
+from rota.core.node import Node
+from rota.runtime.outbox import Outbox
+
+EVENTS_A_TURN_MAX: Final = 256
+
+Died = Callable[[BaseException], None]
+
+
+def monotonic_ms() -> int:
+    """Milliseconds of a clock that never jumps."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Engine:
+    """Runs one core. An exception within it is our own error: `died` is told, and nothing is stepped any more."""
+
+    def __init__(self, perform: Callable[[Effect], None], died: Died) -> None:
+        self.outbox: Final = Outbox(perform, self._tell_written)
+        self.steps = 0
+        self._died: Final = died
+        self._inbox: Final[deque[Event]] = deque()
+        self._loop: Final = asyncio.get_running_loop()
+        self._core: Node | None = None
+        self._turn: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def core(self) -> Node:
+        """The core, once started; only to be looked at."""
+        assert self._core is not None, "an engine is started before it is looked into"
+        return self._core
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait."""
+        return len(self._inbox)
+
+    def start(self, core: Node) -> None:
+        """Begin its life."""
+        assert self._core is None, "an engine runs one life"
+        self._core = core
+        self.outbox.put(core.start())
+        self._take_turn_soon()
+
+    def stop(self) -> None:
+        """No further step: what was not done is done by the next life."""
+        self._core = None
+        self._inbox.clear()
+        for handle in (self._turn, self._timer):
+            if handle is not None:
+                handle.cancel()
+
+    def tell(self, event: Event) -> None:
+        """Something happened. What a write made of itself goes to the effects that wait for it first."""
+        if isinstance(event, Persisted | PersistFailed):
+            self._guarded(lambda: self.outbox.take_result(event))
+        else:
+            self._tell_core(event)
+
+    def _tell_written(self, result: Persisted | PersistFailed) -> None:
+        self._tell_core(result)
+
+    def _tell_core(self, event: Event) -> None:
+        self._inbox.append(event)
+        self._take_turn_soon()
+
+    def _take_turn_soon(self) -> None:
+        if self._turn is None and self._core is not None:
+            self._turn = self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        self._guarded(self._step_some)
+        if self._inbox:
+            self._take_turn_soon()
+        self._set_timer()
+
+    def _step_some(self) -> None:
+        for _ in range(min(len(self._inbox), EVENTS_A_TURN_MAX)):
+            if self._core is None:
+                return
+            self.steps += 1
+            self.outbox.put(self._core.step(monotonic_ms(), self._inbox.popleft()))
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_ms = self._core.next_deadline_ms() if self._core is not None else None
+        if due_ms is not None:
+            delay_s = max(0, due_ms - monotonic_ms()) / 1_000
+            self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._tell_core(Tick())
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """An error of ours must be loud: a node without a part of itself is worse than one that is gone."""
+        try:
+            work()
+        except Exception as error:
+            self.stop()
+            self._died(error)

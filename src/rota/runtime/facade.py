@@ -1,0 +1,427 @@
+"""The node as its users and operators see it: `api.facade.Node` on a running node."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from rota import hosting
+from rota.api import errors, facade
+from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
+from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.machine import Event
+from rota.core.sequencer import Sequencer
+from rota.core.states.coordinator_transaction import State as CoordinatorSide
+from rota.core.states.sender_transaction import State as SenderSide
+from rota.digests import INTENT_BYTES
+from rota.domains.base import Rejected as DomainRejected
+from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
+from rota.keys.names import endorser_key
+from rota.ledger.deployments import FoundDeployment
+from rota.messages import CoordinatorState
+from rota.ports import Signer, Unavailable
+from rota.runtime.contracts import ContractRefused
+from rota.runtime.engine import monotonic_ms
+from rota.runtime.intent_ids import IntentIds
+from rota.runtime.node import RunningNode
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+
+FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
+ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
+
+
+class NodeFacade:
+    """`api.facade.Node`."""
+
+    def __init__(
+        self,
+        running: RunningNode,
+        signer: Signer,
+        find_deployment: FindDeployment,
+        read_peers: ReadPeers,
+        defaults: hosting.ContractDefaults,
+    ) -> None:
+        self._running: Final = running
+        self._signer: Final = signer
+        self._find_deployment: Final = find_deployment
+        self._read_peers: Final = read_peers
+        self._defaults: Final = defaults
+        self._ids: Final = IntentIds(secrets.token_bytes)
+        # The core's clock begins anywhere: this is what its zero was on the calendar.
+        self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name."""
+        return self._running.name
+
+    # Transactions.
+
+    async def submit(self, submission: facade.Submission) -> IntentId:
+        """Validated by its domain, then durable, then its id is given."""
+        intent = self._intent_of(submission)
+        reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+        if reply != intent.id:
+            raise errors.key_used(submission.idempotency_key, reply)
+        return intent.id
+
+    async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
+        """What was accepted under this id."""
+        stored = await self._running.adapters.store.transaction(intent)
+        if stored is None:
+            return None
+        accepted = stored.intent
+        return facade.TransactionView(
+            accepted.id,
+            stored.accepted_at_ms,
+            facade.TransactionType.PRIVATE,
+            accepted.sender,
+            accepted.submit_mode,
+            self._domain_of(accepted),
+            accepted.contract if accepted.contract != NO_CONTRACT else None,
+            idempotency_key=accepted.idempotency_key,
+            depends_on=accepted.depends_on,
+        )
+
+    async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
+        """How it ended."""
+        stored = await self._running.adapters.store.transaction(intent)
+        if stored is None:
+            return None
+        receipt = stored.receipt or self._running.users.recent_receipt(intent)
+        if receipt is None:
+            return None
+        made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        return facade.ReceiptView(
+            intent,
+            receipt.outcome is Outcome.CONFIRMED,
+            stored.accepted_at_ms,
+            stored.sequence,
+            self._domain_of(stored.intent),
+            receipt.leaf or None,
+            receipt.contract,
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            block_number=made.deployed_at if made is not None else stored.height,
+            transaction_hash=stored.transaction or None,
+            source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    def _domain_of(self, intent: Intent) -> str:
+        """The domain of its contract; of a deployment that of the contract to come."""
+        if intent.contract == NO_CONTRACT:
+            return decode_genesis(intent.payload).domain
+        return self._running.contracts.domain_of(intent.contract)
+
+    async def final(self, intent: IntentId) -> Receipt:
+        """The receipt, when it is there: for whoever is in this process."""
+        return await self._running.users.expect_receipt(intent)
+
+    async def resume(self, intent: IntentId) -> None:
+        """Let a parked transaction go on."""
+        contract = await self._contract_of(intent)
+        await self._ask(lambda reply_to: ForContract(contract, ResumeRequested(reply_to, intent)))
+
+    async def cancel(self, intent: IntentId) -> None:
+        """Give a transaction up."""
+        contract = await self._contract_of(intent)
+        await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
+
+    def receipts(self, after_sequence: int) -> AsyncIterator[facade.ReceiptView]:
+        """Listeners come with the family that listens."""
+        raise Unavailable(f"receipts after {after_sequence}: this node has no listeners yet")
+
+    async def _contract_of(self, intent: IntentId) -> ContractAddress:
+        open_ = self._running.engine.core.intake.open.get(intent)
+        if open_ is not None:
+            return open_
+        if await self._running.adapters.store.transaction(intent) is None:
+            raise errors.invalid("id", f"{_shown(intent)} is not a transaction of {self.name}")
+        raise errors.invalid("id", f"{_shown(intent)} has ended")
+
+    async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
+        """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
+        if self._running.is_stopping:
+            raise Unavailable(f"{self.name} is stopping; ask another time")
+        reply_to, awaited = self._running.users.expect_reply()
+        self._running.tell(event_for(reply_to))
+        reply = await awaited
+        if reply.error.startswith("busy:"):
+            raise Unavailable(reply.error.removeprefix("busy: "))
+        if reply.error:
+            field, separator, message = reply.error.partition(": ")
+            raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
+        return reply.intent
+
+    def _intent_of(self, submission: facade.Submission) -> Intent:
+        """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        if submission.type is facade.TransactionType.PUBLIC:
+            raise errors.invalid("type", "must be private: this node does not send public transactions yet")
+        if submission.to is None:
+            return self._deployment_of(submission)
+        hosted = self._running.contracts.hosted(submission.to)
+        if hosted is None:
+            reason = self._running.contracts.unhosted.get(submission.to, f"must be a contract of {self.name}")
+            raise errors.invalid("to", reason)
+        if submission.domain and submission.domain != hosted.domain.name:
+            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
+        sender = self._party(submission.sender)
+        asked = hosting.UserCall(sender, _function_of(submission), submission.data, submission.submit_mode)
+        try:
+            initialised = hosting.init(hosted, asked)
+        except DomainRejected as flaw:
+            raise errors.invalid(_field_of(flaw), flaw.message) from None
+        return Intent(
+            self._ids.next(sender, submission.to),
+            submission.to,
+            sender,
+            initialised.payload,
+            submission.depends_on,
+            initialised.parties,
+            submission.idempotency_key,
+            submission.submit_mode,
+        )
+
+    def _deployment_of(self, submission: facade.Submission) -> Intent:
+        """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
+        if self._running.factory is None:
+            raise errors.invalid("to", f"must be a contract's address: {self.name} has no ledger.factory to deploy by")
+        if submission.submit_mode is not SubmitMode.AUTO:
+            raise errors.invalid("submitMode", "must be auto: a deployment cannot be prepared")
+        sender = self._party(submission.sender)
+        salt = secrets.token_bytes(SALT_BYTES)
+        try:
+            genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
+        except DomainRejected as flaw:
+            raise errors.invalid(_field_of(flaw), flaw.message) from None
+        # No page: what a party has deployed is nobody's to see.
+        return Intent(
+            IntentId(secrets.token_bytes(INTENT_BYTES)),
+            NO_CONTRACT,
+            sender,
+            encode_genesis(genesis),
+            submission.depends_on,
+            idempotency_key=submission.idempotency_key,
+        )
+
+    def _party(self, text: str) -> Party:
+        name, at, node = text.rpartition("@")
+        if not at:
+            name, node = text, self.name
+        if node != self.name or not name:
+            raise errors.invalid("from", f"must be a party of this node, such as alice@{self.name}, not {text!r}")
+        return Party(f"{name}@{node}")
+
+    # The sequencer.
+
+    async def explain(self, intent: IntentId) -> facade.Explanation | None:
+        """Where a transaction is, also when it has ended."""
+        for address, sequencer in self._running.engine.core.sequencers.loaded.items():
+            held = sequencer.coordinator.transactions.get(intent)
+            found = explain_at_coordinator(sequencer, intent) if held is not None and not held.is_gone else None
+            role = facade.SequencerRole.COORDINATOR if found is not None else facade.SequencerRole.SENDER
+            found = found or explain_at_sender(sequencer, intent)
+            if found is not None:
+                own = explain_at_sender(sequencer, intent)
+                history = own.history if own is not None else found.history
+                return self._explanation(intent, role, found, address, history)
+        deployment = self._running.engine.core.deployments.own.get(intent)
+        if deployment is not None:
+            return self._explanation(intent, facade.SequencerRole.SENDER, explain_deployment(deployment))
+        stored = await self._running.adapters.store.transaction(intent)
+        if stored is None:
+            return None
+        receipt = stored.receipt or self._running.users.recent_receipt(intent)
+        state = receipt.outcome.value if receipt is not None else "unfinished"
+        detail = receipt.reason if receipt is not None else ""
+        contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
+        if receipt is not None and receipt.contract is not None:
+            contract = receipt.contract
+        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, contract, detail=detail)
+
+    def _explanation(
+        self,
+        intent: IntentId,
+        role: facade.SequencerRole,
+        found: Explanation,
+        contract: ContractAddress | None = None,
+        history: tuple[tuple[int, str], ...] | None = None,
+    ) -> facade.Explanation:
+        lines = found.history if history is None else history
+        return facade.Explanation(
+            intent,
+            role,
+            found.state,
+            contract,
+            self._at(found.since_ms),
+            found.waits_for,
+            found.who,
+            found.detail,
+            tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in lines),
+        )
+
+    async def status(self, contract: ContractAddress) -> ContractStatus | None:
+        """How a contract stands."""
+        known = self._running.contracts.known(contract)
+        if known is None:
+            return None
+        core = self._running.engine.core
+        sequencer = core.sequencers.loaded.get(contract)
+        block_range = known.contract.range_at(core.height)
+        sleeping = Sequencer(core.name, core.ids, known.contract, core.config, core.now_ms, core.height)
+        shown = sequencer or sleeping
+        accepted = shown.observer.active
+        return ContractStatus(
+            contract,
+            self._running.contracts.domain_of(contract),
+            known.contract.mode,
+            known.contract.rotation,
+            known.contract.committee,
+            known.contract.endorsers,
+            known.contract.threshold,
+            core.height,
+            block_range,
+            known.contract.range_size,
+            shown.context.ranking(block_range),
+            self.name if shown.coordinator.state is CoordinatorState.ACTIVE else accepted,
+            self._at(shown.coordinator.since_ms) if shown.coordinator.state is CoordinatorState.ACTIVE else None,
+            shown.coordinator.state.value,
+            self._at(shown.coordinator.since_ms),
+            shown.sender.state.value,
+            _counts(SenderSide, (each.state for each in shown.sender.transactions.values())),
+            _counts(CoordinatorSide, (each.state for each in shown.coordinator.transactions.values())),
+            tuple(node for node in known.contract.committee if node != self.name and shown.observer.is_silent(node)),
+        )
+
+    async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
+        """This node's contracts by address."""
+        addresses = sorted(each for each in self._running.contracts.addresses() if after is None or each > after)
+        return tuple(self._summary(address) for address in addresses[:limit])
+
+    def _summary(self, address: ContractAddress) -> ContractSummary:
+        known = self._running.contracts.known(address)
+        assert known is not None, "it is one of ours"
+        sequencer = self._running.engine.core.sequencers.loaded.get(address)
+        domain = self._running.contracts.domain_of(address)
+        if sequencer is None:
+            return ContractSummary(address, domain, known.contract.mode, is_loaded=False)
+        is_active = sequencer.coordinator.state is CoordinatorState.ACTIVE
+        return ContractSummary(
+            address,
+            domain,
+            known.contract.mode,
+            is_loaded=True,
+            coordinator_state=sequencer.coordinator.state.value,
+            sender_state=sequencer.sender.state.value,
+            active_coordinator=self.name if is_active else sequencer.observer.active,
+            sending_count=len(sequencer.sender.transactions),
+            coordinating_count=len(sequencer.coordinator.transactions),
+        )
+
+    def _at(self, core_ms: int) -> int:
+        return self._epoch_ms + core_ms
+
+    # Contracts.
+
+    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
+        """The address with which this node would endorse in the contract that this intent deploys."""
+        return self._signer.address_of(endorser_key(self.name, deployment))
+
+    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
+        """From now on this node has the contract that was deployed with this genesis under this id."""
+        found = await self._find_deployment(deployment)
+        if found is None:
+            raise errors.invalid("deployment", f"no contract was deployed as {_shown(deployment)} on this chain")
+        try:
+            known = self._running.contracts.judge(genesis, found.deployment, self._signer)
+        except ContractRefused as flaw:
+            field, _, message = str(flaw).partition(": ")
+            raise errors.invalid(field, message) from None
+        await self._running.take_in(replace(known, deployed_at=found.height))
+        return known.contract.address
+
+    # Operators.
+
+    def readiness(self) -> tuple[str, ...]:
+        """What is missing before this node can serve."""
+        running = self._running
+        if not running.started.is_set():
+            return ("the store: the node has not begun; see its log for what it waits for",)
+        missing = []
+        if running.is_stopping:
+            missing.append("the node is stopping")
+        if running.adapters.store.trouble:
+            missing.append(f"the store: {running.adapters.store.trouble}")
+        if not running.engine.core.has_caught_up:
+            reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
+            missing.append(f"the ledger: {reason}")
+        elif not running.engine.core.has_ledger:
+            missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
+        return tuple(missing)
+
+    def measurements(self) -> Measurements:
+        """The figures of this moment."""
+        running = self._running
+        if not running.started.is_set():
+            return Measurements()
+        core = running.engine.core
+        loaded = core.sequencers.loaded.values()
+        head = core.index.head
+        return Measurements(
+            index_height=core.height,
+            ledger_height=head.height if head is not None else None,
+            is_ledger_lost=not core.has_ledger,
+            contracts=len(running.contracts.addresses()),
+            contracts_loaded=len(core.sequencers.loaded),
+            coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
+            intents_open=len(core.intake.open),
+            sending=_counts(SenderSide, (t.state for each in loaded for t in each.sender.transactions.values())),
+            coordinating=_counts(
+                CoordinatorSide, (t.state for each in loaded for t in each.coordinator.transactions.values())
+            ),
+            intents_accepted_total=running.users.accepted,
+            receipts_confirmed_total=running.users.confirmed,
+            receipts_reverted_total=running.users.reverted,
+            rounds_unconfirmed=len(core.submitter.submissions),
+            writes_open=len(core.writes),
+            writes_failed_total=running.writes_failed,
+            steps_total=running.engine.steps,
+            peers=self._read_peers(),
+        )
+
+
+def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:
+    """How many are in each state, in the order in which states are passed."""
+    counted = Counter(states)
+    return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
+
+
+def _function_of(submission: facade.Submission) -> str:
+    """The function's name: as it was given, without its parameters, or the only one of the ABI."""
+    name = submission.function.partition("(")[0].removeprefix("function ").strip()
+    if name:
+        return name
+    functions = [each for each in submission.abi if each.get("type", "function") == "function"]
+    if len(functions) != 1:
+        raise errors.invalid("function", "must be given, by its name or as an ABI with one function")
+    return str(functions[0].get("name", ""))
+
+
+def _field_of(flaw: DomainRejected) -> str:
+    """A domain speaks of its arguments; to the user they are its `data`."""
+    if flaw.field in ("", "function", "domain"):
+        return flaw.field or "data"
+    return f"data.{flaw.field}"
+
+
+def _shown(intent: IntentId) -> str:
+    """As a UUID."""
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

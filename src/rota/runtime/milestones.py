@@ -1,0 +1,194 @@
+"""Where transactions get to, read from what a core is told and asks for.
+
+Theory of operation. Everything that the world must see of a transaction passes through an event or an effect of the
+core; this module knows which of them is which milestone. Nothing is asked of the core, so that following costs it
+nothing. A node sees the milestones of its own roles: the sender's, the coordinator's, an endorser's; all see the
+ledger's. What a node says to itself does not pass here, so that a delegation to one's own coordinator is told when the
+assembly begins.
+
+An endorser's answer names a round and not its intents; the rounds that are being endorsed are remembered, at most
+`ROUNDS_MAX`, the oldest forgotten first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from rota.core.effects import (
+    AssembleIntents,
+    BlocksIndexed,
+    CheckRound,
+    Effect,
+    IntentAccepted,
+    PermissionGranted,
+    Persist,
+    Record,
+    ReportReceipt,
+    RoundDispatch,
+    SendMessage,
+)
+from rota.core.events import (
+    AssemblyFinished,
+    EndorsementVerified,
+    ForContract,
+    LedgerOutcome,
+    LedgerStatus,
+    MessageReceived,
+    RoundChecked,
+)
+from rota.core.machine import Event
+from rota.messages import (
+    Answer,
+    AssembleResponse,
+    AssemblyOutcome,
+    DelegationAccepted,
+    DispatchConfirmationResponse,
+    EndorsementRequest,
+    Message,
+    TransactionDispatched,
+)
+from rota.types import ContractAddress, Digest, IntentId, NodeName, Outcome, RequestId, Transition
+
+ROUNDS_MAX: Final = 4_096
+
+
+class Milestone(Enum):
+    """What a transaction has come to."""
+
+    ACCEPTED = "accepted"
+    DELEGATED = "delegated"
+    ASSEMBLED = "assembled"
+    ENDORSED = "endorsed"
+    PERMITTED = "permitted"
+    DISPATCHED = "dispatched"
+    CONFIRMED = "confirmed"
+    SKIPPED = "skipped"
+    REPORTED = "reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A transaction was seen at a milestone. `peer` is whose doing it was, where it was another node's."""
+
+    milestone: Milestone
+    intent: IntentId
+    contract: ContractAddress
+    peer: NodeName | None = None
+    detail: str = ""
+    has_failed: bool = False
+
+
+class Milestones:
+    """Reads events and effects of one node."""
+
+    def __init__(self, node: NodeName) -> None:
+        self._node: Final = node
+        self._rounds: Final[OrderedDict[Digest, tuple[IntentId, ...]]] = OrderedDict()
+        self._checks: Final[OrderedDict[tuple[NodeName, RequestId], Digest]] = OrderedDict()
+
+    def of_event(self, event: Event) -> Iterator[Sighting]:
+        """What the core is told."""
+        match event:
+            case MessageReceived(peer, envelope):
+                yield from _of_message(envelope.contract, peer, envelope.body)
+            case ForContract(contract, AssemblyFinished(intent=intent, outcome=AssemblyOutcome.ASSEMBLED)):
+                yield Sighting(Milestone.ASSEMBLED, intent, contract)
+            case ForContract(contract, RoundChecked(peer, request_id, signature)) if signature:
+                digest = self._checks.pop((peer, request_id), None)
+                for intent in self._rounds.get(digest, ()) if digest is not None else ():
+                    yield Sighting(Milestone.ENDORSED, intent, contract)
+            case ForContract(contract, EndorsementVerified(peer, digest, is_valid=True)) if peer != self._node:
+                for intent in self._rounds.get(digest, ()):
+                    yield Sighting(Milestone.ENDORSED, intent, contract, peer)
+            case _:
+                return
+
+    def of_effect(self, effect: Effect) -> Iterator[Sighting]:
+        """What the core asks for."""
+        match effect:
+            case Persist(contract, records=records):
+                for record in records:
+                    yield from _of_record(contract, record)
+            case SendMessage(peer, envelope):
+                self._note_request(envelope.body)
+                if isinstance(envelope.body, DelegationAccepted):
+                    yield from _of_answers(envelope.contract, peer, envelope.body)
+            case AssembleIntents(contract, intents=intents):
+                for each in intents:
+                    yield Sighting(Milestone.DELEGATED, each.id, contract)
+            case CheckRound(peer=peer, request_id=request_id, digest=digest, transitions=transitions):
+                self._note_round(digest, transitions)
+                self._checks[peer, request_id] = digest
+                if len(self._checks) > ROUNDS_MAX:
+                    self._checks.popitem(last=False)
+            case ReportReceipt(receipt):
+                failed = receipt.outcome is Outcome.REVERTED
+                text = f"{receipt.outcome.value}: {receipt.reason}" if receipt.reason else receipt.outcome.value
+                yield Sighting(Milestone.REPORTED, receipt.intent, ContractAddress(""), None, text, failed)
+            case _:
+                return
+
+    def _note_request(self, body: Message) -> None:
+        if isinstance(body, EndorsementRequest):
+            self._note_round(body.digest, body.transitions)
+
+    def _note_round(self, digest: Digest, transitions: tuple[Transition, ...]) -> None:
+        self._rounds[digest] = tuple(each.intent for each in transitions)
+        self._rounds.move_to_end(digest)
+        if len(self._rounds) > ROUNDS_MAX:
+            self._rounds.popitem(last=False)
+
+
+def _of_message(contract: ContractAddress, peer: NodeName, body: Message) -> Iterator[Sighting]:
+    match body:
+        case DelegationAccepted():
+            yield from _of_answers(contract, peer, body)
+        case AssembleResponse(results=results):
+            for result in results:
+                if result.outcome is AssemblyOutcome.ASSEMBLED:
+                    yield Sighting(Milestone.ASSEMBLED, result.intent, contract, peer)
+        case DispatchConfirmationResponse(intents=intents):
+            for intent in intents:
+                yield Sighting(Milestone.PERMITTED, intent, contract, peer)
+        case TransactionDispatched(intents=submitted):
+            for each in submitted:
+                yield Sighting(
+                    Milestone.DISPATCHED, each.intent, contract, peer, f"nonce {each.nonce} of {each.signer}"
+                )
+        case _:
+            return
+
+
+def _of_answers(contract: ContractAddress, peer: NodeName, accepted: DelegationAccepted) -> Iterator[Sighting]:
+    for each in accepted.answers:
+        if each.answer is Answer.ACCEPTED:
+            yield Sighting(Milestone.DELEGATED, each.intent, contract, peer)
+
+
+def _of_record(contract: ContractAddress, record: Record) -> Iterator[Sighting]:
+    match record:
+        case IntentAccepted(intent):
+            yield Sighting(Milestone.ACCEPTED, intent.id, contract)
+        case PermissionGranted(intent, delegate=delegate):
+            yield Sighting(Milestone.PERMITTED, intent, contract, delegate)
+        case RoundDispatch(opened, signer, nonce):
+            for transition in opened.transitions:
+                detail = f"nonce {nonce} of {signer}"
+                yield Sighting(Milestone.DISPATCHED, transition.intent, opened.contract, None, detail)
+        case BlocksIndexed(blocks=blocks):
+            for block in blocks:
+                for address, outcome in block.outcomes:
+                    yield _of_outcome(address, outcome, block.height)
+        case _:
+            return
+
+
+def _of_outcome(contract: ContractAddress, outcome: LedgerOutcome, height: int) -> Sighting:
+    if outcome.status is LedgerStatus.COMMITTED:
+        return Sighting(Milestone.CONFIRMED, outcome.intent, contract, None, f"block {height}")
+    text = f"block {height}: {outcome.status.value}: {outcome.reason}"
+    return Sighting(Milestone.SKIPPED, outcome.intent, contract, None, text)

@@ -1,0 +1,309 @@
+"""One node at work: the core with its adapters, from its start to its end.
+
+Theory of operation. The adapters perform what the core orders and tell it what happened; this module is the wiring
+between them, and nothing is decided here. A life begins when the store has said what the last one left. From then on
+three things run until the node is asked to stop: the engine that steps the core, the chain follower, and the
+connections to peers.
+
+Stopping is asked for once: the core hands its roles over, and the node waits until no contract needs it, at most
+`stop_timeout_ms`. Whatever is under way then is the next life's, as after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import structlog
+
+from rota.config import Config
+from rota.core.effects import (
+    CallFactory,
+    Effect,
+    FetchBlocks,
+    FindStates,
+    JudgeProposal,
+    LoadContract,
+    LookUpIntents,
+    Persist,
+    ReplyToUser,
+    ReportPrepared,
+    ReportReceipt,
+    ReportVerifier,
+    SendMessage,
+    SignDispatch,
+    SubmitTransaction,
+    TakeInContract,
+)
+from rota.core.events import MessageReceived, PersistFailed, StopRequested
+from rota.core.machine import Event
+from rota.core.node import Node as Core
+from rota.messages import CoordinatorState
+from rota.ports import Ledger, Peers, Store, Tell, Unavailable
+from rota.runtime.arrears import Arrears, HeightsOfRounds
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.deploying import Deploying
+from rota.runtime.engine import Engine, monotonic_ms
+from rota.runtime.services import Services
+from rota.runtime.users import Users
+from rota.runtime.verifiers import Verifiers
+from rota.types import NO_CONTRACT, ContractAddress, KnownContract, NodeName
+
+STORE_RETRY_S: Final = 0.5
+DRAIN_LOOK_S: Final = 0.02
+
+# A coordinator in one of these states has handed over what it had.
+_LEFT: Final = (CoordinatorState.IDLE, CoordinatorState.OBSERVING, CoordinatorState.CLOSING)
+
+logger = structlog.get_logger("rota.node")
+
+
+class Watcher(Protocol):
+    """Sees every event and every effect of a node; for traces, and for tests that judge a node by what it does."""
+
+    def saw_event(self, event: Event) -> None:
+        """Told to the core."""
+        ...
+
+    def saw_effect(self, effect: Effect) -> None:
+        """Asked for by the core, and now done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChainQuestions:
+    """What is asked of the chain beside the index: where it stands, and in which blocks a contract has rounds."""
+
+    latest_height: Callable[[], Awaitable[int]]
+    heights_of_rounds: HeightsOfRounds
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """The world of one node. All of them tell what happens to the same ear."""
+
+    store: Store
+    ledger: Ledger
+    peers: Peers
+    services: Services
+    verifiers: Verifiers
+    chain: ChainQuestions
+    deploying: Deploying
+
+
+class RunningNode:
+    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays.
+
+    Contracts are deployed through `factory`.
+    """
+
+    def __init__(
+        self,
+        name: NodeName,
+        config: Config,
+        contracts: KnownContracts,
+        adapters_for: Callable[[Tell], Adapters],
+        stop_timeout_ms: int,
+        account: ContractAddress,
+        watcher: Watcher | None = None,
+        factory: ContractAddress | None = None,
+    ) -> None:
+        self.name: Final = name
+        self.config: Final = config
+        self.contracts: Final = contracts
+        self.users: Final = Users()
+        self.is_stopping = False
+        self.begins_again = False
+        self.writes_failed = 0
+        self.rounds_dispatched = 0
+        self.factory: Final = factory
+        self._account: Final = account
+        self._stop_timeout_s: Final = stop_timeout_ms / 1_000
+        self._watcher: Final = watcher
+        self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._stop: Final = asyncio.Event()
+        self.started: Final = asyncio.Event()
+        self.engine: Final = Engine(self._perform, self.fail)
+        self.adapters: Final = adapters_for(self.tell)
+        self.arrears: Final = Arrears(
+            self.adapters.store,
+            self.adapters.chain.heights_of_rounds,
+            lambda: self.engine.core.height,
+            self.tell,
+            self.begin_again,
+        )
+
+    # Its life.
+
+    async def run(self) -> None:
+        """Until it is asked to stop, or until an error of ours ends it, which is raised."""
+        if not await self._patiently(self.adapters.store.start):
+            return
+        running: list[asyncio.Task[None]] = []
+        try:
+            if not await self._patiently(self._begin):
+                return
+            running = [asyncio.create_task(each) for each in (self.adapters.ledger.run(), self.adapters.peers.run())]
+            for task in running:
+                task.add_done_callback(self._adapter_ended)
+            self.started.set()
+            await self._until_stopped()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await self.arrears.close()
+            await self.adapters.services.close()
+            await self.adapters.deploying.close()
+            self.engine.stop()
+            self.users.close()
+            await self.adapters.store.close()
+
+    def stop(self) -> None:
+        """Hand over, drain, and end; asked for a second time, end at once."""
+        if self.is_stopping and not self._ended.done():
+            logger.warning("stopping at once")
+            self._ended.set_result(None)
+        self.is_stopping = True
+        self._stop.set()
+
+    def begin_again(self) -> None:
+        """This life ends at once, for another to begin from what the store has."""
+        self.begins_again = True
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """An error of our own: this life ends, loudly."""
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+        if self._watcher is not None:
+            self._watcher.saw_event(event)
+        if isinstance(event, PersistFailed):
+            self.writes_failed += 1
+            logger.warning("a write failed and will be repeated", reason=event.reason)
+        self.engine.tell(event)
+
+    async def _patiently(self, begin: Callable[[], Awaitable[None]]) -> bool:
+        """A store that is away is waited for, unless the node is stopped meanwhile; one that is not for us raises."""
+        told = ""
+        while not self.is_stopping:
+            try:
+                await begin()
+                return True
+            except Unavailable as trouble:
+                if str(trouble) != told:
+                    logger.warning("waiting for the store", reason=str(trouble))
+                told = str(trouble)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), STORE_RETRY_S)
+        return False
+
+    async def _begin(self) -> None:
+        """A new life of the core, from what the store has."""
+        store = self.adapters.store
+        every = await store.contracts()
+        stored = await store.restore(await store.contracts_with_work())
+        for known in every:
+            self.contracts.add(known)
+        for address, reason in self.contracts.unhosted.items():
+            logger.error("nothing can be done in this contract", contract=address, reason=reason)
+        if not stored.incarnation:
+            # A new database may stand in for one that was lost: this life must be later than all of that one's.
+            stored = replace(stored, incarnation=int(time.time()))
+        contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
+        core = Core(
+            self.name, contracts, self.config, monotonic_ms(), stored, self._account, self.factory or NO_CONTRACT
+        )
+        logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
+        self.engine.start(core)
+        for known in every:
+            self.arrears.make_up_for(known)
+
+    async def _until_stopped(self) -> None:
+        asked = asyncio.create_task(self._stop.wait())
+        awaited: list[asyncio.Future[Any]] = [asked, self._ended]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+        if not self._ended.done():
+            await self._drain()
+        if self._ended.done():
+            self._ended.result()
+
+    async def _drain(self) -> None:
+        """Roles are handed over and what was said has left, or the time for that is up."""
+        logger.info("stopping: handing over")
+        self.engine.tell(StopRequested())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._stop_timeout_s):
+                await asyncio.sleep(DRAIN_LOOK_S)
+                while not self._ended.done() and not self._is_drained():
+                    await asyncio.sleep(DRAIN_LOOK_S)
+                return
+        logger.warning("stopping with work under way: the next life goes on with it", seconds=self._stop_timeout_s)
+
+    def _is_drained(self) -> bool:
+        loaded = self.engine.core.sequencers.loaded.values()
+        has_left = all(sequencer.coordinator.state in _LEFT for sequencer in loaded)
+        return has_left and not self.engine.waiting and not len(self.engine.outbox)
+
+    def _adapter_ended(self, task: asyncio.Task[None]) -> None:
+        """They run until they are cancelled: one that ends by itself has failed."""
+        if not task.cancelled():
+            self.fail(task.exception() or AssertionError("an adapter ended by itself"))
+
+    # Contracts.
+
+    async def take_in(self, known: KnownContract) -> None:
+        """From now on this node has this contract, and makes up for what it has missed of it."""
+        address = known.contract.address
+        is_new = self.contracts.known(address) is None
+        await self.adapters.store.add_contract(replace(known, taken_in_at=max(known.deployed_at, known.taken_in_at)))
+        self.contracts.add(known)
+        # What the index passes from here on it looks at; what it passed before is told by where the chain stands now.
+        complete = replace(known, taken_in_at=await self.adapters.chain.latest_height())
+        await self.adapters.store.add_contract(complete)
+        if is_new:
+            self.contracts.add(complete)
+            self.arrears.make_up_for(complete)
+            logger.info("has a new contract", contract=address)
+
+    # Effects.
+
+    def _perform(self, effect: Effect) -> None:
+        """Each goes to whom it is for; what is left is for the services."""
+        if self._watcher is not None:
+            self._watcher.saw_effect(effect)
+        match effect:
+            case SendMessage(peer, envelope) if peer == self.name:
+                self.tell(MessageReceived(peer, envelope))
+            case SendMessage():
+                self.adapters.peers.send(effect)
+            case Persist() | LookUpIntents() | LoadContract() | FindStates():
+                self.adapters.store.perform(effect)
+            case FetchBlocks() | SignDispatch() | SubmitTransaction():
+                self.adapters.ledger.perform(effect)
+            case ReplyToUser():
+                self.users.take_reply(effect)
+            case ReportReceipt(receipt):
+                self.users.take_receipt(receipt)
+            case ReportPrepared():
+                self.users.take_prepared(effect)
+            case ReportVerifier():
+                self.adapters.verifiers.take(effect)
+            case JudgeProposal() | CallFactory():
+                self.adapters.deploying.perform(effect)
+            case TakeInContract(known):
+                self.contracts.add(known)
+                logger.info("has a new contract", contract=known.contract.address)
+            case _:
+                self.adapters.services.perform(effect)

@@ -1,0 +1,366 @@
+"""A node as a process: opened from its configuration, served to its users, stopped by signals.
+
+    keys and certificate -> store, chain, peers, domains -> the running node -> its entrance
+
+The order is that of dependence: nothing listens before there is something to answer with, and what was opened is
+closed in the reverse order, however the life ends. The entrance opens before the store is there, so that `/readyz`
+can say what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from rota.api.credentials_file import read_credentials
+from rota.api.entrance import Entrance
+from rota.api.facade import PeerMeasurements
+from rota.api.settings import Bind
+from rota.api.settings import Settings as EntranceSettings
+from rota.digests import keccak
+from rota.hosting import ContractDefaults, load_domains
+from rota.keys.files import KeyFileError
+from rota.keys.names import REGISTRAR, SUBMITTER
+from rota.keys.node_keys import NodeKeys
+from rota.keys.signatures import Signatures
+from rota.keys.transport_files import TransportFolder
+from rota.ledger.account import Account
+from rota.ledger.client import RpcClient
+from rota.ledger.deployments import FoundDeployment, find_deployment
+from rota.ledger.driver import LedgerDriver
+from rota.ledger.registry import ChainRegistry
+from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
+from rota.ports import Registry, Tell, Unavailable
+from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.deploying import Deploying
+from rota.runtime.facade import FindDeployment, NodeFacade
+from rota.runtime.held_states import HeldStates
+from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
+from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.services import Services
+from rota.runtime.verifiers import Verifiers
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store.database import Database
+from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
+from rota.types import IntentId
+
+SALT_KEY_TEXT: Final = b"the salts of this node's private states"
+VERIFIER_PATIENCE_MS: Final = 5_000
+FILES_LOOK_S: Final = 1.0
+
+logger = structlog.get_logger("rota.process")
+
+
+class CannotStart(Exception):
+    """The node cannot begin; the text says what is wrong and what would be right."""
+
+
+class Watched(Protocol):
+    """A file that an operator may change."""
+
+    def look(self) -> None:
+        """Act if it has changed."""
+        ...
+
+
+class NodeProcess:
+    """One node with all that it needs. `async with opened(...)` makes it, `run` is its life."""
+
+    def __init__(
+        self, running: RunningNode, facade: NodeFacade, entrance: Entrance, peers: GrpcPeers, keys: NodeKeys
+    ) -> None:
+        self.running: Final = running
+        self.facade: Final = facade
+        self.entrance: Final = entrance
+        self.peers: Final = peers
+        self.keys: Final = keys
+        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers)]
+
+    async def run(self) -> None:
+        """Serve until it is stopped."""
+        try:
+            await self.entrance.start()
+        except OSError as error:
+            raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
+        logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
+        watching = asyncio.create_task(self._watch_files())
+        try:
+            await self.running.run()
+        finally:
+            watching.cancel()
+            await self.entrance.stop()
+
+    async def _watch_files(self) -> None:
+        """What an operator changes while the node runs: its certificate, and a registry that is a file."""
+        while True:
+            await asyncio.sleep(FILES_LOOK_S)
+            for watched in self.watched:
+                watched.look()
+
+
+class WatchedCertificate:
+    """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
+
+    def __init__(self, keys: NodeKeys, peers: GrpcPeers) -> None:
+        self._folder: Final = keys.transport
+        self._peers: Final = peers
+        self._shown = keys.certificate.fingerprint
+        self._told = ""
+
+    def look(self) -> None:
+        """Show another one if there is one; what cannot be read changes nothing."""
+        try:
+            current = self._folder.current().certificate.fingerprint
+            if current != self._shown:
+                self._peers.use(_identity(self._folder))
+                self._shown = current
+                logger.info("shows another certificate", fingerprint=current.hex())
+            self._told = ""
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the certificate cannot be used; the one of before stays", error, self._told)
+
+
+class WatchedRegistry:
+    """When the file with the nodes changes, the network is the one that it names from now on."""
+
+    def __init__(self, path: Path, registry: StaticRegistry) -> None:
+        self._path: Final = path
+        self._registry: Final = registry
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            nodes = read_registry(self._path)
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the registry cannot be read; what it said before stays", error, self._told)
+            return
+        self._told = ""
+        if nodes != self._registry.registrations():
+            self._registry.change(nodes)
+            logger.info("the registry has changed", nodes=len(nodes))
+
+
+def _tell_once(what: str, error: Exception, told: str) -> str:
+    if str(error) != told:
+        logger.error(what, reason=str(error))
+    return str(error)
+
+
+@asynccontextmanager
+async def opened(
+    configuration: NodeConfiguration, keys: NodeKeys, watcher: Watcher | None = None
+) -> AsyncIterator[NodeProcess]:
+    """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had.
+
+    `watcher` sees every event and effect; without one, transactions are traced as the configuration says.
+    """
+    name, factory = configuration.node.name, configuration.ledger.factory
+    salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
+    contracts = KnownContracts(name, configuration.ledger.chain_id, load_domains(), salt_key)
+    client = RpcClient(configuration.ledger.url, configuration.ledger.client)
+    registry = _registry(configuration, client)
+    entrance_settings = _entrance_settings(configuration)
+    database = _database(configuration)
+    tracing, spans = _tracing(configuration)
+    peers: GrpcPeers | None = None
+
+    def adapters_for(tell: Tell) -> Adapters:
+        nonlocal peers
+        peers = _peers(configuration, keys, registry, tell)
+        store = DatabaseStore(database, name, configuration.sequencer, tell)
+        verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
+        signatures = Signatures(name, keys.signer, contracts, contracts)
+        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
+        ledger = LedgerDriver(
+            client,
+            chain_id=configuration.ledger.chain_id,
+            contracts=contracts,
+            signer=keys.signer,
+            signer_name=SUBMITTER,
+            index_window_max=configuration.sequencer.index_window_max,
+            tell=tell,
+            limits=configuration.ledger.following,
+            factory=factory,
+        )
+        chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
+        registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
+        deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
+        return Adapters(store, ledger, peers, services, verifiers, chain, deploying)
+
+    running = RunningNode(
+        name,
+        configuration.sequencer,
+        contracts,
+        adapters_for,
+        configuration.node.stop_timeout_ms,
+        keys.submitter,
+        watcher or spans,
+        factory,
+    )
+    assert peers is not None, "the adapters were made"
+    facade = NodeFacade(
+        running, keys.signer, _deployments_on(client, configuration), _measured(peers), _defaults(configuration)
+    )
+    entrance = Entrance(facade, entrance_settings, CollectorRegistry())
+    following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
+    try:
+        process = NodeProcess(running, facade, entrance, peers, keys)
+        if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
+            process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        yield process
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await client.close()
+        if tracing is not None and spans is not None:
+            spans.close()
+            await asyncio.to_thread(tracing.stop)
+
+
+async def serve(
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
+) -> None:
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
+    while await _live(configuration, keys, on_ready):
+        logger.info("beginning a new life")
+
+
+async def _live(
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
+) -> bool:
+    """One life; whether it ended for another one to begin."""
+    async with opened(configuration, keys) as process:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, process.running.stop)
+        telling = asyncio.create_task(_tell_when_begun(process, on_ready)) if on_ready is not None else None
+        try:
+            await process.run()
+        finally:
+            if telling is not None:
+                telling.cancel()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+        return process.running.begins_again
+
+
+async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
+    await process.running.started.wait()
+    await process.peers.started.wait()
+    on_ready(process)
+
+
+def _database(configuration: NodeConfiguration) -> Database:
+    store = configuration.store
+    if isinstance(store.url, SqliteFile):
+        return SqliteDatabase(store.url.path, configuration.node.name)
+    try:
+        password = password_of(store)
+    except KeyFileError as error:
+        raise CannotStart(f"store.password_file: {error}") from error
+    return PostgresDatabase(store.url.with_password(password), configuration.node.name)
+
+
+def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
+    source, ledger = configuration.transport.registry, configuration.ledger
+    if source == "chain":
+        if ledger.registry is None:
+            raise CannotStart('ledger.registry: must be given where transport.registry is "chain"')
+        return ChainRegistry(client, ledger.registry, ledger.chain_id, ledger.registry_limits)
+    try:
+        return StaticRegistry(read_registry(source))
+    except (ValueError, OSError) as error:
+        raise CannotStart(f"transport.registry: {error}") from error
+
+
+def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, TransactionSpans | None]:
+    """Where spans go, and what makes them; nothing where nobody asked for them, so that they cost nothing."""
+    try:
+        tracing = tracing_to(configuration.telemetry.endpoint, configuration.node.name)
+    except CannotTrace as error:
+        raise CannotStart(str(error)) from error
+    if tracing is None:
+        return None, None
+    percent = configuration.telemetry.sample_percent
+    return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
+
+
+def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell) -> GrpcPeers:
+    if not keys.certificate.is_valid_at(int(time.time())):
+        raise CannotStart("node.keys: the certificate is not valid now; `rota keys rotate-certificate` makes another")
+    transport = configuration.transport
+    return GrpcPeers(
+        configuration.node.name,
+        _identity(keys.transport),
+        registry,
+        tell,
+        listen=transport.listen,
+        settings=transport.settings,
+    )
+
+
+def _identity(folder: TransportFolder) -> Identity:
+    current = folder.current()
+    return Identity(current.certificate.pem, current.private_key.reveal())
+
+
+def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> FindDeployment:
+    factory = configuration.ledger.factory
+
+    async def find(intent: IntentId) -> FoundDeployment | None:
+        if factory is None:
+            raise Unavailable("ledger.factory: must be set before contracts can be taken in")
+        return await find_deployment(client, factory, intent)
+
+    return find
+
+
+def _defaults(configuration: NodeConfiguration) -> ContractDefaults:
+    """What contracts get that are deployed through this node (protocol §2)."""
+    contracts = configuration.contracts
+    return ContractDefaults(
+        configuration.ledger.chain_id, contracts.rotation, contracts.range_size, contracts.virtual_nodes
+    )
+
+
+def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
+    def measure() -> tuple[PeerMeasurements, ...]:
+        return tuple(
+            PeerMeasurements(
+                each.name,
+                each.is_connected,
+                each.queued_messages,
+                each.dropped_full + each.dropped_stale + each.dropped_too_large,
+            )
+            for each in peers.status()
+        )
+
+    return measure
+
+
+def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
+    rpc, operations = configuration.rpc, configuration.operations
+    is_shared = operations.host is None and operations.port is None
+    try:
+        return EntranceSettings(
+            Bind(rpc.host, rpc.port),
+            Bind(rpc.host, rpc.websocket_port),
+            None if is_shared else Bind(*configuration.operations_address),
+            read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
+            rpc.origins,
+            rpc.limits,
+        )
+    except (ValueError, OSError) as error:
+        raise CannotStart(f"rpc: {error}") from error

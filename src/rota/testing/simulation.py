@@ -1,0 +1,389 @@
+"""Runs a domain in the simulator: real cores on one virtual clock, while nodes, disks, network and ledger are hurt.
+
+A workload says how a contract is deployed and what its users do; the rest is drawn from a seed: latencies, limits,
+faults, and when who asks for what. The invariants of the protocol are judged after every step, and when everything is
+mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it. The same
+seed plays the same run, so that a finding can be looked at again.
+
+    def calls(scene):
+        while True:
+            yield UserCall(Party(f"alice@{scene.random.choice(scene.nodes)}"), "mint", {"amount": 1})
+
+    workload = Workload(deployer=Party("notary@A"), arguments={"name": "Token"}, calls=calls)
+    reports = simulate(MyToken(), workload, seeds=range(20))
+    assert not findings(reports)
+
+The nodes are called A, B, C and so on. What `yield` gives back is the id of the intent that the call became, or nothing
+when the domain refused it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from random import Random
+from typing import Final
+
+from rota.core.effects import (
+    AssembleIntents,
+    CheckRound,
+    Effect,
+    PermissionGranted,
+    Record,
+    RoundDispatch,
+    StatesReceived,
+    TransitionIssued,
+    TransitionPrepared,
+)
+from rota.core.events import ForContract, IntentSubmitted, RoundChecked
+from rota.core.machine import Event
+from rota.digests import void_leaf
+from rota.domains.available import Known, known_in
+from rota.domains.records import Record as DomainRecord
+from rota.domains.records import Rejected
+from rota.hosting import (
+    AnyDomain,
+    Background,
+    ContractDefaults,
+    Hosted,
+    UserCall,
+    assemble,
+    check,
+    deploy,
+    genesis_of,
+    init,
+    learn,
+    open_genesis,
+)
+from rota.sim.contents import Contents
+from rota.sim.disk import Disk
+from rota.sim.domain import intent_id
+from rota.sim.plan import Plan, Settings, Submission, draw_plan
+from rota.sim.services import Services, Unspent, sign, unsigned
+from rota.sim.swarm import Swarm
+from rota.sim.world import Recorder, World
+from rota.types import (
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+    node_of,
+)
+
+RANGE_SIZES: Final = (4, 20, 100)
+# Most users have their prepared transitions committed; the others let them expire.
+COMMITTED: Final = 0.7
+COMMITTED_AFTER_MS: Final = (1, 1_000, 5_000, 20_000)
+GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What users know when they make up their calls: chance, the nodes' names, and the contract."""
+
+    random: Random
+    nodes: tuple[NodeName, ...]
+    hosted: Hosted
+
+
+Calls = Callable[[Scene], Generator[UserCall, IntentId | None, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a run, for a workload to judge: what was asked, what the ledger did, and what is there now.
+
+    A receipt is told once, so that a node that dies at the wrong moment may not have told it: what was `committed`
+    the ledger says.
+    """
+
+    hosted: Hosted
+    calls: Mapping[IntentId, UserCall]
+    receipts: Mapping[IntentId, Receipt]
+    committed: tuple[IntentId, ...]
+    unspent: tuple[Known[DomainRecord], ...]
+    held: Mapping[NodeName, tuple[StateId, ...]]
+
+
+def _nothing_more(_: Ended) -> Iterable[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How a contract is deployed, what its users do, and what must hold in the end: `must_hold` tells what does not."""
+
+    deployer: Party
+    arguments: object
+    calls: Calls
+    must_hold: Callable[[Ended], Iterable[str]] = _nothing_more
+    node_count: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """What one seed did, and what it found."""
+
+    seed: int
+    intents: int
+    refused: int
+    confirmed: int
+    reverted: int
+    faults: int
+    events: int
+    violations: tuple[str, ...]
+
+
+def simulate(
+    domain: AnyDomain,
+    workload: Workload,
+    seeds: Iterable[int],
+    minutes: float = 0.5,
+    faults: tuple[str, ...] | None = None,
+    recorder: Callable[[], Recorder] = Recorder,
+) -> tuple[SeedReport, ...]:
+    """Play each seed: so many minutes of trouble, then calm until every intent has ended.
+
+    `faults` names those to draw from (`rota.sim.plan.FAULTS`); the seed chooses when not given. A recorder hears of
+    everything that happens.
+    """
+    return tuple(_play(domain, workload, seed, minutes, faults, recorder()) for seed in seeds)
+
+
+def findings(reports: Iterable[SeedReport]) -> list[str]:
+    """All that the seeds have found, with their numbers."""
+    return [f"seed {report.seed}: {violation}" for report in reports for violation in report.violations]
+
+
+def _play(
+    domain: AnyDomain, workload: Workload, seed: int, minutes: float, faults: tuple[str, ...] | None, recorder: Recorder
+) -> SeedReport:
+    plan = draw_plan(seed, Settings(nodes=workload.node_count, contracts=1, minutes=minutes, faults=faults, intents=0))
+    hosted = _deployed(domain, workload, seed)
+    swarm = HostedSwarm(seed, replace(plan, contracts=(hosted.contract,)), hosted, workload, recorder)
+    played = swarm.play()
+    receipts = swarm.receipts()
+    violations = [str(violation) for violation in played.violations]
+    if not violations:
+        violations = list(workload.must_hold(swarm.ended()))
+    confirmed = sum(receipt.outcome.value == "confirmed" for receipt in receipts.values())
+    return SeedReport(
+        seed,
+        played.intents,
+        swarm.refused,
+        confirmed,
+        len(receipts) - confirmed,
+        played.faults,
+        played.events,
+        tuple(violations),
+    )
+
+
+def _deployed(domain: AnyDomain, workload: Workload, seed: int) -> Hosted:
+    random = Random(f"{seed}/contract")
+    defaults = ContractDefaults(chain_id=1337, range_size=random.choice(RANGE_SIZES))
+    deployment = deploy(domain, workload.arguments, workload.deployer)
+    genesis = genesis_of(domain, deployment, defaults, random.randbytes(32))
+    address = ContractAddress("0x" + hashlib.sha256(f"{seed}/{domain.name}".encode()).hexdigest()[:40])
+    return open_genesis({domain.name: domain}, genesis, address, random.randbytes(32))
+
+
+class HostedSwarm(Swarm):
+    """One seed, with a hosted domain in the place of the simulator's own, and with its own users."""
+
+    def __init__(self, seed: int, plan: Plan, hosted: Hosted, workload: Workload, recorder: Recorder) -> None:
+        super().__init__(seed, recorder=recorder, plan=replace(plan, submissions=()))
+        self.hosted = hosted
+        self.refused = 0
+        self.calls: dict[IntentId, UserCall] = {}
+        self.services = HostedServices(self.world, hosted)
+        self.world.services = self.services
+        self._random = Random(f"{seed}/calls")
+        self._calls = workload.calls(Scene(self._random, plan.names, hosted))
+        self._last: IntentId | None = None
+        self._plan_calls(plan.trouble_ms)
+
+    def _plan_calls(self, trouble_ms: int) -> None:
+        gaps_ms = self._random.choice(GAPS_MS)
+        number, at_ms = 0, 0
+        while (at_ms := at_ms + self._random.choice(gaps_ms)) < trouble_ms:
+            number += 1
+            self.world.at(at_ms, partial(self._ask_next, number))
+
+    def _ask_next(self, number: int) -> None:
+        """The next call of the workload, if there is one."""
+        call = self._next_call()
+        if call is None:
+            return
+        self.report.intents += 1
+        self._last = self._ask_for(call, f"{node_of(call.sender)}-{number}")
+
+    def _next_call(self) -> UserCall | None:
+        """Tells the users what became of the last call, and hears the next one."""
+        try:
+            return self._calls.send(self._last) if self.report.intents else next(self._calls)
+        except StopIteration:
+            return None
+
+    def _ask_for(self, call: UserCall, name: str) -> IntentId | None:
+        """Have a node take it, unless the domain refuses it first."""
+        try:
+            started = init(self.hosted, call)
+        except Rejected:
+            self.refused += 1
+            return None
+        contract = self.hosted.contract.address
+        intent = Intent(
+            intent_id(name),
+            contract,
+            call.sender,
+            started.payload,
+            parties=started.parties,
+            submit_mode=call.submit_mode,
+        )
+        self.calls[intent.id] = call
+        if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
+            self.commits[intent.id] = self._random.choice(COMMITTED_AFTER_MS)
+        self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
+        return intent.id
+
+    def _submit(self, submission: Submission) -> None:
+        """Probes of the calm are calls of the workload too."""
+        self._ask_next(submission.number)
+
+    # What came of it.
+
+    def receipts(self) -> dict[IntentId, Receipt]:
+        """The outcome of each call that has one."""
+        return {intent: told[0] for intent, told in self.world.receipts.items()}
+
+    def ended(self) -> Ended:
+        """What the workload judges; its users hear of the last call too, and what they ask for then is not heard."""
+        self._next_call()
+        address = self.hosted.contract.address
+        ledger = self.world.ledger.states[address]
+        separator = self.hosted.separator
+        committed = tuple(intent for intent, leaf in ledger.used.items() if leaf != void_leaf(separator, intent))
+        held = {name: tuple(sorted(holdings.held(address))) for name, holdings in self.services.holdings.items()}
+        unspent = tuple(self._known(ledger.unspent.values()))
+        return Ended(self.hosted, self.calls, self.receipts(), committed, unspent, held)
+
+    def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
+        for state in states:
+            read = known_in(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
+            if read is not None:
+                yield read
+
+
+class HostedServices(Services):
+    """Asks a hosted domain what the simulator's own would be asked."""
+
+    def __init__(self, world: World, hosted: Hosted) -> None:
+        super().__init__({hosted.contract.address: hosted.contract}, {})
+        self.world = world
+        self.hosted = hosted
+        self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
+        self._lives: dict[NodeName, _Life] = {}
+
+    def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
+        """Assembly and judgement are the domain's; signatures and keys are the world's."""
+        match effect:
+            case AssembleIntents(contract):
+                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
+                results = assemble(hosted, effect, held, node, self._background(node))
+                return [ForContract(contract, result) for result in results]
+            case CheckRound(contract, peer, request_id, digest):
+                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
+                checked = check(hosted, effect, held, node, self._background(node))
+                refusals = (*checked.refusals, *unsigned(effect))
+                missing = () if refusals else checked.missing
+                signature = b"" if refusals or missing else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
+            case _:
+                return super().answer(node, effect, unspent, life, contents)
+
+    def _life(self, node: NodeName, life: int) -> _Life:
+        """What a node has in memory: a new life has nothing, and learns what is on its disk."""
+        current = self._lives.get(node)
+        if current is None or current.number != life:
+            current = self._lives[node] = _Life(life, self.hosted.at_another_node())
+        written = self.holdings[node].written()
+        learn(current.hosted, islice(written.values(), current.learned_count, None), node)
+        current.learned_count = len(written)
+        return current
+
+    def _background(self, node: NodeName) -> Background:
+        return Background(self.holdings[node].written().get, VERIFIERS)
+
+
+@dataclass(slots=True)
+class _Life:
+    """One life of a node's process: its domain's memory, and how much of the disk that has learned."""
+
+    number: int
+    hosted: Hosted
+    learned_count: int = 0
+
+
+class Verifiers(Mapping[Party, str]):
+    """Every party has an address that follows from its name; a nobody has none."""
+
+    def __getitem__(self, party: Party) -> str:
+        if party.startswith("nobody"):
+            raise KeyError(party)
+        return "0x" + hashlib.sha256(party.encode()).hexdigest()[:40]
+
+    def __iter__(self) -> Iterator[Party]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+VERIFIERS: Final = Verifiers()
+
+
+@dataclass(slots=True)
+class Holdings:
+    """The states whose bytes a node has written, confirmed or not. A disk only grows: each look reads on."""
+
+    disk: Disk
+    position: int = 0
+    states: dict[StateId, State] = field(default_factory=dict)
+
+    def written(self) -> Mapping[StateId, State]:
+        """All of them."""
+        for _, record in self.disk.records[self.position :]:
+            for transition in _transitions_in(record):
+                self.states.update({state.id: state for state in transition.outputs if state.content is not None})
+        self.position = len(self.disk.records)
+        return self.states
+
+    def held(self, contract: ContractAddress) -> dict[StateId, State]:
+        """Those that are unspent in the node's own index."""
+        written = self.written()
+        unspent = self.disk.unspent.get(contract, {})
+        return {reference: written[reference] for reference in unspent if reference in written}
+
+
+def _transitions_in(record: Record) -> tuple[Transition, ...]:
+    match record:
+        case RoundDispatch():
+            return record.round.transitions
+        case StatesReceived():
+            return record.transitions
+        case PermissionGranted():
+            return (record.transition,)
+        case TransitionPrepared() | TransitionIssued():
+            return (record.prepared.transition,)
+        case _:
+            return ()

@@ -1,0 +1,234 @@
+"""A domain for demonstrations and tests of a network: every way in which transactions can meet, and no business.
+
+    spend    replaces shared states, each by its name, so that all who spend one stand on each other
+    look     reads a shared state, and makes one of its own
+    mint     makes a state for everybody, and stands on nothing
+    pay      spends the sender's latest coin, if it has one, and makes one for somebody and one for itself,
+             which only those two and the endorsers may see
+    revert, park, fail, refuse     end at assembly, wait for their user, make the domain fail, find no endorser
+
+Every function takes `data`, which is kept in what it makes. The view `value` tells what a shared state holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from rota.domains.base import (
+    OUTPUTS_MAX,
+    Assembled,
+    Assembly,
+    AttestationPlan,
+    Deployment,
+    Domain,
+    NewState,
+    Outcome,
+    Parked,
+    Proposal,
+    Question,
+    Refused,
+    Rejected,
+    Request,
+    Reverted,
+    Settled,
+    party_of,
+)
+from rota.domains.contents import name_of
+from rota.domains.records import Record, Uint8, shown
+from rota.types import Mode, Party, node_of
+
+MEMBERS_MAX: Final = 16
+SHARED: Final = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor(Record):
+    """Who endorses, how many of them (0: all), and who coordinates: `ring`, `static` (the first), or `sender`."""
+
+    members: tuple[str, ...]
+    threshold: Uint8 = 0
+    mode: str = "ring"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration(Record):
+    """Who sees what is shared."""
+
+    members: tuple[Party, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spend(Record):
+    """The names of the shared states to replace."""
+
+    names: tuple[str, ...] = (SHARED,)
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Record):
+    """The name of the shared state to read."""
+
+    name: str = SHARED
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Pay(Record):
+    """Whom to pay."""
+
+    to: Party
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Record):
+    """Nothing but data."""
+
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending(Record):
+    """Why it does not succeed."""
+
+    reason: str = "because it was asked to"
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Record):
+    """Of a shared state."""
+
+    name: str = SHARED
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Record):
+    """A state that all members share."""
+
+    name: str
+    data: bytes
+    labels = ("name",)
+
+
+@dataclass(frozen=True, slots=True)
+class Minted(Record):
+    """A state that nobody spends."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Coin(Record):
+    """A private state of one party."""
+
+    owner: Party
+    data: bytes
+    labels = ("owner",)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusable(Record):
+    """A state that no endorser lets pass."""
+
+
+class Synthetic(Domain[Configuration]):
+    """See the module."""
+
+    name = "synthetic"
+    constructor = Constructor
+    configuration = Configuration
+    functions: ClassVar[Mapping[str, type[Record]]] = {
+        "spend": Spend,
+        "look": Look,
+        "mint": Note,
+        "pay": Pay,
+        "revert": Ending,
+        "park": Ending,
+        "fail": Ending,
+        "refuse": Note,
+    }
+    views: ClassVar[Mapping[str, type[Record]]] = {"value": Name}
+    states = (Shared, Minted, Coin, Refusable)
+
+    def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
+        """The members endorse."""
+        assert isinstance(arguments, Constructor)
+        if not 1 <= len(arguments.members) <= MEMBERS_MAX:
+            raise Rejected("members", f"must be 1 to {MEMBERS_MAX} parties")
+        home = node_of(sender)
+        members = tuple(party_of(f"members[{n}]", name, home) for n, name in enumerate(arguments.members))
+        try:
+            mode = Mode(arguments.mode)
+        except ValueError:
+            raise Rejected("mode", "must be ring, static or sender") from None
+        every = AttestationPlan.some_of(members, arguments.threshold or None)
+        committee = every.committee[:1] if mode is Mode.STATIC else every.committee
+        plan = AttestationPlan(every.endorsers, every.threshold, mode, committee)
+        return Deployment(plan, Configuration(members), members)
+
+    def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
+        """Who is paid must be somebody."""
+        match request.arguments:
+            case Pay(to):
+                return (party_of("to", to, node_of(request.sender)),)
+            case Spend(names) if not 1 <= len(set(names)) == len(names) <= OUTPUTS_MAX:
+                raise Rejected("names", f"must be 1 to {OUTPUTS_MAX} distinct names")
+            case _:
+                return ()
+
+    def assemble(self, work: Assembly[Configuration]) -> Outcome:
+        """One small thing each."""
+        members = work.configuration.members
+        match work.arguments:
+            case Ending(reason):
+                if work.function == "fail":
+                    raise RuntimeError(reason)
+                return Parked(reason) if work.function == "park" else Reverted(reason)
+            case Spend(names, data):
+                found = [work.states.where(Shared, name=name)[-1:] for name in names]
+                spends = tuple(state.id for each in found for state in each)
+                return Assembled(spends, makes=tuple(NewState(Shared(name, data), members) for name in names))
+            case Look(name, data):
+                seen = work.states.where(Shared, name=name)[-1:]
+                return Assembled(reads=tuple(state.id for state in seen), makes=(NewState(Minted(data), members),))
+            case Pay(to, data):
+                payee = party_of("to", to, node_of(work.sender))
+                coins = work.states.where(Coin, owner=work.sender)[-1:]
+                readers = (work.sender, payee)
+                makes = tuple(NewState(Coin(owner, data), readers) for owner in (payee, work.sender))
+                return Assembled(tuple(coin.id for coin in coins), makes=makes)
+            case Note(data):
+                made: Record = Refusable() if work.function == "refuse" else Minted(data)
+                return Assembled(makes=(NewState(made, members),))
+            case _:
+                raise AssertionError(f"{work.function} is not known")
+
+    def endorse(self, proposal: Proposal[Configuration]) -> None:
+        """Nobody replaces what it does not spend or spends another's coin."""
+        if proposal.created(Refusable):
+            raise Refused("against the rules")
+        for spent in (state.record for state in proposal.spends):
+            match spent:
+                case Coin(owner) if owner != proposal.sender:
+                    raise Refused("the coin is not the sender's")
+                case Shared(name) if name not in [made.name for made in proposal.created(Shared)]:
+                    raise Refused(f"{name} is spent and not made again")
+                case _:
+                    pass
+        readers = set(proposal.configuration.members)
+        if any(not isinstance(made.record, Coin) and set(made.readers) != readers for made in proposal.makes):
+            raise Refused("what is shared is for all members")
+
+    def call(self, question: Question[Configuration]) -> object:
+        """What a shared state holds, or null."""
+        assert isinstance(question.arguments, Name)
+        wanted = question.arguments.name
+        found = question.states.where(Shared, name=wanted)[-1:]
+        return shown(found[0].record) if found else None
+
+    def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
+        """What was made."""
+        return {"made": [{"schema": name_of(type(made.record)), **shown(made.record)} for made in settled.made]}

@@ -1,0 +1,56 @@
+"""How much a peer may say before it is a flood.
+
+Three meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties one is
+closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest peers stay an order
+of magnitude below these rates.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.transport.settings import TransportSettings
+
+MILLISECONDS_PER_SECOND: Final = 1_000
+
+
+class Meter:
+    """What is left of one allowance, in thousandths so that whole milliseconds fill it exactly."""
+
+    def __init__(self, per_s_max: int, burst_s: int) -> None:
+        self._per_ms: Final = per_s_max
+        self._full: Final = per_s_max * burst_s * MILLISECONDS_PER_SECOND
+        self._left = self._full
+        self._filled_at_ms: int | None = None
+
+    def spend(self, now_ms: int, amount: int) -> bool:
+        """Whether there was so much left."""
+        passed_ms = 0 if self._filled_at_ms is None else max(0, now_ms - self._filled_at_ms)
+        self._filled_at_ms = now_ms
+        self._left = min(self._full, self._left + passed_ms * self._per_ms)
+        self._left -= amount * MILLISECONDS_PER_SECOND
+        return self._left >= 0
+
+
+class Allowance:
+    """Of one peer. It outlives a connection, or dialing again would renew it."""
+
+    def __init__(self, settings: TransportSettings) -> None:
+        self._settings: Final = settings
+        self._parts: Final = Meter(settings.frames_per_s_max, settings.burst_s)
+        self._bytes: Final = Meter(settings.bytes_per_s_max, settings.burst_s)
+        self._envelopes: Final = Meter(settings.envelopes_per_s_max, settings.burst_s)
+
+    def take_part(self, now_ms: int, size_bytes: int) -> str:
+        """What a part goes beyond; nothing when it is allowed."""
+        if not self._parts.spend(now_ms, 1):
+            return f"more than {self._settings.frames_per_s_max} frames a second"
+        if not self._bytes.spend(now_ms, size_bytes):
+            return f"more than {self._settings.bytes_per_s_max} bytes a second"
+        return ""
+
+    def take_envelopes(self, now_ms: int, count: int) -> str:
+        """The same, of the messages in a frame."""
+        if not self._envelopes.spend(now_ms, count):
+            return f"more than {self._settings.envelopes_per_s_max} messages a second"
+        return ""

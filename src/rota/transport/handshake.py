@@ -1,0 +1,87 @@
+"""What is said first, and who is refused.
+
+The dialing side has seen the certificate before it dials, and trusts no other. The side that is dialed is told by TLS
+which certificate was shown, and finds the peer that it is registered for. The names in the hello are then held against
+that, so that a node set up with another's name is told so and does not speak in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from rota.messages import PROTOCOL_VERSION
+from rota.ports import Registration
+from rota.transport.certificates import SHOWN_DIGITS, Certificate, fingerprint_of, read_certificate
+from rota.transport.endings import Reason, Refused, harmless, refused
+from rota.transport.parts import LIFE_BYTES, Goodbye, Hello, read_part
+from rota.types import NodeName
+
+
+def identify(
+    shown_pem: bytes, registrations: Mapping[NodeName, Registration], now: datetime
+) -> tuple[NodeName, Certificate]:
+    """Whose certificate this is; `Refused` when it is nobody's, or no longer or not yet valid."""
+    try:
+        certificate = read_certificate(x509.load_pem_x509_certificate(shown_pem).public_bytes(Encoding.DER))
+    except ValueError as error:
+        raise refused(Reason.STRANGER, f"a certificate of no use was shown: {error}") from error
+    for name, registration in registrations.items():
+        if certificate.fingerprint in registration.fingerprints:
+            if flaw := certificate.flaw(now):
+                raise refused(Reason.EXPIRED, flaw)
+            return name, certificate
+    raise refused(Reason.STRANGER, f"certificate {certificate.shown} is not registered for any node")
+
+
+def registration_flaw(certificate: Certificate, registration: Registration | None, now: datetime) -> Refused | None:
+    """Why a connection under this certificate may not go on; nothing when it may."""
+    if registration is None or certificate.fingerprint not in registration.fingerprints:
+        return refused(Reason.STRANGER, f"its certificate {certificate.shown} is registered no longer")
+    if flaw := certificate.flaw(now):
+        return refused(Reason.EXPIRED, flaw)
+    return None
+
+
+def read_hello(data: bytes | None, us: NodeName, peer: NodeName) -> Hello:
+    """The first part of a connection with this peer; `Refused` when it is none that we can go on from."""
+    if data is None:
+        raise refused(Reason.CUT_OFF, "the connection ended before it said hello")
+    match read_part(data):
+        case Hello() as hello:
+            _require_version(hello.version)
+            _require_names(hello, us, peer)
+            return hello
+        case Goodbye(ending):
+            raise Refused(ending)
+        case _:
+            raise refused(Reason.MALFORMED, "a connection begins with a hello")
+
+
+def _require_version(version: tuple[int, int]) -> None:
+    """A newer minor version adds what we skip; another major one we cannot speak (protocol §6)."""
+    if version[0] != PROTOCOL_VERSION[0]:
+        theirs, ours = (".".join(map(str, numbers)) for numbers in (version, PROTOCOL_VERSION))
+        raise refused(Reason.VERSION, f"protocol version {theirs} cannot be spoken with a node of version {ours}")
+
+
+def _require_names(hello: Hello, us: NodeName, peer: NodeName) -> None:
+    if hello.node != peer:
+        claimed = harmless(hello.node)
+        raise refused(Reason.SWAPPED_NAME, f"it calls itself {claimed!r}, and its certificate is that of {peer!r}")
+    if hello.peer != us:
+        raise refused(Reason.SWAPPED_NAME, f"it means to speak to {harmless(hello.peer)!r}, and this is {us!r}")
+    if len(hello.life) != LIFE_BYTES:
+        raise refused(Reason.MALFORMED, f"life: must have {LIFE_BYTES} bytes, not {len(hello.life)}")
+
+
+def shown_fingerprint(shown_pem: bytes) -> str:
+    """For the log, of whoever is refused before it has a name."""
+    try:
+        parsed = x509.load_pem_x509_certificate(shown_pem)
+    except ValueError:
+        return "a stranger"
+    return f"certificate {fingerprint_of(parsed.public_bytes(Encoding.DER)).hex()[:SHOWN_DIGITS]}"

@@ -1,0 +1,285 @@
+"""One connection from hello to goodbye.
+
+Three loops: one reads, one writes, one pings. The connection is up with the first pong, when it is known to carry both
+ways, and frames travel only then. Each side sends its first ping before any pong, so a peer's first pong is on its
+way before its first frame: a frame that comes sooner is a fault. A ping goes out every heartbeat, ahead of the frames
+that wait; when more than `heartbeat_grace` of them are unanswered and the next is due, the connection is closed
+(protocol §4.1). Pings are counted, not timed, so a node whose own loop was held up does not blame its peers.
+
+Whatever ends a connection ends it at once: from that moment nothing that was read is told any more. Parting from the
+peer, with a goodbye that says why, comes after and is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from rota.messages import Envelope
+from rota.ports import Unavailable
+from rota.transport.allowance import Allowance
+from rota.transport.certificates import Certificate
+from rota.transport.endings import Ending, Reason, Refused
+from rota.transport.outbox import Outbox
+from rota.transport.parts import (
+    FramePart,
+    Goodbye,
+    Hello,
+    Ping,
+    Pong,
+    frame_bytes,
+    goodbye_bytes,
+    hello_bytes,
+    ping_bytes,
+    pong_bytes,
+    read_part,
+)
+from rota.transport.settings import TransportSettings
+from rota.types import NodeName
+from rota.wire.codec import Malformed, decode_frame
+
+PARTING_MS: Final = 250
+
+
+class Stream(Protocol):
+    """Two ways of parts, as gRPC gives them to the side that dials and to the side that is dialed."""
+
+    async def read(self) -> bytes | None:
+        """The next part; nothing when there will be none."""
+        ...
+
+    async def write(self, part: bytes) -> None:
+        """Returns when there is room for another; `Unavailable` when the stream is broken."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it, once what was written has had a chance to arrive."""
+        ...
+
+
+class Events(Protocol):
+    """Who is told what becomes of a connection, in the same turn."""
+
+    def link_up(self, link: Link) -> None:
+        """It carries both ways."""
+        ...
+
+    def link_said(self, link: Link, envelope: Envelope) -> None:
+        """The peer said this."""
+        ...
+
+    def link_ended(self, link: Link, ending: Ending) -> None:
+        """It is over."""
+        ...
+
+    def link_flaw(self, link: Link) -> Refused | None:
+        """Why it may not go on, asked every heartbeat."""
+        ...
+
+
+class Link:
+    """A connection on which both have said hello, or are about to have."""
+
+    def __init__(
+        self,
+        peer: NodeName,
+        stream: Stream,
+        *,
+        is_dialed: bool,
+        hello: Hello,
+        certificate: Certificate,
+        generation: int,
+        outbox: Outbox,
+        allowance: Allowance,
+        settings: TransportSettings,
+        events: Events,
+    ) -> None:
+        self.peer: Final = peer
+        self.is_dialed: Final = is_dialed
+        self.their_hello: Final = hello
+        self.certificate: Final = certificate
+        # Which of our own certificates it was made under.
+        self.generation: Final = generation
+        self._stream: Final = stream
+        self._outbox: Final = outbox
+        self._allowance: Final = allowance
+        self._settings: Final = settings
+        self._events: Final = events
+        self._loop: Final = asyncio.get_running_loop()
+        self._ended: Final[asyncio.Future[Ending]] = self._loop.create_future()
+        self._something_to_write: Final = asyncio.Event()
+        self._fault: Exception | None = None
+        self._is_writing = False
+        self._pings_sent = 0
+        self._pings_answered = 0
+        self._ping_due: int | None = None
+        self._pong_due: int | None = None
+        self.is_up = False
+        self.skipped_count = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Nothing has ended it yet."""
+        return not self._ended.done()
+
+    @property
+    def is_drained(self) -> bool:
+        """All that was put in the queue has been handed to the network, or will never be."""
+        return not self.is_open or not self.is_up or (not self._outbox and not self._is_writing)
+
+    def wake(self) -> None:
+        """There is something in the queue. It is written in the next turn, with all that this turn adds."""
+        self._something_to_write.set()
+
+    def end(self, ending: Ending) -> None:
+        """It is over, now."""
+        if self.is_open:
+            self._ended.set_result(ending)
+            self.wake()
+            self._events.link_ended(self, ending)
+
+    async def run(self, first: Hello | None = None) -> None:
+        """Say hello if we have not yet, then read, write and ping until something ends it; then part."""
+        writing = asyncio.create_task(self._guarded(lambda: self._keep_writing(first)))
+        reading = asyncio.create_task(self._guarded(self._keep_reading))
+        pinging = asyncio.create_task(self._guarded(self._keep_pinging))
+        try:
+            # Shielded, because a task that is cancelled cancels what it awaits.
+            await asyncio.shield(self._ended)
+            await self._part(writing, reading)
+        except asyncio.CancelledError:
+            self.end(Ending(Reason.STOPPING, "the node stops"))
+            raise
+        finally:
+            await self._stream.close()
+            for task in (writing, reading, pinging):
+                task.cancel()
+            await asyncio.gather(writing, reading, pinging, return_exceptions=True)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
+        """What the world does to a stream ends the connection; what we do wrong ends it too, and is loud."""
+        try:
+            await loop()
+        except Unavailable as error:
+            self.end(Ending(Reason.CUT_OFF, str(error)))
+        except Exception as fault:
+            self._fault = fault
+            self.end(Ending(Reason.UNSPECIFIED, "a fault of this node"))
+
+    async def _part(self, writing: asyncio.Task[None], reading: asyncio.Task[None]) -> None:
+        """Let the goodbye leave, and the peer read it, for a moment.
+
+        gRPC takes the end of a reader or writer for the end of the stream, so they go on until then; and a peer that
+        writes to a stream that we have ended gets an error in place of the goodbye, so we wait for it to end its side.
+        """
+        await asyncio.wait([writing], timeout=PARTING_MS / 1_000)
+        if not self.is_dialed and not self._ended.result().is_theirs:
+            await asyncio.wait([reading], timeout=PARTING_MS / 1_000)
+
+    # Writing.
+
+    async def _keep_writing(self, first: Hello | None) -> None:
+        if first is not None:
+            await self._stream.write(hello_bytes(first))
+        while self.is_open:
+            await self._something_to_write.wait()
+            self._something_to_write.clear()
+            while part := self._next_part():
+                self._is_writing = True
+                await self._stream.write(part)
+                self._is_writing = False
+        ending = self._ended.result()
+        if not ending.is_theirs and ending.reason is not Reason.CUT_OFF:
+            await self._stream.write(goodbye_bytes(ending))
+
+    def _next_part(self) -> bytes | None:
+        """Pings and pongs before frames: behind a long queue they would be late."""
+        if not self.is_open:
+            return None
+        if self._pong_due is not None:
+            number, self._pong_due = self._pong_due, None
+            return pong_bytes(number)
+        if self._ping_due is not None:
+            number, self._ping_due = self._ping_due, None
+            return ping_bytes(number)
+        frame = self._outbox.take_frame(self._now_ms()) if self.is_up else None
+        return None if frame is None else frame_bytes(frame)
+
+    # Reading.
+
+    async def _keep_reading(self) -> None:
+        while True:
+            part = await self._stream.read()
+            if part is None:
+                self.end(Ending(Reason.CUT_OFF, "the connection ended without a goodbye"))
+                return
+            if not self.is_open:
+                continue
+            if excess := self._allowance.take_part(self._now_ms(), len(part)):
+                self.end(Ending(Reason.FLOOD, excess))
+            else:
+                self._take(part)
+
+    def _take(self, data: bytes) -> None:
+        match read_part(data):
+            case Ping(number):
+                self._pong_due = number
+                self.wake()
+            case Pong(number):
+                self._take_pong(number)
+            case FramePart(frame):
+                self._take_frame(frame)
+            case Goodbye(ending):
+                self.end(ending)
+            case _:
+                self.end(Ending(Reason.MALFORMED, "a part that is neither frame, ping, pong nor goodbye"))
+
+    def _take_pong(self, number: int) -> None:
+        if not self._pings_answered < number <= self._pings_sent:
+            self.end(Ending(Reason.MALFORMED, "a pong that answers no ping"))
+            return
+        self._pings_answered = number
+        if not self.is_up:
+            self.is_up = True
+            self._events.link_up(self)
+            self.wake()
+
+    def _take_frame(self, data: bytes) -> None:
+        if not self.is_up:
+            self.end(Ending(Reason.MALFORMED, "a frame before the first pong"))
+            return
+        frame = decode_frame(data, self._settings.limits)
+        if isinstance(frame, Malformed):
+            self.end(Ending(Reason.MALFORMED, frame.reason))
+            return
+        if excess := self._allowance.take_envelopes(self._now_ms(), len(frame.envelopes) + frame.skipped):
+            self.end(Ending(Reason.FLOOD, excess))
+            return
+        self.skipped_count += frame.skipped
+        for envelope in frame.envelopes:
+            # Whoever is told may end the connection.
+            if not self.is_open:
+                return
+            self._events.link_said(self, envelope)
+
+    # Pinging.
+
+    async def _keep_pinging(self) -> None:
+        while True:
+            if self._pings_sent - self._pings_answered > self._settings.heartbeat_grace:
+                unanswered = self._pings_sent - self._pings_answered
+                self.end(Ending(Reason.NO_PONG, f"{unanswered} pings went without a pong"))
+                return
+            if flaw := self._events.link_flaw(self):
+                self.end(flaw.ending)
+                return
+            self._pings_sent += 1
+            self._ping_due = self._pings_sent
+            self.wake()
+            await asyncio.sleep(self._settings.heartbeat_ms / 1_000)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1_000)

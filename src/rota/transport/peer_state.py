@@ -1,0 +1,141 @@
+"""What is kept of one peer while it is registered: its queue, its connection if there is one, and when to dial."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from rota.transport.allowance import Allowance
+from rota.transport.endings import MISUSE, Ending, Reason
+from rota.transport.link import Link
+from rota.transport.outbox import Outbox
+from rota.transport.settings import TransportSettings
+from rota.types import NodeName
+
+# After one of these, trying again soon changes nothing: somebody has to mend something first.
+LASTING: Final = MISUSE | {Reason.STRANGER, Reason.EXPIRED, Reason.SWAPPED_NAME, Reason.VERSION}
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """One peer as an operator sees it."""
+
+    name: NodeName
+    is_connected: bool
+    trouble: str
+    version: tuple[int, int] | None
+    queued_messages: int
+    queued_bytes: int
+    dropped_full: int
+    dropped_stale: int
+    dropped_too_large: int
+
+
+class PeerState:
+    """One registered node."""
+
+    def __init__(self, name: NodeName, settings: TransportSettings, now_s: float) -> None:
+        self.name: Final = name
+        self.outbox: Final = Outbox(settings)
+        self.allowance: Final = Allowance(settings)
+        self.link: Link | None = None
+        # Nothing while neither has been told.
+        self.is_told_up: bool | None = None
+        self.since_s: Final = now_s
+        self.trouble = "it has not been reached yet"
+        self.hellos = 0
+        # Done when our own hello, which is on its way, has been answered.
+        self.greeting: asyncio.Future[None] | None = None
+        self.dialing: asyncio.Task[None] | None = None
+        # Of the certificate that it was last seen with; empty when it is to be looked at again.
+        self.seen_fingerprint = b""
+        self.looking: asyncio.Task[None] | None = None
+        self._settings: Final = settings
+        self._changed: Final = asyncio.Event()
+        self._failures = 0
+        self._dial_at_s = now_s
+        self._dialed_at_s = 0.0
+        self._paused_until_s = now_s
+        self._looks = 0
+        self._look_at_s = now_s
+
+    # When to dial.
+
+    def wake(self) -> None:
+        """Something has changed that the dialing task should think over."""
+        self._changed.set()
+
+    async def wait_for_change(self) -> None:
+        """Until woken."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def wait_for_turn(self, now_s: float) -> bool:
+        """Until it may be dialed, or something has changed; whether it may."""
+        if now_s < self._dial_at_s:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._dial_at_s - now_s):
+                    await self._changed.wait()
+                    self._changed.clear()
+                    return False
+        self._dialed_at_s = now_s
+        return True
+
+    def failed(self, now_s: float, ending: Ending) -> None:
+        """Back off, twice as long as the last time, with jitter lest all dial a node that comes back in one moment."""
+        self.trouble = str(ending)
+        settings = self._settings
+        if ending.reason in LASTING:
+            pause_ms = settings.backoff_max_ms
+        else:
+            pause_ms = min(settings.backoff_max_ms, settings.backoff_ms << min(self._failures, 16))
+        self._failures += 1
+        if ending.reason in MISUSE and not ending.is_theirs:
+            self._paused_until_s = now_s + settings.misuse_pause_ms / 1_000
+        self._dial_at_s = max(self._paused_until_s, now_s + pause_ms / 1_000 * random.uniform(0.5, 1.0))
+
+    def succeeded(self) -> None:
+        """It is connected."""
+        self._failures = 0
+        self._looks = 0
+        self.trouble = ""
+
+    def hurry(self, now_s: float) -> None:
+        """Somebody is at our door: perhaps this one, which has come back. At most once in `backoff_ms`."""
+        if now_s - self._dialed_at_s >= self._settings.backoff_ms / 1_000 and not self.is_paused(now_s):
+            self._dial_at_s = min(self._dial_at_s, now_s)
+            self._look_at_s = min(self._look_at_s, now_s)
+            self._dialed_at_s = now_s
+            self.wake()
+
+    def is_paused(self, now_s: float) -> bool:
+        """It has misbehaved, and is not heard for now."""
+        return now_s < self._paused_until_s
+
+    # When to look for a certificate that is announced.
+
+    def may_look(self, now_s: float) -> bool:
+        """Whether it is time to; if so, the next time is later."""
+        if now_s < self._look_at_s or self.looking is not None:
+            return False
+        pause_ms = min(self._settings.certificate_look_max_ms, self._settings.backoff_ms << min(self._looks, 16))
+        self._looks += 1
+        self._look_at_s = now_s + pause_ms / 1_000
+        return True
+
+    def status(self) -> PeerStatus:
+        """As of now."""
+        return PeerStatus(
+            self.name,
+            self.is_told_up is True,
+            self.trouble,
+            self.link.their_hello.version if self.link is not None else None,
+            len(self.outbox),
+            self.outbox.size_bytes,
+            self.outbox.dropped_full,
+            self.outbox.dropped_stale,
+            self.outbox.dropped_too_large,
+        )

@@ -1,0 +1,492 @@
+"""All other nodes, over gRPC with mutual TLS (protocol §4.1, §6).
+
+Every node dials every registered node that it is not connected to, and is dialed by them: whoever comes first. When
+two connections cross, the one that the node with the lesser name dialed stays; both sides can tell, and nobody is told
+of the change, since the peer could be spoken to all the time. A peer that restarted dials anew while we hold on to a
+connection that leads nowhere: its hello shows another life, the old connection is taken to be lost, and that is told.
+
+What one peer does holds up nobody else. It has its own queue, its own tasks, its own allowance; what it sends too much
+or wrongly ends its own connection, and then it is not heard for a while.
+
+A certificate is exchanged without a restart: announce it in the registry, call `use`, and drop the old one from the
+registry once every peer is renewed. From `use` on each new handshake shows the new one, and each peer is dialed once
+more beside the connection that is up, which goes when the new one stands. Peers learn an announced certificate by
+looking for it, at the latest when somebody whom TLS does not know knocks at their door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from rota.core.effects import SendMessage
+from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.messages import Envelope
+from rota.ports import Registration, Registry, Tell, Unavailable
+from rota.transport.certificates import (
+    Certificate,
+    Identity,
+    KnownCertificates,
+    WallClock,
+    look_at_certificate,
+    utc_now,
+)
+from rota.transport.dialing import DialedStream
+from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, logger, refused
+from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
+from rota.transport.link import PARTING_MS, Link, Stream
+from rota.transport.parts import LIFE_BYTES, Hello, goodbye_bytes, hello_bytes
+from rota.transport.peer_state import PeerState, PeerStatus
+from rota.transport.serving import AcceptedStream, Server
+from rota.transport.settings import TransportSettings
+from rota.types import NodeName
+
+DRAIN_LOOK_S: Final = 0.01
+
+
+class GrpcPeers:
+    """`ports.Peers`. The registry says who they are; `tell` is called in the event loop, never within `send`."""
+
+    def __init__(
+        self,
+        name: NodeName,
+        identity: Identity,
+        registry: Registry,
+        tell: Tell,
+        *,
+        listen: str,
+        settings: TransportSettings | None = None,
+        wall_clock: WallClock = utc_now,
+    ) -> None:
+        identity.certificate  # noqa: B018  # A certificate that TLS cannot use is refused here and not at a handshake.
+        self.name: Final = name
+        self.endings: Final = Endings()
+        self.started: Final = asyncio.Event()
+        self.handshakes_begun = 0
+        self.connections_identified = 0
+        self.dropped_unknown_peer = 0
+        self._identity = identity
+        self._generation = 0
+        self._registry: Final = registry
+        self._tell: Final = tell
+        self._settings: Final = settings or TransportSettings()
+        self._wall_clock: Final = wall_clock
+        self._life: Final = secrets.token_bytes(LIFE_BYTES)
+        self._known: Final = KnownCertificates()
+        self._states: Final[dict[NodeName, PeerState]] = {}
+        self._links: Final[set[asyncio.Task[None]]] = set()
+        self._is_stopping = False
+        self._is_look_due = False
+        self._server: Final = Server(listen, self._settings, identity, self._accept, self._knocked)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._group: asyncio.TaskGroup | None = None
+
+    # What the runtime calls.
+
+    async def run(self) -> None:
+        """Keep connected until cancelled; `Unavailable` when it cannot listen."""
+        self._loop = asyncio.get_running_loop()
+        await self._server.start()
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                tending = self._group.create_task(self._tend())
+                self.started.set()
+                try:
+                    await asyncio.shield(tending)
+                finally:
+                    await self._drain()
+        finally:
+            await self._server.stop(0)
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer; to one that is not registered, nothing can be said."""
+        assert order.peer != self.name, "a node talks to itself without a wire (protocol §7)"
+        state = self._state_of(order.peer)
+        if state is None:
+            self.dropped_unknown_peer += 1
+            return
+        if flaw := state.outbox.put(self._now_ms(), order.envelope):
+            logger.error("%s: a %s is not sent: it %s", order.peer, type(order.envelope.body).__name__, flaw)
+        elif state.link is not None:
+            state.link.wake()
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """What keeps us from each node that we are not connected to."""
+        return {name: state.trouble for name, state in self._states.items() if state.is_told_up is not True}
+
+    def status(self) -> tuple[PeerStatus, ...]:
+        """All peers, as an operator sees them."""
+        return tuple(state.status() for state in self._states.values())
+
+    @property
+    def port(self) -> int:
+        """Where we listen, once started."""
+        return self._server.port
+
+    def use(self, identity: Identity) -> None:
+        """Show this certificate from now on; it must have been announced. Every connection is renewed with it."""
+        identity.certificate  # noqa: B018  # As above.
+        self._identity = identity
+        self._generation += 1
+        self._trust()
+        for state in self._states.values():
+            state.wake()
+
+    @property
+    def shown_fingerprint(self) -> bytes:
+        """Of the certificate that new connections are shown."""
+        return self._identity.certificate.fingerprint
+
+    def is_renewed(self) -> bool:
+        """Whether every connection that there is shows our current certificate, so that the old one can be dropped."""
+        return all(self._is_renewed(state) for state in self._states.values())
+
+    def _is_renewed(self, state: PeerState) -> bool:
+        """A peer that is away will see the new one when it comes back; one that we are about to settle with may not."""
+        if state.link is None:
+            return state.greeting is None and state.is_told_up is not True
+        return state.greeting is None and state.link.generation == self._generation
+
+    # Who there is.
+
+    async def _tend(self) -> None:
+        """Follow the registry."""
+        while True:
+            registrations = self._registry.registrations()
+            for name in registrations:
+                if name != self.name and (state := self._state_of(name)) is not None:
+                    self._tend_peer(state, registrations[name])
+            for name in self._states.keys() - registrations.keys():
+                self._forget(self._states.pop(name))
+            if self._known.keep(each for found in registrations.values() for each in found.fingerprints):
+                self._trust()
+            await asyncio.sleep(self._settings.registry_look_ms / 1_000)
+
+    def _state_of(self, name: NodeName) -> PeerState | None:
+        """Of a registered node, however new."""
+        state = self._states.get(name)
+        if state is not None or self._loop is None or name not in self._registry.registrations():
+            return state
+        if len(self._states) >= self._settings.peers_max:
+            return None
+        state = self._states[name] = PeerState(name, self._settings, self._loop.time())
+        if self._group is not None and not self._is_stopping:
+            state.dialing = self._group.create_task(self._keep_connected(state))
+        return state
+
+    def _tend_peer(self, state: PeerState, registration: Registration) -> None:
+        now_s = self._now_s()
+        if state.is_told_up is None and now_s - state.since_s >= self._settings.silence_ms / 1_000:
+            # The core takes every node to be connected until it hears otherwise.
+            self._tell_connected(state, False)
+        is_unknown = any(self._known.get(each) is None for each in registration.fingerprints)
+        if is_unknown and state.link is not None and self._group is not None and state.may_look(now_s):
+            state.looking = self._group.create_task(self._look_in_passing(state, registration))
+
+    def _forget(self, state: PeerState) -> None:
+        """It is registered no longer."""
+        if state.link is not None:
+            state.link.end(Ending(Reason.STRANGER, "it is registered no longer"))
+        self._tell_connected(state, False)
+        for task in (state.dialing, state.looking):
+            if task is not None:
+                task.cancel()
+
+    # Dialing.
+
+    async def _keep_connected(self, state: PeerState) -> None:
+        while True:
+            if not self._is_dial_due(state):
+                await state.wait_for_change()
+            elif await state.wait_for_turn(self._now_s()) and self._is_dial_due(state):
+                try:
+                    await self._dial(state)
+                except Refused as refusal:
+                    self._note_failure(state, refusal.ending)
+                except Unavailable as error:
+                    self._note_failure(state, Ending(Reason.UNREACHABLE, str(error)))
+
+    def _is_dial_due(self, state: PeerState) -> bool:
+        if self._is_stopping:
+            return False
+        return state.link is None or (state.link.is_up and state.link.generation != self._generation)
+
+    def _note_failure(self, state: PeerState, ending: Ending) -> None:
+        state.seen_fingerprint = b""
+        self.endings.note(state.name, ending)
+        state.failed(self._now_s(), ending)
+
+    async def _dial(self, state: PeerState) -> None:
+        registration = self._registry.registrations().get(state.name)
+        if registration is None:
+            raise Unavailable("it is registered no longer")
+        identity, generation, replaced = self._identity, self._generation, state.link
+        certificate = await self._certificate_of(state, registration)
+        stream = DialedStream(registration.endpoint, certificate, identity, self._settings)
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_ms / 1_000):
+                await stream.connect()
+                if state.link is not replaced:
+                    raise refused(Reason.CROSSED, "it has dialed us meanwhile")
+                theirs = await self._greet(state, stream, certificate, is_renewal=replaced is not None)
+            link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=True)
+            self._settle(state, link, replaced)
+        except TimeoutError as error:
+            await stream.close()
+            raise Unavailable("it does not say hello") from error
+        except Refused as refusal:
+            await _part(stream, refusal.ending)
+            raise
+        except BaseException:
+            await stream.close()
+            raise
+        finally:
+            if state.greeting is not None:
+                state.greeting.set_result(None)
+                state.greeting = None
+        _ = self._start(link)
+
+    async def _greet(self, state: PeerState, stream: Stream, shown: Certificate, *, is_renewal: bool) -> Hello:
+        """Say hello and hear it; who dials us meanwhile is kept waiting where ours would stay (`_await_settled`)."""
+        state.greeting = asyncio.get_running_loop().create_future()
+        ours = Hello(self.name, state.name, self._life, is_renewal, shown_fingerprint=shown.fingerprint)
+        await stream.write(hello_bytes(ours))
+        return read_hello(await stream.read(), self.name, state.name)
+
+    async def _certificate_of(self, state: PeerState, registration: Registration) -> Certificate:
+        """The one that it was last seen with. After any failure it is looked at again: it may show another by now."""
+        seen = self._known.get(state.seen_fingerprint)
+        if seen is None or registration_flaw(seen, registration, self._wall_clock()) is not None:
+            return await self._look(state, registration)
+        return seen
+
+    async def _look(self, state: PeerState, registration: Registration) -> Certificate:
+        timeout_ms = self._settings.connect_timeout_ms
+        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms)
+        state.seen_fingerprint = certificate.fingerprint
+        if self._known.get(certificate.fingerprint) is None:
+            self._known.add(certificate)
+            self._trust()
+        return certificate
+
+    async def _look_in_passing(self, state: PeerState, registration: Registration) -> None:
+        """For a certificate that is announced and not known yet, while the connection is up."""
+        try:
+            await self._look(state, registration)
+        except (Refused, Unavailable) as error:
+            logger.info("%s: looked for its announced certificate: %s", state.name, error)
+        finally:
+            state.looking = None
+
+    def _start(self, link: Link, first: Hello | None = None) -> asyncio.Task[None]:
+        assert self._group is not None
+        task = self._group.create_task(link.run(first))
+        self._links.add(task)
+        task.add_done_callback(self._links.discard)
+        return task
+
+    # Being dialed.
+
+    def _knocked(self) -> None:
+        """A handshake begins; gRPC says so in a thread of its own, and not who it is, or whether it ends well."""
+        self.handshakes_begun += 1
+        if self._loop is not None and not self._is_look_due:
+            self._is_look_due = True
+            with suppress(RuntimeError):  # The loop has closed.
+                self._loop.call_soon_threadsafe(self._look_around)
+
+    def _look_around(self) -> None:
+        """Once for all who knocked since the last time."""
+        self._is_look_due = False
+        for state in self._states.values():
+            registration = self._registry.registrations().get(state.name)
+            if registration is None:
+                continue
+            if state.link is None or any(self._known.get(each) is None for each in registration.fingerprints):
+                state.hurry(self._now_s())
+
+    async def _accept(self, stream: AcceptedStream, shown_pem: bytes) -> None:
+        """A call of somebody whose certificate TLS has let pass; it is over when this returns."""
+        who = shown_fingerprint(shown_pem)
+        try:
+            name, certificate = identify(shown_pem, self._registry.registrations(), self._wall_clock())
+            who = name
+            self.connections_identified += 1
+            state = self._state_for(name)
+            theirs = await self._await_hello(state, stream)
+            renewed = state.link if theirs.is_renewal else None
+            await self._await_settled(state)
+            generation = self._generation_shown_in(theirs)
+            link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=False)
+            self._settle(state, link, renewed)
+        except Refused as refusal:
+            self.endings.note(who, refusal.ending)
+            await _part(stream, refusal.ending)
+        except Unavailable as error:
+            self.endings.note(who, Ending(Reason.CUT_OFF, str(error)))
+        else:
+            await self._run_accepted(link)
+
+    def _generation_shown_in(self, hello: Hello) -> int:
+        """A handshake may have begun under our last certificate and end under this one."""
+        is_current = hello.shown_fingerprint == self._identity.certificate.fingerprint
+        return self._generation if is_current else self._generation - 1
+
+    async def _run_accepted(self, link: Link) -> None:
+        """In a task of ours, so that a fault in it ends the node; gRPC cancels its own when the peer is gone."""
+        task = self._start(link, Hello(self.name, link.peer, self._life))
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            link.end(Ending(Reason.CUT_OFF, "the connection was cut"))
+            raise
+
+    def _state_for(self, name: NodeName) -> PeerState:
+        if name == self.name:
+            raise refused(Reason.STRANGER, "somebody shows our own certificate")
+        state = None if self._is_stopping else self._state_of(name)
+        if state is None or state.is_paused(self._now_s()) or state.hellos >= self._settings.hellos_max:
+            raise refused(Reason.BUSY, f"{self.name} does not take this connection now")
+        return state
+
+    async def _await_hello(self, state: PeerState, stream: Stream) -> Hello:
+        state.hellos += 1
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_ms / 1_000):
+                return read_hello(await stream.read(), self.name, state.name)
+        except TimeoutError as error:
+            raise Unavailable("it did not say hello") from error
+        finally:
+            state.hellos -= 1
+
+    async def _await_settled(self, state: PeerState) -> None:
+        """Two hellos cross, and our connection would be the one that stays: see first whether it comes about.
+
+        Otherwise this one might be up for a moment, and what is said on it lost when the other takes its place.
+        """
+        if state.greeting is not None and self.name < state.name:
+            await asyncio.wait([state.greeting], timeout=self._settings.connect_timeout_ms / 1_000)
+
+    # One connection for each peer.
+
+    def _link(
+        self,
+        state: PeerState,
+        stream: Stream,
+        certificate: Certificate,
+        hello: Hello,
+        *,
+        generation: int,
+        is_dialed: bool,
+    ) -> Link:
+        return Link(
+            state.name,
+            stream,
+            is_dialed=is_dialed,
+            hello=hello,
+            certificate=certificate,
+            generation=generation,
+            outbox=state.outbox,
+            allowance=state.allowance,
+            settings=self._settings,
+            events=self,
+        )
+
+    def _settle(self, state: PeerState, link: Link, renewed: Link | None) -> None:
+        """Make it the connection of its peer, in place of the one there is; or refuse it, when that one stays."""
+        if self._is_stopping or self._states.get(state.name) is not state:
+            raise refused(Reason.STOPPING, f"{self.name} stops")
+        old = state.link
+        if old is not None:
+            is_same_life = old.their_hello.life == link.their_hello.life
+            has_crossed = is_same_life and old is not renewed and old.is_dialed != link.is_dialed
+            if has_crossed and link.is_dialed != (self.name < state.name):
+                raise refused(Reason.CROSSED, "two connections crossed, and the other one stays")
+            if old is not renewed and not has_crossed:
+                # The peer has lost the old one, or it would not dial.
+                self._tell_connected(state, False)
+        state.link = link
+        if old is not None:
+            old.end(Ending(Reason.REPLACED, "another connection takes its place"))
+
+    def link_up(self, link: Link) -> None:
+        """It carries both ways."""
+        state = self._states[link.peer]
+        state.succeeded()
+        self.endings.forget(state.name)
+        self._tell_connected(state, True)
+        if self._is_dial_due(state):
+            state.wake()
+
+    def link_said(self, link: Link, envelope: Envelope) -> None:
+        """The peer said this."""
+        self._tell(MessageReceived(link.peer, envelope))
+
+    def link_flaw(self, link: Link) -> Refused | None:
+        """Revoked or expired since it was made."""
+        return registration_flaw(link.certificate, self._registry.registrations().get(link.peer), self._wall_clock())
+
+    def link_ended(self, link: Link, ending: Ending) -> None:
+        """It is over; if another has taken its place already, nobody needs to know."""
+        self.endings.note(link.peer, ending)
+        state = self._states.get(link.peer)
+        if state is None or state.link is not link:
+            return
+        state.link = None
+        state.failed(self._now_s(), ending)
+        state.wake()
+        if ending.is_theirs and ending.reason in SUPERSEDED and self._loop is not None:
+            # The peer has settled on the other of two that crossed a moment before we do. If it is wrong, it is lost.
+            self._loop.call_later(self._settings.heartbeat_ms / 1_000, self._tell_if_lost, state)
+        else:
+            self._tell_connected(state, False)
+
+    def _tell_if_lost(self, state: PeerState) -> None:
+        if state.link is None and self._states.get(state.name) is state:
+            self._tell_connected(state, False)
+
+    def _tell_connected(self, state: PeerState, is_up: bool) -> None:
+        if state.is_told_up is is_up or self._is_stopping:
+            return
+        state.is_told_up = is_up
+        self._tell(ConnectionMade(state.name) if is_up else ConnectionLost(state.name))
+
+    # The rest.
+
+    def _trust(self) -> None:
+        self._server.trust(self._identity, self._known.pem())
+
+    async def _drain(self) -> None:
+        """Say what is queued, say goodbye, and let both take no longer than they may."""
+        links = [state.link for state in self._states.values() if state.link is not None]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.stop_timeout_ms / 1_000):
+                while not all(link.is_drained for link in links):
+                    await asyncio.sleep(DRAIN_LOOK_S)
+        self._is_stopping = True
+        for link in links:
+            link.end(Ending(Reason.STOPPING, f"{self.name} stops"))
+        if self._links:
+            await asyncio.wait(self._links, timeout=self._settings.stop_timeout_ms / 1_000)
+        await self._server.stop(self._settings.stop_timeout_ms)
+
+    def _now_s(self) -> float:
+        assert self._loop is not None, "it runs"
+        return self._loop.time()
+
+    def _now_ms(self) -> int:
+        return int(self._now_s() * 1_000)
+
+
+async def _part(stream: Stream, ending: Ending) -> None:
+    """Say why, if that is worth saying, let the peer read it, and let go; all within a moment (see `Link`)."""
+    with suppress(Unavailable, TimeoutError):
+        if not ending.is_theirs:
+            async with asyncio.timeout(PARTING_MS / 1_000):
+                await stream.write(goodbye_bytes(ending))
+                while isinstance(stream, AcceptedStream) and await stream.read() is not None:
+                    pass
+    await stream.close()

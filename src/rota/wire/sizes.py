@@ -1,0 +1,117 @@
+"""How much of a frame a value takes at most, told without writing it.
+
+Theory of operation. No message may outgrow a frame, and who puts one together must know when to stop: so each value
+has a size that is never less than what it takes on the wire. A frame has room for so many bytes and for so many
+fields; both are one measure here, because every field counts as at least what a frame has in bytes for each of its
+fields. What is measured are transitions, states and intents, whose content is what grows; the ids beside them,
+the locks of a snapshot and the envelope have the room that is left between `message_bytes_max` and the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from rota.messages import AssemblyResult, HandedOver
+from rota.types import Intent, KeptStates, State, Transition
+from rota.wire.limits import DEFAULT_LIMITS
+from rota.wire.structure import FIELD_BYTES_MIN
+
+# A number with its tag is at most 11 bytes, an id of 16 bytes at most 18: both are within what every field counts.
+FIELD_BYTES: Final = DEFAULT_LIMITS.frame_bytes_max // DEFAULT_LIMITS.frame_fields_max
+WORD_FIELD_BYTES: Final = 34
+STATE_ID_BYTES: Final = 2 * FIELD_BYTES + WORD_FIELD_BYTES
+NUMBER_PAIR_BYTES: Final = 3 * FIELD_BYTES
+# A leaf is signed after it was measured, so that every transition has room for the longest signature.
+SIGNATURE_FIELD_BYTES: Final = FIELD_BYTES + DEFAULT_LIMITS.signature_bytes_max
+# What we do not know may be fields of two bytes each.
+UNKNOWN_FACTOR: Final = FIELD_BYTES // FIELD_BYTES_MIN
+
+Item = TypeVar("Item")
+
+
+def state_bytes(state: State) -> int:
+    """A private state as whoever may see it gets it."""
+    size = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES
+    for node in state.distribution:
+        size += _text_bytes(node)
+    if state.content is not None:
+        size += FIELD_BYTES + len(state.content)
+    return size + UNKNOWN_FACTOR * len(state.unknown)
+
+
+def transition_bytes(transition: Transition) -> int:
+    """A transition with all its states."""
+    references = len(transition.inputs) + len(transition.reads)
+    size = 3 * FIELD_BYTES + WORD_FIELD_BYTES * (1 + len(transition.info)) + STATE_ID_BYTES * references
+    for state in transition.outputs:
+        size += state_bytes(state)
+    for call in transition.calls:
+        size += 4 * FIELD_BYTES + len(call.data)
+    if transition.preparation is not None:
+        size += 2 * FIELD_BYTES + WORD_FIELD_BYTES
+    return size + SIGNATURE_FIELD_BYTES + UNKNOWN_FACTOR * len(transition.unknown)
+
+
+def result_bytes(result: AssemblyResult) -> int:
+    """One result of a slot."""
+    size = 3 * FIELD_BYTES + NUMBER_PAIR_BYTES + _cut_text_bytes(result.reason)
+    return size if result.transition is None else size + transition_bytes(result.transition)
+
+
+def intent_bytes(intent: Intent) -> int:
+    """A user's intent."""
+    size = 3 * FIELD_BYTES + _text_bytes(intent.sender) + FIELD_BYTES + len(intent.payload)
+    size += FIELD_BYTES * len(intent.depends_on) + _text_bytes(intent.idempotency_key)
+    return size + sum(_text_bytes(party) for party in intent.parties)
+
+
+def delegation_bytes(intent: Intent) -> int:
+    """An intent in a delegation command, with its number and its count of reverts."""
+    return 3 * FIELD_BYTES + NUMBER_PAIR_BYTES + intent_bytes(intent)
+
+
+def handed_over_bytes(handed: HandedOver) -> int:
+    """A flush point with what it locks and makes."""
+    size = 3 * FIELD_BYTES + 2 * WORD_FIELD_BYTES + STATE_ID_BYTES * len(handed.locks)
+    return size + sum(state_bytes(state) for state in handed.states)
+
+
+def kept_bytes(kept: KeptStates) -> int:
+    """What is kept for a prepared transition."""
+    return 3 * FIELD_BYTES + WORD_FIELD_BYTES + STATE_ID_BYTES * len(kept.inputs)
+
+
+def fitting(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: int) -> list[Item]:
+    """As many of these, from the first on, as are no larger than that together; at least one, if there is one."""
+    taken: list[Item] = []
+    room = bytes_max
+    for item in items:
+        room -= size_of(item)
+        if room < 0 and taken:
+            break
+        taken.append(item)
+    return taken
+
+
+def in_parts(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: int) -> tuple[tuple[Item, ...], ...]:
+    """All of these, in as few messages as hold them in their order; one that is larger by itself goes alone."""
+    parts: list[list[Item]] = []
+    room = 0
+    for item in items:
+        size = size_of(item)
+        if size > room or not parts:
+            parts.append([])
+            room = bytes_max
+        parts[-1].append(item)
+        room -= size
+    return tuple(tuple(part) for part in parts)
+
+
+def _text_bytes(text: str) -> int:
+    return FIELD_BYTES + (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+
+
+def _cut_text_bytes(text: str) -> int:
+    """A text for people, which the writer cuts."""
+    return FIELD_BYTES + min(4 * len(text), DEFAULT_LIMITS.text_bytes_max)

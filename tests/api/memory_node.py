@@ -1,0 +1,234 @@
+"""A node in memory that behaves: it keeps what it accepts, refuses what it must, and ends what it is told to end."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rota.api.errors import ErrorCode, Rejected, invalid, key_used
+from rota.api.facade import (
+    ContractStatus,
+    ContractSummary,
+    Explanation,
+    Measurements,
+    Moment,
+    PeerMeasurements,
+    ReceiptView,
+    SequencerRole,
+    StateCount,
+    Submission,
+    TransactionView,
+)
+from rota.ports import Unavailable
+from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+
+CONTRACT = ContractAddress("0x" + "11" * 20)
+BEGAN_MS = 1_760_000_000_123
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the node remembers of a transaction."""
+
+    view: TransactionView
+    state: str = "Pending"
+    receipt: ReceiptView | None = None
+
+
+@dataclass(slots=True)
+class MemoryNode:
+    """Answers at once, unless it is told to be away or to hold its answers."""
+
+    name: NodeName = NodeName("node1")
+    missing: tuple[str, ...] = ()
+    is_away: bool = False
+    knows_all: bool = False
+    kept: dict[IntentId, Kept] = field(default_factory=dict)
+    known: tuple[ContractAddress, ...] = (CONTRACT,)
+    holding: asyncio.Event | None = None
+    waiting_count: int = 0
+    waiting_most: int = 0
+
+    # Transactions.
+
+    async def submit(self, submission: Submission) -> IntentId:
+        party, _, node = submission.sender.partition("@")
+        if node not in ("", self.name):
+            raise invalid("from", f"must be a party of {self.name}")
+        for place, other in enumerate(submission.depends_on):
+            if other not in self.kept:
+                raise invalid(f"dependsOn[{place}]", f"must be a transaction of {self.name}")
+        for kept in self.kept.values():
+            if submission.idempotency_key and kept.view.idempotency_key == submission.idempotency_key:
+                raise key_used(submission.idempotency_key, kept.view.id)
+        intent = IntentId(hashlib.sha256(f"{len(self.kept)}".encode()).digest()[:16])
+        self.kept[intent] = Kept(
+            TransactionView(
+                id=intent,
+                accepted_at_ms=BEGAN_MS + len(self.kept),
+                type=submission.type,
+                sender=Party(f"{party}@{self.name}"),
+                submit_mode=submission.submit_mode,
+                domain=submission.domain,
+                to=submission.to,
+                function=submission.function,
+                data=submission.data,
+                idempotency_key=submission.idempotency_key,
+                depends_on=submission.depends_on,
+                options=submission.options,
+            )
+        )
+        # The place in the order is taken; now it is made durable.
+        try:
+            await self._wait()
+        except Unavailable:
+            del self.kept[intent]
+            raise
+        return intent
+
+    async def transaction(self, intent: IntentId) -> TransactionView | None:
+        await self._wait()
+        kept = self.kept.get(intent)
+        return kept.view if kept is not None else None
+
+    async def receipt(self, intent: IntentId) -> ReceiptView | None:
+        await self._wait()
+        kept = self.kept.get(intent)
+        return kept.receipt if kept is not None else None
+
+    async def resume(self, intent: IntentId) -> None:
+        kept = self._under_way(intent)
+        if kept.state != "Parked":
+            raise Rejected(ErrorCode.INVALID_PARAMETERS, "transactionId", f"is {kept.state}, not Parked")
+        kept.state = "Pending"
+
+    async def cancel(self, intent: IntentId) -> None:
+        kept = self._under_way(intent)
+        kept.state = "Reverted"
+        kept.receipt = ReceiptView(intent, False, BEGAN_MS, 1, failure_message="cancelled")
+
+    async def receipts(self, after_sequence: int) -> AsyncIterator[ReceiptView]:
+        for kept in self.kept.values():
+            if kept.receipt is not None and kept.receipt.sequence > after_sequence:
+                yield kept.receipt
+
+    def confirm(self, intent: IntentId) -> None:
+        """The ledger has it."""
+        self.kept[intent].state = "Confirmed"
+        self.kept[intent].receipt = ReceiptView(
+            id=intent,
+            success=True,
+            indexed_at_ms=BEGAN_MS + 1_000,
+            sequence=7,
+            domain="noto",
+            leaf=Leaf(b"\x01" * 32),
+            contract=CONTRACT,
+            block_number=12,
+            transaction_hash=b"\x02" * 32,
+            transaction_index=0,
+            log_index=3,
+            source=CONTRACT,
+        )
+
+    # The sequencer.
+
+    async def explain(self, intent: IntentId) -> Explanation | None:
+        kept = self.kept.get(intent)
+        if kept is None:
+            return None
+        return Explanation(
+            id=intent,
+            role=SequencerRole.SENDER,
+            state=kept.state,
+            contract=kept.view.to,
+            since_ms=BEGAN_MS,
+            waits_for="its delegation to be accepted",
+            blocked_by=(NodeName("node2"),),
+            history=(Moment(BEGAN_MS, "accepted"),),
+        )
+
+    async def status(self, contract: ContractAddress) -> ContractStatus | None:
+        if contract not in self.known:
+            return None
+        nodes = (NodeName("node1"), NodeName("node2"))
+        return ContractStatus(
+            contract=contract,
+            domain="noto",
+            mode=Mode.RING,
+            rotation=Rotation.STICKY,
+            committee=nodes,
+            endorsers=nodes,
+            threshold=2,
+            height=250,
+            block_range=2,
+            range_size=100,
+            ranking=nodes[::-1],
+            active_coordinator=nodes[1],
+            active_since_ms=BEGAN_MS,
+            coordinator_state="Observing",
+            coordinator_since_ms=BEGAN_MS,
+            sender_state="Sending",
+            sending=self._counts(),
+            silent=(),
+        )
+
+    async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
+        found = [each for each in sorted(self.known) if after is None or each > after]
+        return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
+
+    # Contracts.
+
+    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
+        return ContractAddress("0x" + hashlib.sha256(self.name.encode() + deployment).digest()[:20].hex())
+
+    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
+        if genesis != b"genesis of " + deployment:
+            raise invalid("genesis", "is not the one whose hash stands on the chain")
+        address = ContractAddress("0x" + hashlib.sha256(deployment).digest()[:20].hex())
+        self.known = (*self.known, address)
+        return address
+
+    # Operators.
+
+    def readiness(self) -> tuple[str, ...]:
+        return self.missing
+
+    def measurements(self) -> Measurements:
+        known = Measurements(
+            index_height=250,
+            is_ledger_lost=False,
+            contracts=len(self.known),
+            intents_open=sum(kept.receipt is None for kept in self.kept.values()),
+            intents_accepted_total=len(self.kept),
+            sending=self._counts(),
+            peers=(PeerMeasurements(NodeName("node2"), True, 3, 1),),
+        )
+        unknown: list[str] = [each.name for each in fields(known) if getattr(known, each.name) is None]
+        everything: dict[str, Any] = dict.fromkeys(unknown, 1)
+        return replace(known, **everything) if self.knows_all else known
+
+    # Its own.
+
+    def _under_way(self, intent: IntentId) -> Kept:
+        kept = self.kept.get(intent)
+        if kept is None or kept.receipt is not None:
+            raise invalid("transactionId", "is not under way at this node")
+        return kept
+
+    def _counts(self) -> tuple[StateCount, ...]:
+        counts: dict[str, int] = {}
+        for kept in self.kept.values():
+            counts[kept.state] = counts.get(kept.state, 0) + 1
+        return tuple(StateCount(state, count) for state, count in counts.items())
+
+    async def _wait(self) -> None:
+        if self.is_away:
+            raise Unavailable("the store is away")
+        if self.holding is not None:
+            self.waiting_count += 1
+            self.waiting_most = max(self.waiting_most, self.waiting_count)
+            try:
+                await self.holding.wait()
+            finally:
+                self.waiting_count -= 1

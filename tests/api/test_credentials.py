@@ -1,0 +1,230 @@
+"""Who is let in, and what is done about those who are not."""
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rota.api.credentials import (
+    EVERY_ROLE,
+    Credential,
+    FailedAttempts,
+    Role,
+    make_token,
+    password_credential,
+    token_credential,
+)
+from rota.api.settings import Bind, Limits, Settings
+from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Clock, Served, asynchronous, served
+
+READER, READER_CREDENTIAL = make_token("reader", frozenset({Role.READ}))
+SUBMITTER, SUBMITTER_CREDENTIAL = make_token("submitter", frozenset({Role.SUBMIT}))
+PASSWORD = "correct horse: battery"
+LOOPBACK = Settings(http=LOCAL, websocket=LOCAL)
+PERSON = password_credential("anna", EVERY_ROLE, PASSWORD)
+
+
+def guarded(*credentials: Credential, limits: Limits | None = None) -> Settings:
+    return Settings(http=LOCAL, websocket=LOCAL, credentials=credentials, limits=limits or Limits())
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+async def refusal(to: Served, method: str, *params: object, **headers: str) -> str:
+    error = await to.call(method, *params, **headers)
+    assert error["code"] == -32000, error
+    return str(error["message"])
+
+
+@asynchronous
+async def test_a_token_allows_what_its_roles_allow() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL, SUBMITTER_CREDENTIAL)) as to:
+        bearer = {"Authorization": f"Bearer {READER}"}
+        assert await to.call("transport_nodeName", **bearer) == "node1"
+        assert await refusal(to, "ptx_sendTransaction", TRANSFER, **bearer) == (
+            "ptx_sendTransaction needs the role 'submit', which you lack"
+        )
+        assert to.node.kept == {}
+        bearer = {"Authorization": f"bearer {SUBMITTER}"}
+        sent = await to.call("ptx_sendTransaction", TRANSFER, **bearer)
+        assert await refusal(to, "ptx_getTransactionReceipt", sent, **bearer) == (
+            "ptx_getTransactionReceipt needs the role 'read', which you lack"
+        )
+
+
+@asynchronous
+async def test_roles_are_judged_for_each_entry_of_a_batch() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL)) as to:
+        batch = [
+            {"id": 1, "method": "transport_nodeName"},
+            {"id": 2, "method": "ptx_cancelTransaction", "params": [UNKNOWN_ID]},
+        ]
+        _, (read, cancelled) = await to.post(batch, Authorization=f"Bearer {READER}")
+        assert read["result"] == "node1"
+        assert cancelled["error"]["code"] == -32000
+
+
+@asynchronous
+async def test_without_credentials_nobody_is_let_in() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL)) as to:
+        assert await refusal(to, "transport_nodeName") == (
+            "credentials are needed: an Authorization header with Bearer or Basic"
+        )
+
+
+@asynchronous
+async def test_a_password_is_known_again_and_may_hold_a_colon() -> None:
+    async with served(settings=guarded(PERSON)) as to:
+        for _ in range(3):
+            assert await to.call("transport_nodeName", Authorization=basic("anna", PASSWORD)) == "node1"
+        for name, password in (("anna", "wrong"), ("anna", ""), ("nobody", ""), ("", PASSWORD), ("Anna", PASSWORD)):
+            assert await refusal(to, "transport_nodeName", Authorization=basic(name, password)) == (
+                "these credentials are not known here"
+            )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic",
+        "Basic !!!",
+        "Basic " + base64.b64encode(b"\xff\xfe").decode(),
+        "Basic " + base64.b64encode(b"anna").decode(),
+        "Digest anna",
+        "Bearer " + "x" * 5_000,
+    ],
+)
+@asynchronous
+async def test_malformed_credentials_are_refused(header: str) -> None:
+    async with served(settings=guarded(PERSON, READER_CREDENTIAL)) as to:
+        await refusal(to, "transport_nodeName", Authorization=header)
+
+
+@asynchronous
+async def test_failed_attempts_are_limited_until_their_window_has_passed() -> None:
+    limits = Limits(failed_attempts_max=3, failed_attempts_window_ms=60_000)
+    async with served(settings=guarded(READER_CREDENTIAL, limits=limits)) as to:
+        for _ in range(3):
+            await refusal(to, "transport_nodeName", Authorization="Bearer guess")
+        # Whoever guesses right now is not told so either.
+        for header in ("Bearer guess", f"Bearer {READER}"):
+            assert await refusal(to, "transport_nodeName", Authorization=header) == (
+                "too many failed attempts from this address; try again in 60 s"
+            )
+        to.clock.now_ms += 59_001
+        assert "try again in 1 s" in await refusal(to, "transport_nodeName", Authorization="Bearer guess")
+        to.clock.now_ms += 999
+        assert await to.call("transport_nodeName", Authorization=f"Bearer {READER}") == "node1"
+
+
+def test_the_addresses_of_failed_attempts_are_bounded() -> None:
+    clock = Clock()
+    attempts = FailedAttempts(clock, attempts_max=2, window_ms=1_000, addresses_max=3)
+    for number in range(10):
+        attempts.note(f"10.0.0.{number}")
+    assert len(attempts) == 3
+    attempts.note("10.0.0.9")
+    assert attempts.wait_ms("10.0.0.9") == 1_000
+    assert attempts.wait_ms("10.0.0.0") == 0
+    clock.now_ms += 1_000
+    assert attempts.wait_ms("10.0.0.9") == 0
+    assert attempts.note("10.0.0.9") == 1
+
+
+@asynchronous
+async def test_failed_attempts_are_logged_without_what_was_presented() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL, PERSON)) as to:
+        with capture_logs() as logs:
+            await refusal(to, "transport_nodeName", Authorization="Bearer my-secret-token")
+            await refusal(to, "transport_nodeName", Authorization=basic("my-secret-name", "my-secret-password"))
+            await refusal(to, "transport_nodeName", Authorization="my-secret-scheme x")
+            await to.call("transport_nodeName", Authorization=f"Bearer {READER}")
+        assert logs == [
+            {
+                "event": "authentication failed",
+                "log_level": "warning",
+                "address": "127.0.0.1",
+                "scheme": scheme,
+                "failed_attempts": count,
+            }
+            for count, scheme in enumerate(("bearer", "basic", "other"), start=1)
+        ]
+        assert "secret" not in json.dumps(logs)
+
+
+def test_what_is_kept_of_credentials_does_not_tell_them() -> None:
+    kept = repr((token_credential("t", EVERY_ROLE, "my-token"), password_credential("p", EVERY_ROLE, "my-password")))
+    assert "my-" not in kept
+
+
+@asynchronous
+async def test_websockets_and_figures_need_credentials_too_and_health_does_not() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL, SUBMITTER_CREDENTIAL)) as to:
+        async with to.session.get(to.entrance.websocket_url.replace("ws", "http")) as answer:
+            assert answer.status == 401
+            assert (await answer.json())["error"]["code"] == -32000
+        assert (await to.get("/metrics"))[0] == 401
+        assert (await to.get("/metrics", Authorization=f"Bearer {SUBMITTER}"))[0] == 403
+        assert (await to.get("/metrics", Authorization=f"Bearer {READER}"))[0] == 200
+        assert (await to.get("/livez"))[0] == 200
+        assert (await to.get("/readyz"))[0] == 200
+        async with to.session.ws_connect(
+            to.entrance.websocket_url, headers={"Authorization": f"Bearer {SUBMITTER}"}
+        ) as socket:
+            await socket.send_json({"id": 1, "method": "transport_nodeName"})
+            assert (await socket.receive_json())["error"]["code"] == -32000
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "node1.example", "localhost.example", "128.0.0.1"])
+@pytest.mark.parametrize("field", ["http", "websocket", "operations"])
+def test_without_credentials_only_loopback_is_listened_on(field: str, host: str) -> None:
+    bind: dict[str, Any] = {field: Bind(host)}
+    with pytest.raises(ValueError, match=f"{field}: {host} is reached from other machines, so credentials must be"):
+        replace(LOOPBACK, **bind)
+    replace(LOOPBACK, credentials=(PERSON,), **bind)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_needs_no_credentials(host: str) -> None:
+    Settings(http=Bind(host), websocket=Bind(host), operations=Bind(host))
+
+
+def test_a_user_name_has_no_colon() -> None:
+    with pytest.raises(ValueError, match="name: must be a user name without a colon"):
+        password_credential("a:b", EVERY_ROLE, "x")
+
+
+def test_two_credentials_do_not_have_one_name() -> None:
+    with pytest.raises(ValueError, match="credentials: names must be distinct, and 'anna' is there twice"):
+        Settings(credentials=(PERSON, token_credential("anna", EVERY_ROLE, "x")))
+
+
+@asynchronous
+async def test_a_browser_may_call_only_for_pages_that_are_welcome() -> None:
+    async with served() as to:
+        status, answer = await to.post({"id": 1, "method": "transport_nodeName"}, Origin="https://stranger.example")
+        assert status == 403
+        assert answer["error"]["message"] == "pages of this origin may not call this node"
+        async with to.session.get(
+            to.entrance.websocket_url.replace("ws", "http"), headers={"Origin": "https://stranger.example"}
+        ) as refused:
+            assert refused.status == 403
+        async with to.session.options(to.entrance.http_url, headers={"Origin": "https://stranger.example"}) as refused:
+            assert refused.status == 403
+    welcome = Settings(http=LOCAL, websocket=None, origins=("https://app.example",))
+    async with served(settings=welcome) as to:
+        headers = {"Origin": "https://app.example"}
+        assert (await to.post({"id": 1, "method": "transport_nodeName"}, **headers))[0] == 200
+        async with to.session.options(to.entrance.http_url, headers=headers) as preflight:
+            assert preflight.status == 204
+            assert preflight.headers["Access-Control-Allow-Origin"] == "https://app.example"
+            assert preflight.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+        assert (await to.post({"id": 1}, Origin="https://stranger.example"))[0] == 403

@@ -1,0 +1,120 @@
+"""What operators see: alive, ready, figures."""
+
+import json
+import re
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from rota.api.settings import Settings
+from tests.api.kit import LOCAL, TRANSFER, asynchronous, served
+from tests.api.memory_node import MemoryNode
+
+FIGURES = {
+    "rota_rpc_calls": ("counter", "JSON-RPC calls by method and outcome"),
+    "rota_rpc_call_seconds": ("histogram", "How long JSON-RPC calls took, from the request's decoding to its answer"),
+    "rota_rpc_refused": ("counter", "Requests and connections that were refused before a call was read"),
+    "rota_rpc_connections": ("gauge", "Open connections by listener"),
+    "rota_ready": ("gauge", "1 when nothing that the node needs is missing"),
+    "rota_index_height": ("gauge", "The block that this node's own index has reached"),
+    "rota_ledger_height": ("gauge", "The newest block that the ledger has told of"),
+    "rota_ledger_lost": ("gauge", "1 while the index has not reached the ledger for ledger_grace"),
+    "rota_contracts": ("gauge", "Contracts of this node"),
+    "rota_contracts_loaded": ("gauge", "Contracts whose sequencers are in memory"),
+    "rota_coordinators_active": ("gauge", "Contracts that this node is the active coordinator of"),
+    "rota_intents_open": ("gauge", "Transactions of this node's users that are not final"),
+    "rota_rounds_unconfirmed": ("gauge", "Dispatched rounds without an outcome on the ledger"),
+    "rota_deliveries_open": ("gauge", "Deliveries of private states that are not acknowledged"),
+    "rota_store_writes_open": ("gauge", "Writes that were ordered and are not durable yet"),
+    "rota_intents_accepted": ("counter", "Transactions accepted from users"),
+    "rota_receipts_confirmed": ("counter", "Transactions that ended confirmed"),
+    "rota_receipts_reverted": ("counter", "Transactions that ended reverted"),
+    "rota_rounds_dispatched": ("counter", "Rounds that became base-ledger transactions"),
+    "rota_submissions": ("counter", "Base-ledger transactions sent, repetitions included"),
+    "rota_store_writes_failed": ("counter", "Writes that failed"),
+    "rota_core_steps": ("counter", "Events that the core was told"),
+    "rota_sending": ("gauge", "Transactions of this node's users, by state"),
+    "rota_coordinating": ("gauge", "Transactions that this node coordinates, by state"),
+    "rota_peer_connected": ("gauge", "1 while the connection carries both ways"),
+    "rota_peer_queued_messages": ("gauge", "Messages that wait to be sent to a peer"),
+    "rota_peer_dropped_messages": ("counter", "Messages dropped because a peer's queue was full"),
+}
+"""Names and texts are an interface: dashboards and alarms are made of them."""
+
+
+@asynchronous
+async def test_figures_have_these_names_and_texts() -> None:
+    async with served(MemoryNode(knows_all=True)) as to:
+        await to.call("transport_nodeName")
+        status, text = await to.get("/metrics")
+    assert status == 200
+    shown = {family.name: (family.type, family.documentation) for family in text_string_to_metric_families(text)}
+    created = {name for name in shown if name.endswith("_created")}
+    assert {name: told for name, told in shown.items() if name not in created} == FIGURES
+
+
+@asynchronous
+async def test_figures_are_those_of_the_moment() -> None:
+    async with served() as to:
+        await to.call("ptx_sendTransaction", TRANSFER)
+        await to.call("ptx_sendTransaction", {**TRANSFER, "type": "x"})
+        await to.call("invented_1")
+        await to.call("invented_2")
+        figures = samples((await to.get("/metrics"))[1])
+    assert figures['rota_rpc_calls_total{method="ptx_sendTransaction",outcome="ok"}'] == 1
+    assert figures['rota_rpc_calls_total{method="ptx_sendTransaction",outcome="invalid_parameters"}'] == 1
+    # A client cannot make series by inventing names.
+    assert figures['rota_rpc_calls_total{method="unknown",outcome="unknown_method"}'] == 2
+    assert figures["rota_intents_open"] == 1
+    assert figures["rota_intents_accepted_total"] == 1
+    assert figures['rota_sending{state="Pending"}'] == 1
+    assert figures['rota_peer_connected{peer="node2"}'] == 1
+    assert figures['rota_peer_queued_messages{peer="node2"}'] == 3
+    assert figures['rota_peer_dropped_messages_total{peer="node2"}'] == 1
+    assert figures['rota_rpc_connections{listener="http"}'] >= 1
+    assert figures["rota_ready"] == 1
+
+
+@asynchronous
+async def test_what_the_node_does_not_know_is_not_shown() -> None:
+    async with served() as to:
+        figures = samples((await to.get("/metrics"))[1])
+    assert figures["rota_index_height"] == 250
+    assert "rota_ledger_height" not in figures
+
+
+@asynchronous
+async def test_a_live_node_says_so() -> None:
+    async with served(MemoryNode(missing=("everything",))) as to:
+        status, text = await to.get("/livez")
+    assert (status, json.loads(text)) == (200, {"node": "node1", "live": True})
+
+
+@asynchronous
+async def test_a_node_that_is_not_ready_says_what_is_missing() -> None:
+    async with served() as to:
+        assert await ready(to.get) == (200, {"node": "node1", "ready": True, "missing": []})
+        to.node.missing = ("the ledger is not reached at localhost:8545: is it running?", "the store is opening")
+        assert await ready(to.get) == (503, {"node": "node1", "ready": False, "missing": list(to.node.missing)})
+        assert samples((await to.get("/metrics"))[1])["rota_ready"] == 0
+
+
+@asynchronous
+async def test_operators_may_have_a_port_of_their_own() -> None:
+    async with served(settings=Settings(http=LOCAL, websocket=LOCAL, operations=LOCAL)) as to:
+        assert to.entrance.operations_url != to.entrance.http_url
+        for path in ("/livez", "/readyz", "/metrics"):
+            assert (await to.get(path))[0] == 200
+            async with to.session.get(to.entrance.http_url + path) as answer:
+                assert answer.status == 404
+        async with to.session.post(to.entrance.operations_url, data=b"{}") as answer:
+            assert answer.status == 404
+
+
+async def ready(get: object) -> tuple[int, object]:
+    status, text = await get("/readyz")  # type: ignore[operator]  # what Served.get is
+    return status, json.loads(text)
+
+
+def samples(text: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {re.sub(" .*", "", line): float(line.rpartition(" ")[2]) for line in lines}

@@ -1,0 +1,168 @@
+"""Privacy groups on real nodes and a real chain: keys, connections, databases, contracts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rota import hosting
+from rota.domains.base import Lacking, Rejected
+from rota.domains.pente.addresses import deployment_address
+from rota.engines.groups import pente
+from rota.genesis import encode_genesis, genesis_hash
+from rota.hosting import Background, UserCall
+from rota.ledger.artifacts import Artifact, artifact_from_json
+from rota.ledger.bindings import deploy_endorsed
+from rota.ledger.hexadecimal import data
+from rota.runtime.held_states import HeldStates
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
+from tests.domains.pente.members import ARTIFACTS, call_of, entry_of, errors_of, playground, token
+from tests.ledger.chains import in_loop
+from tests.runtime.kit import CHAIN_ID, Network, network, send
+
+NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
+MEMBERS = tuple(Party(f"alice@{node}") for node in ALL)
+TOUCH, FAIL, COUNT = "0xa55526db", "0xa9cc4718", "0x06661abd"
+
+
+@dataclass
+class Group:
+    """A group of all nodes, on a network that runs."""
+
+    nodes: Network
+    contract: ContractAddress
+
+    async def send(self, node: NodeName, function: str, arguments: object) -> IntentId:
+        return await self.nodes.submit(node, self.contract, function, arguments)
+
+    async def final(self, node: NodeName, intent: IntentId) -> Receipt:
+        return await self.nodes.final(node, intent)
+
+    async def invoke(self, node: NodeName, to: str, artifact: Artifact, name: str, *arguments: object) -> Receipt:
+        return await self.final(node, await self.send(node, "invoke", call_of(to, artifact, name, *arguments)))
+
+    async def deploy(self, node: NodeName, artifact: Artifact, *arguments: object) -> str:
+        asked = {
+            "bytecode": "0x" + artifact.bytecode.hex(),
+            "function": json.dumps(entry_of(artifact, "constructor")),
+            "input": json.dumps(list(arguments)),
+            "errors": errors_of(artifact),
+        }
+        intent = await self.send(node, "deploy", asked)
+        receipt = await self.final(node, intent)
+        assert receipt.outcome is Outcome.CONFIRMED, receipt.reason
+        hosted = self.nodes.processes[node].running.contracts.hosted(self.contract)
+        assert hosted is not None
+        sender = bytes.fromhex((await self.address(Party(f"alice@{node}")))[2:])
+        return "0x" + deployment_address(hosted.separator, intent, sender).hex()
+
+    async def address(self, party: Party) -> str:
+        verifiers = self.nodes.processes[NODE1].running.adapters.verifiers
+        return (await verifiers.of(self.contract, [party]))[party]
+
+    async def ask(self, node: NodeName, to: str, artifact: Artifact, name: str, *arguments: object) -> object:
+        """As a node's user asks, from a memory that has nothing but the node's store."""
+        running = self.nodes.processes[node].running
+        hosted = running.contracts.hosted(self.contract)
+        assert hosted is not None
+        fresh, asker = hosted.at_another_node(), Party(f"alice@{node}")
+        held = await HeldStates(node, running.adapters.store).of(fresh)
+        background = Background(verifiers={asker: await self.address(asker)})
+        asked = UserCall(asker, "call", call_of(to, artifact, name, *arguments))
+        return hosting.call(fresh, asked, held, node, background)
+
+    async def until_told(
+        self, expected: object, node: NodeName, to: str, artifact: Artifact, name: str, *arguments: object
+    ) -> None:
+        """A node's index may be a block behind the one that told of a receipt; the test's own time limit bounds it."""
+        while True:
+            try:
+                if await self.ask(node, to, artifact, name, *arguments) == expected:
+                    return
+            except (Lacking, Rejected):
+                pass
+            await asyncio.sleep(0.005)
+
+
+async def created(nodes: Network, **configuration: object) -> Group:
+    """A group of all nodes, known to all of them."""
+    domain = pente()
+    written = {"evmVersion": "cancun", **configuration}
+    wanted = hosting.deploy(domain, {"members": list(MEMBERS), "configuration": written}, MEMBERS[0])
+    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    encoded, intent = nodes.deployed = encode_genesis(genesis), IntentId(b"a group.........")
+    signers = tuple([await nodes.processes[node].facade.endorser_address(intent) for node in genesis.endorsers])
+    call = deploy_endorsed(intent, genesis_hash(encoded), signers, genesis.threshold)
+    await send(nodes.client, {"to": nodes.factory, "data": data(call)})
+    addresses = [await nodes.take_in(name) for name in ALL]
+    return Group(nodes, addresses[0])
+
+
+@in_loop
+async def test_members_transfer_concurrently_and_a_member_that_lost_all_builds_it_again(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        group = await created(nodes)
+        coins = await group.deploy(NODE1, token(), "Coin", "C")
+        first, second, third = [await group.address(party) for party in MEMBERS]
+        for holder in (first, second, third):
+            assert (await group.invoke(NODE1, coins, token(), "mint", holder, 100)).outcome is Outcome.CONFIRMED
+
+        sent = [
+            (node, await group.send(node, "invoke", call_of(coins, token(), "transfer", to, 7)))
+            for _ in range(3)
+            for node, to in ((NODE1, second), (NODE2, third), (NODE3, first))
+        ]
+        assert [(await group.final(node, intent)).outcome for node, intent in sent] == [Outcome.CONFIRMED] * 9
+        over = await group.invoke(NODE2, coins, token(), "transfer", first, 101)
+        assert (over.outcome, over.reason) == (Outcome.REVERTED, f"InsufficientBalance({second}, 100, 101)")
+
+        await nodes.stop(NODE3)
+        for file in (tmp_path / NODE3).glob("rota.db*"):
+            file.unlink()
+        await nodes.start(NODE3)
+        begun = nodes.processes[NODE3]
+        await nodes.take_in(NODE3)
+        # It has blocks without the group's rounds, and begins again to index them.
+        await nodes.until(lambda: nodes.processes[NODE3] is not begun and not nodes.processes[NODE3].facade.readiness())
+        for node in ALL:
+            await group.until_told({"balance": "100"}, node, coins, token(), "balanceOf", first)
+            await group.until_told({"0": "300"}, node, coins, token(), "totalSupply")
+        assert (await group.invoke(NODE3, coins, token(), "transfer", first, 1)).outcome is Outcome.CONFIRMED
+        await group.until_told({"balance": "101"}, NODE1, coins, token(), "balanceOf", first)
+
+
+@in_loop
+async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        group = await created(nodes, externalCallsEnabled="true")
+        target_artifact = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
+        target = (await send(nodes.client, {"data": data(target_artifact.bytecode)})).contract
+        place = await group.deploy(NODE1, playground(), 42)
+
+        done = await group.invoke(NODE2, place, playground(), "callOutside", target, TOUCH, 2)
+        assert done.outcome is Outcome.CONFIRMED, done.reason
+        counted = await nodes.client.call("eth_call", {"to": target, "data": COUNT}, "latest")
+        assert int(str(counted), 16) == 2
+        await group.until_told({"value": "2"}, NODE3, place, playground(), "retrieve")
+
+
+@pytest.mark.slow
+@in_loop
+async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        group = await created(nodes, externalCallsEnabled="true")
+        target_artifact = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
+        target = (await send(nodes.client, {"data": data(target_artifact.bytecode)})).contract
+        place = await group.deploy(NODE1, playground(), 42)
+        failed = await group.invoke(NODE2, place, playground(), "callOutside", target, FAIL, 1)
+        assert failed.outcome is Outcome.REVERTED
+        assert failed.reason == "call 0 failed"
+        await group.until_told({"value": "42"}, NODE3, place, playground(), "retrieve")
+        assert (await group.invoke(NODE3, place, playground(), "store", 7)).outcome is Outcome.CONFIRMED

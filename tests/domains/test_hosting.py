@@ -1,0 +1,308 @@
+"""What the host makes of a domain's answers, and what it lets nobody pass off as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.core.events import AssemblyFailed, AssemblyFinished
+from rota.digests import leaf_of_transition, state_commitment
+from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
+from rota.domains.contents import Content, Told, is_info, seal, unseal
+from rota.hosting import (
+    Background,
+    Checked,
+    ContractDefaults,
+    Hosted,
+    UserCall,
+    assemble,
+    check,
+    core_of_external,
+    deploy,
+    genesis_of,
+    init,
+    open_genesis,
+)
+from rota.messages import AssemblyOutcome, Snapshot
+from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition
+from tests.domains.kit import (
+    ADDRESS,
+    ALICE,
+    BOB,
+    NOTARY,
+    Counter,
+    Counting,
+    Settings,
+    assembly_order,
+    hosted_by,
+    intent,
+    round_of,
+    states_after,
+    transition_of,
+)
+
+NODE1, NODE2 = NodeName("node1"), NodeName("node2")
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    return hosted_by(Counting(), {"keeper": "notary"})
+
+
+def raised(hosted: Hosted, *steps: int, held: dict[StateId, State] | None = None) -> tuple[Transition, ...]:
+    intents = [intent(hosted, number, UserCall(ALICE, "raise", [by])) for number, by in enumerate(steps)]
+    return tuple(map(transition_of, assemble(hosted, assembly_order(intents), held or {}, NODE2)))
+
+
+def test_a_slots_intents_stand_on_one_another(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    assert second.inputs == (first.outputs[0].id,)
+    content = unseal(hosted.known, second.outputs[0].content or b"")
+    assert content.record == Counter(12)
+    assert first.leaf == leaf_of_transition(hosted.separator, first)
+
+
+def test_the_next_slot_stands_on_the_snapshot_and_leaves_what_is_locked(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    snapshot = Snapshot(locks=second.inputs, states=(*first.outputs, *second.outputs))
+    order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [1]))], snapshot)
+    (third,) = map(transition_of, assemble(hosted, order, {}, NODE2))
+    assert third.inputs == (second.outputs[0].id,)
+
+
+def test_the_host_knows_no_state_that_its_node_may_not_see(hosted: Hosted) -> None:
+    held = states_after(raised(hosted, 5))
+    order = assembly_order([intent(hosted, 9, UserCall(BOB, "raise", [1]))])
+    (made,) = map(transition_of, assemble(hosted, order, held, NodeName("node3")))
+    assert made.inputs == ()
+
+
+def test_outcomes_of_the_domain_are_told_as_events(hosted: Hosted) -> None:
+    calls = (
+        UserCall(ALICE, "wait"),
+        UserCall(ALICE, "fail"),
+        UserCall(ALICE, "raise", [101]),
+        UserCall(ALICE, "flood", [16]),
+    )
+    order = assembly_order([intent(hosted, number, each) for number, each in enumerate(calls)])
+    parked, failed, reverted, flooded = assemble(hosted, order, {}, NODE2)
+    assert isinstance(parked, AssemblyFinished)
+    assert (parked.outcome, parked.reason) == (AssemblyOutcome.PARKED, "not today")
+    assert isinstance(failed, AssemblyFailed)
+    assert failed.reason == "the domain failed: RuntimeError: out of order"
+    assert isinstance(reverted, AssemblyFinished)
+    assert (reverted.outcome, reverted.reason) == (AssemblyOutcome.REVERTED, "it would be more than 100")
+    assert isinstance(flooded, AssemblyFinished)
+    assert flooded.reason == "a transition has at most 15 outputs, and this one needs 16"
+
+
+def test_what_nobody_could_read_is_not_made(hosted: Hosted) -> None:
+    class Overflowing(Counting):
+        def assemble(self, work: Assembly[Settings]) -> Outcome:
+            return Assembled(makes=(NewState(Counter(2**256), ()),))
+
+    order = assembly_order([intent(hosted, 1, UserCall(ALICE, "raise", [1]))])
+    (result,) = assemble(replace(hosted, domain=Overflowing()), order, {}, NODE2)
+    assert isinstance(result, AssemblyFinished)
+    assert result.reason == "Counter.value: must be from 0 to 2^256 - 1"
+
+
+def test_who_endorses_nothing_here_refuses_everything(hosted: Hosted) -> None:
+    (refusal,) = check(hosted, round_of(hosted, raised(hosted, 5), (ALICE,)), {}, NODE2).refusals
+    assert refusal.reason == "node2 does not endorse here"
+
+
+def test_a_payload_that_no_init_made_reverts(hosted: Hosted) -> None:
+    for payload in (b"", b"[]", b"raise", b'["raise",["5x"]]', b'["raise",["05"]]', b'["fly",[]]', b"[" * 10_000):
+        order = assembly_order([replace(intent(hosted, 1, UserCall(ALICE, "wait")), payload=payload)])
+        (result,) = assemble(hosted, order, {}, NODE2)
+        assert isinstance(result, AssemblyFinished)
+        assert result.outcome is AssemblyOutcome.REVERTED
+
+
+def test_the_same_request_has_the_same_salts_and_another_has_others(hosted: Hosted) -> None:
+    asked = [intent(hosted, 1, UserCall(ALICE, "raise", [1]))]
+    first, again, later = (
+        transition_of(assemble(hosted, assembly_order(asked, request=request), {}, NODE2)[0]) for request in (1, 1, 2)
+    )
+    elsewhere = transition_of(assemble(replace(hosted, salt_key=b"o" * 32), assembly_order(asked), {}, NODE2)[0])
+    assert first == again
+    assert len({first.leaf, later.leaf, elsewhere.leaf}) == 3
+    assert len({output.commitment for output in first.outputs}) == 2
+
+
+def test_the_core_of_an_external_intent_is_known_before_it_is_asked_for(hosted: Hosted) -> None:
+    asked = intent(hosted, 1, UserCall(ALICE, "raise", [1], SubmitMode.EXTERNAL))
+    core = core_of_external(hosted, asked, {}, NODE2)
+    for request in (1, 2):
+        made = transition_of(assemble(hosted, assembly_order([asked], request=request), {}, NODE2)[0])
+        assert bytes(made.leaf) == bytes(core)
+    for function, reason in (("wait", "not today"), ("fail", "the domain failed: RuntimeError: out of order")):
+        with pytest.raises(Rejected, match=reason):
+            core_of_external(hosted, intent(hosted, 2, UserCall(ALICE, function, None, SubmitMode.EXTERNAL)), {}, NODE2)
+
+
+def test_a_state_goes_to_its_readers_to_its_sender_and_to_whoever_checks_it(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    assert [output.distribution for output in made.outputs] == [(NODE1, NODE2), (NODE1, NODE2)]
+
+
+def test_an_info_is_never_available(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    assert [is_info(output.content or b"") for output in made.outputs] == [False, True]
+    (later,) = raised(hosted, 1, held=states_after([made]))
+    assert later.inputs == (made.outputs[0].id,)
+
+
+# Checking.
+
+
+def test_a_round_is_judged_on_top_of_one_another(hosted: Hosted) -> None:
+    checked = check(hosted, round_of(hosted, raised(hosted, 5, 7, 9), (ALICE,) * 3), {}, NODE1)
+    assert not checked.refusals
+    assert not checked.missing
+
+
+def test_what_the_domain_refuses_is_refused_alone(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    low = raised(hosted, 0 + 1, held={})[0]
+    cheat = remade(hosted, low, replace(low, inputs=second.inputs))
+    held = states_after([first])
+    checked = check(hosted, round_of(hosted, (cheat,), (ALICE,)), held, NODE1)
+    assert [refusal.reason for refusal in checked.refusals] == ["a counter only rises"]
+
+
+def test_a_state_that_is_not_here_is_named(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    checked = check(hosted, round_of(hosted, (second,), (ALICE,)), {}, NODE1)
+    assert checked.missing == (first.outputs[0].id,)
+    assert not checked.refusals
+
+
+def test_what_is_not_on_the_chain_yet_is_known_from_its_makers(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    order = replace(round_of(hosted, (second,), (ALICE,)), makers=(first,))
+    assert check(hosted, order, {}, NODE1) == Checked()
+
+
+def test_a_maker_is_believed_as_far_as_its_leaf_binds_it(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    content = seal(Content(Counter(1), (), (ALICE,), bytes(32)))
+    low = replace(first.outputs[0], content=content)
+    bound = replace(low, commitment=state_commitment(content))
+    for output in (low, bound):
+        maker = replace(first, outputs=(output, first.outputs[1]))
+        order = replace(round_of(hosted, (second,), (ALICE,)), makers=(maker,))
+        assert check(hosted, order, {}, NODE1).missing == second.inputs
+
+
+def test_a_state_is_judged_whose_bytes_are_here_though_the_index_does_not_have_it(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    known = Background({first.outputs[0].id: first.outputs[0]}.get)
+    assert check(hosted, round_of(hosted, (second,), (ALICE,)), {}, NODE1, known) == Checked()
+
+
+def test_a_state_is_spent_once_in_a_round(hosted: Hosted) -> None:
+    first, second = raised(hosted, 5, 7)
+    twin = transition_of(
+        assemble(
+            hosted, assembly_order([intent(hosted, 8, UserCall(ALICE, "raise", [8]))]), states_after([first]), NODE2
+        )[0]
+    )
+    checked = check(hosted, round_of(hosted, (second, twin), (ALICE, ALICE)), states_after([first]), NODE1)
+    assert [(each.intent, each.reason) for each in checked.refusals] == [
+        (twin.intent, "a state is spent by an earlier transition")
+    ]
+
+
+def test_an_empty_transition_is_against_no_rule(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    void = remade(hosted, made, Transition(made.intent, made.leaf, valid_until_s=1_000))
+    assert not check(hosted, round_of(hosted, (void,), (ALICE,)), {}, NODE1).refusals
+
+
+def test_outputs_that_are_not_as_the_kit_makes_them_are_refused(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    state, info = made.outputs
+    junk = b'[["Unknown",[]],[],[],"0x' + b"00" * 32 + b'"]'
+    wider = (*state.distribution, NodeName("node3"))
+    altered = (
+        replace(state, content=None),
+        replace(state, content=junk, commitment=state_commitment(junk)),
+        replace(state, content=b"{", commitment=state_commitment(b"{")),
+        replace(state, distribution=wider),
+        replace(state, distribution=()),
+        replace(state, id=StateId(made.leaf, 1)),
+    )
+    for each in altered:
+        transition = replace(made, outputs=(each, info))
+        assert len(check(hosted, round_of(hosted, (transition,), (ALICE,)), {}, NODE1).refusals) == 1, each
+
+
+def test_infos_that_are_not_numbered_one_after_the_other_are_refused(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    state, info = made.outputs
+    for numbers in ((1,), (0, 0), (0, 2)):
+        told = tuple(Told(number, Counter(1)) for number in numbers)
+        content = seal(Content(None, told, (), bytes(32)))
+        other = replace(info, content=content, commitment=state_commitment(content))
+        (refusal,) = check(
+            hosted, round_of(hosted, (replace(made, outputs=(state, other)),), (ALICE,)), {}, NODE1
+        ).refusals
+        assert refusal.reason == "an info is missing, or there twice"
+
+
+def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    calling = remade(hosted, made, replace(made, calls=(Call(ADDRESS, 1),)))
+    (refusal,) = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1).refusals
+    assert refusal.reason == "its calls must take at most 0 gas"
+
+
+def test_a_domain_that_fails_while_judging_refuses(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    (refusal,) = check(
+        hosted, round_of(hosted, (remade(hosted, made, replace(made, outputs=made.outputs[1:])),), (ALICE,)), {}, NODE1
+    ).refusals
+    assert refusal.reason.startswith("the domain failed: ValueError")
+
+
+# Opening.
+
+
+def test_a_request_is_validated_before_it_gets_an_id(hosted: Hosted) -> None:
+    assert init(hosted, UserCall(ALICE, "raise", {"by": "0x05", "junk": 1})).payload == b'["raise",["5"]]'
+    assert init(hosted, UserCall(ALICE, "raise", [1])).parties == (NOTARY,)
+    for function, arguments, field in (("raise", {}, "by"), ("raise", [0], "by"), ("fly", None, "function")):
+        with pytest.raises(Rejected) as caught:
+            init(hosted, UserCall(ALICE, function, arguments))
+        assert caught.value.field == field
+
+
+def test_a_contract_of_an_unknown_domain_or_a_wrong_configuration_is_not_opened() -> None:
+    domain = Counting()
+    genesis = genesis_of(domain, deploy(domain, {"keeper": "n@node1"}, ALICE), ContractDefaults(5), bytes(32))
+    address = ContractAddress(ADDRESS)
+    with pytest.raises(Rejected, match="domain: must be one of"):
+        open_genesis({}, genesis, address, bytes(32))
+    for configuration in (b"{", b"[]", b"[1]", b'["a","b"]'):
+        with pytest.raises(Rejected, match="configuration"):
+            open_genesis({"counting": domain}, replace(genesis, configuration=configuration), address, bytes(32))
+    assert open_genesis({"counting": domain}, genesis, address, bytes(32)).contract.chain_id == 5
+
+
+def remade(hosted: Hosted, old: Transition, new: Transition) -> Transition:
+    """A transition that was changed, with the leaf that it then has."""
+    outputs = tuple(replace(state, id=StateId(old.leaf, number)) for number, state in enumerate(new.outputs))
+    leaf = leaf_of_transition(hosted.separator, replace(new, outputs=outputs))
+    return replace(
+        new, leaf=leaf, outputs=tuple(replace(state, id=StateId(leaf, n)) for n, state in enumerate(outputs))
+    )
+
+
+def test_party_names_are_whole_or_of_the_users_own_node() -> None:
+    assert deploy(Counting(), ["keeper"], Party("a@node9")).configuration.keeper == "keeper@node9"
+    for wrong in ("", "@", "a@", "@node1", "a@b@c", "a b", "a" * 300):
+        with pytest.raises(Rejected, match="keeper: must be a party"):
+            deploy(Counting(), [wrong], ALICE)

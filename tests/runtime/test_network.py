@@ -1,0 +1,131 @@
+"""Real nodes in one process: transactions end once, nodes come and go, and everybody holds what is theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rota.api.errors import ErrorCode, Rejected
+from rota.messages import CoordinatorState
+from rota.ports import Unavailable
+from rota.types import ContractAddress, NodeName, Outcome
+from tests.ledger.chains import in_loop
+from tests.runtime.kit import ALICE, Network, network
+
+pytestmark = pytest.mark.slow
+
+NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
+ALL = (NODE1, NODE2, NODE3)
+MEMBERS = tuple(f"{ALICE}@{name}" for name in ALL)
+
+
+def coordinator(nodes: Network, contract: ContractAddress) -> NodeName | None:
+    """Who is active, by its own word."""
+    for name in nodes.lives:
+        sequencer = nodes.processes[name].running.engine.core.sequencers.loaded.get(contract)
+        if sequencer is not None and sequencer.coordinator.state is CoordinatorState.ACTIVE:
+            return name
+    return None
+
+
+@in_loop
+async def test_transactions_of_all_nodes_on_one_shared_state_are_confirmed(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS, threshold=2)
+        intents = [(name, await nodes.submit(name, contract, "spend")) for _ in range(4) for name in ALL]
+        receipts = [await nodes.final(name, intent) for name, intent in intents]
+        assert [receipt.outcome for receipt in receipts] == [Outcome.CONFIRMED] * len(intents)
+        for name, intent in intents:
+            shown = await nodes.processes[name].facade.receipt(intent)
+            assert shown is not None
+            assert shown.success
+            assert shown.block_number is not None
+
+
+@in_loop
+async def test_network_goes_on_when_its_coordinator_is_gone_and_when_it_comes_back(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS, threshold=2)
+        await nodes.final(NODE1, await nodes.submit(NODE1, contract, "spend"))
+        gone = coordinator(nodes, contract)
+        assert gone is not None
+        pending = await nodes.submit(gone, contract, "spend")
+        await nodes.kill(gone)
+        other = next(name for name in ALL if name != gone)
+        receipt = await nodes.final(other, await nodes.submit(other, contract, "spend"))
+        assert receipt.outcome is Outcome.CONFIRMED
+        await nodes.start(gone)
+        facade = nodes.processes[gone].facade
+        while await facade.receipt(pending) is None:
+            await asyncio.sleep(0.01)
+        shown = await facade.receipt(pending)
+        assert shown is not None
+        assert shown.success
+
+
+@in_loop
+async def test_coordinator_that_is_asked_to_stop_hands_over_first(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS, threshold=2)
+        await nodes.final(NODE1, await nodes.submit(NODE1, contract, "spend"))
+        leaving = coordinator(nodes, contract)
+        assert leaving is not None
+        running = nodes.processes[leaving].running
+        await nodes.stop(leaving)
+        assert not running.engine.outbox
+        other = next(name for name in ALL if name != leaving)
+        receipt = await nodes.final(other, await nodes.submit(other, contract, "spend"))
+        assert receipt.outcome is Outcome.CONFIRMED
+
+
+@in_loop
+async def test_wrong_requests_are_refused_with_the_field_and_what_would_be_right(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS)
+        wrong: list[tuple[str, object, dict[str, object], str]] = [
+            ("fly", None, {}, "function"),
+            ("spend", {"names": 7}, {}, "data.names"),
+            ("spend", None, {"sender": "bob@node9"}, "from"),
+            ("spend", None, {"to": ContractAddress("0x" + "99" * 20)}, "to"),
+            ("spend", None, {"to": None}, "domain"),
+            ("spend", None, {"domain": "noto"}, "domain"),
+        ]
+        for function, arguments, more, field in wrong:
+            with pytest.raises(Rejected) as caught:
+                await nodes.submit(NODE1, contract, function, arguments, **more)
+            assert caught.value.field == field
+        first = await nodes.submit(NODE1, contract, "mint", idempotency_key="once")
+        with pytest.raises(Rejected, match="PD012220") as caught:
+            await nodes.submit(NODE1, contract, "mint", idempotency_key="once")
+        assert caught.value.code is ErrorCode.KEY_USED
+        await nodes.final(NODE1, first)
+
+
+@in_loop
+async def test_intent_that_its_domain_reverts_has_a_receipt_with_the_reason(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS)
+        receipt = await nodes.final(NODE2, await nodes.submit(NODE2, contract, "revert", {"reason": "no funds"}))
+        assert receipt.outcome is Outcome.REVERTED
+        assert "no funds" in receipt.reason
+
+
+@in_loop
+async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.chain.stop()
+        life = asyncio.create_task(nodes.start(NODE1))
+        while NODE1 not in nodes.processes or not nodes.processes[NODE1].running.started.is_set():
+            await asyncio.sleep(0.01)
+        (missing,) = nodes.processes[NODE1].facade.readiness()
+        assert missing.startswith("the ledger: ")
+        with pytest.raises(Unavailable, match="not ready"):
+            await nodes.submit(NODE1, ContractAddress("0x" + "11" * 20), "spend")
+        life.cancel()

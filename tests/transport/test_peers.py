@@ -1,0 +1,181 @@
+"""Nodes that mean well: they find one another, keep order, and part."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from rota.core.events import ConnectionLost, ConnectionMade
+from rota.messages import TransactionReverted
+from rota.transport import Reason
+from rota.types import DelegationNumber, IntentId, Leaf
+from rota.wire.limits import Limits
+from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play
+
+
+def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
+    async def story() -> None:
+        async with network("node1", "node2", "node3") as made:
+            for number in range(500):
+                for name in ("node2", "node3"):
+                    made["node1"].send(name, number)
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+            for name in ("node2", "node3"):
+                await made[name].until_heard("node1", list(range(500)))
+            for node in made.nodes.values():
+                assert_told_in_order(node)
+
+    play(story)
+
+
+def test_two_connections_that_cross_settle_on_one() -> None:
+    async def story() -> None:
+        for _ in range(10):
+            async with network("node1", "node2") as made:
+                one, two = made["node1"], made["node2"]
+                one.send("node2", 1)
+                two.send("node1", 2)
+                await one.until_heard("node2", [2])
+                await two.until_heard("node1", [1])
+                for node, other in ((one, "node2"), (two, "node1")):
+                    assert_told_in_order(node)
+                    assert node.count(ConnectionMade, other) == 1
+                    assert node.count(ConnectionLost, other) == 0
+
+    play(story)
+
+
+def test_a_node_that_was_never_reached_is_told_as_lost_once() -> None:
+    async def story() -> None:
+        made = Network()
+        one, two = await made.start("node1"), await made.start("node2")
+        await two.stop()
+        made.add(one, two)
+        await one.until(lambda: one.count(ConnectionLost, "node2"))
+        assert "127.0.0.1" in one.peers.troubles()[two.name]
+        again = await made.start("node2", identity=two.identity, port=two.peers.port)
+        await one.until_connected("node2")
+        await again.until_connected("node1")
+        assert one.count(ConnectionLost, "node2") == 1
+        assert one.peers.troubles() == {}
+        await made.stop()
+
+    play(story)
+
+
+def test_a_node_that_restarts_is_lost_and_found_again() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one, old = made["node1"], made["node2"]
+            one.send("node2", 1)
+            await old.until_heard("node1", [1])
+            await old.stop()
+            await one.until_lost("node2")
+            assert one.peers.endings.counts[Reason.STOPPING] == 1
+            new = await made.start("node2", identity=old.identity, port=old.peers.port)
+            await one.until_connected("node2")
+            await new.until_connected("node1")
+            one.send("node2", 2)
+            await new.until_heard("node1", [2])
+            assert_told_in_order(one)
+
+    play(story)
+
+
+def test_what_is_queued_when_a_node_stops_is_said_before_it_leaves() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one, two = made["node1"], made["node2"]
+            for number in range(2_000):
+                one.send("node2", number)
+            await one.stop()
+            await two.until_lost("node1")
+            assert two.numbers("node1") == list(range(2_000))
+
+    play(story)
+
+
+def test_a_node_taken_from_the_registry_is_let_go_and_one_that_is_added_is_found() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one = made["node1"]
+            three = await made.start("node3")
+            made.add(three)
+            await one.until_connected("node3")
+            rest = {name: found for name, found in made.registry.registrations().items() if name != "node2"}
+            made.registry.change(rest)
+            await one.until_lost("node2")
+            assert one.is_connected("node3")
+            one.send("node2", 1)
+            assert one.peers.dropped_unknown_peer == 1
+
+    play(story)
+
+
+def test_a_peer_beyond_the_most_that_there_may_be_is_not_connected_to() -> None:
+    async def story() -> None:
+        made = Network()
+        one = await made.start("node1", settings=replace(SETTINGS, peers_max=1))
+        two, three = await made.start("node2"), await made.start("node3")
+        made.add(one, two)
+        await one.until_connected("node2")
+        made.add(three)
+        await three.until_connected("node2")
+        await three.until(lambda: three.count(ConnectionLost, "node1"))
+        assert not one.is_connected("node3")
+        await made.stop()
+
+    play(story)
+
+
+def test_a_fault_of_our_own_is_loud() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one = made["node1"]
+
+            def fail(_: object) -> None:
+                raise AssertionError("our own error")
+
+            broken = await made.start("node3", tell=fail)
+            made.add(broken)
+            assert broken.task is not None
+            (fault,) = await asyncio.gather(broken.task, return_exceptions=True)
+            assert isinstance(fault, BaseExceptionGroup)
+            assert fault.subgroup(AssertionError) is not None
+            await one.until_lost("node3")
+            assert one.is_connected("node2")
+            del made.nodes["node3"]
+
+    play(story)
+
+
+def test_a_message_that_no_frame_can_hold_is_not_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        small = replace(SETTINGS, limits=Limits(frame_bytes_max=2_000), frame_bytes_wanted=2_000)
+        async with network("node1", "node2", settings=small) as made:
+            one, two = made["node1"], made["node2"]
+            body = TransactionReverted(IntentId(b"i" * 16), DelegationNumber(1, 1), Leaf(b"l" * 32), "r" * 3_000)
+            one.send("node2", 1, body)
+            one.send("node2", 2)
+            await two.until_heard("node1", [2])
+            (status,) = one.peers.status()
+            assert status.dropped_too_large == 1
+
+    play(story)
+    assert "a TransactionReverted is not sent: it has" in caplog.text
+
+
+def test_a_node_that_stops_within_its_bound_leaves_even_a_peer_that_does_not_read() -> None:
+    async def story() -> None:
+        quick = replace(SETTINGS, heartbeat_ms=60_000, stop_timeout_ms=100, queue_age_max_ms=60_000)
+        async with network("node1", settings=quick) as made, greeted(made, "node1"):
+            one = made["node1"]
+            body = TransactionReverted(IntentId(b"i" * 16), DelegationNumber(1, 1), Leaf(b"l" * 32), "r" * 4_000)
+            for number in range(5_000):
+                one.send("mallory", number, body)
+            await one.stop()
+
+    play(story)
