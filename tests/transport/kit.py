@@ -182,6 +182,7 @@ class Network:
         self.registry = StaticRegistry({})
         self.settings = settings
         self.nodes: dict[str, Node] = {}
+        self.starting: dict[str, Node] = {}
 
     def __getitem__(self, name: str) -> Node:
         return self.nodes[name]
@@ -209,6 +210,7 @@ class Network:
             settings=settings or self.settings,
             **options,
         )
+        self.starting[name] = node
         node.task = asyncio.create_task(node.peers.run())
         started = asyncio.create_task(node.peers.started.wait())
         await asyncio.wait([node.task, started], return_when=asyncio.FIRST_COMPLETED)

@@ -85,6 +85,24 @@ def test_a_node_that_restarts_is_lost_and_found_again() -> None:
     play(story)
 
 
+def test_what_is_said_before_it_listens_does_not_keep_a_node_from_dialing() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one, old = made["node1"], made["node2"]
+            await old.stop()
+            await one.until_lost("node2")
+            starting = asyncio.create_task(made.start("node2", identity=old.identity, port=old.peers.port))
+            # Its life has begun, and it does not listen yet.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            made.starting["node2"].send("node1", 1)
+            new = await starting
+            await new.until_connected("node1")
+            await one.until_heard("node2", [1])
+
+    play(story)
+
+
 def test_what_is_queued_when_a_node_stops_is_said_before_it_leaves() -> None:
     async def story() -> None:
         async with network("node1", "node2") as made:

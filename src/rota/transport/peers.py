@@ -166,14 +166,15 @@ class GrpcPeers:
             await asyncio.sleep(self._settings.registry_look_ms / 1_000)
 
     def _state_of(self, name: NodeName) -> PeerState | None:
-        """Of a registered node, however new."""
+        """Of a registered node, however new. One that is spoken to before we listen is dialed when we do."""
         state = self._states.get(name)
-        if state is not None or self._loop is None or name not in self._registry.registrations():
-            return state
-        if len(self._states) >= self._settings.peers_max:
-            return None
-        state = self._states[name] = PeerState(name, self._settings, self._loop.time())
-        if self._group is not None and not self._is_stopping:
+        if state is None:
+            if self._loop is None or name not in self._registry.registrations():
+                return None
+            if len(self._states) >= self._settings.peers_max:
+                return None
+            state = self._states[name] = PeerState(name, self._settings, self._loop.time())
+        if state.dialing is None and self._group is not None and not self._is_stopping:
             state.dialing = self._group.create_task(self._keep_connected(state))
         return state
 
