@@ -91,7 +91,7 @@ async def test_wrong_requests_are_refused_with_the_field_and_what_would_be_right
             ("spend", {"names": 7}, {}, "data.names"),
             ("spend", None, {"sender": "bob@node9"}, "from"),
             ("spend", None, {"to": ContractAddress("0x" + "99" * 20)}, "to"),
-            ("spend", None, {"to": None}, "to"),
+            ("spend", None, {"to": None}, "domain"),
             ("spend", None, {"domain": "noto"}, "domain"),
         ]
         for function, arguments, more, field in wrong:
