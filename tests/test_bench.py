@@ -66,6 +66,7 @@ def test_json_has_stable_names_and_every_intent_is_confirmed() -> None:
         )
 
 
+@pytest.mark.slow
 def test_lone_intents_go_in_rounds_of_one_and_others_together() -> None:
     figures = measure_core(intents=20, repeats=1)
     alone, flooded = figures.loads["alone"], figures.loads["flooded"]
@@ -75,6 +76,7 @@ def test_lone_intents_go_in_rounds_of_one_and_others_together() -> None:
     assert alone.machine_events_per_intent >= alone.rows_per_intent > 0
 
 
+@pytest.mark.slow
 def test_one_node_alone_needs_no_messages() -> None:
     figures = measure_core(intents=5, nodes=1, repeats=1)
     assert all(load.messages_per_intent == 0 and load.confirmed == 5 for load in figures.loads.values())
@@ -156,7 +158,7 @@ def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
     assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
 
 
-@pytest.mark.parametrize("name", ["core", "wan", "failover", "gas", "ledger"])
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "gas", "ledger"])
 def test_every_benchmark_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0

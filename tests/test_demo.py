@@ -1,4 +1,4 @@
-"""The demonstration as a person and as a script meet it, and the README's excerpt of it."""
+"""The story of the demonstration as a person and as a script meet it, and the README's excerpt of it."""
 
 import json
 import re
@@ -29,7 +29,8 @@ expect: A-1 confirmed
 def run(*arguments: str, text: str | None = None) -> Result:
     """The command on something that is no terminal, 80 columns wide."""
     script = () if text is None else ("--script", "-")
-    return CliRunner(env={"COLUMNS": "80"}).invoke(main, ("demo", *script, *arguments), input=text, prog_name="rota")
+    command = ("demo", "--story", *script, *arguments)
+    return CliRunner(env={"COLUMNS": "80"}).invoke(main, command, input=text, prog_name="rota")
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +131,9 @@ def test_terminal_lines_fit_its_width(performance: Performance, width: int) -> N
 
 def test_excerpt_in_the_readme_is_what_the_demonstration_prints() -> None:
     printed = run().stdout
-    (excerpt,) = re.findall(r"<!-- excerpt of `rota demo` -->\n```text\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert excerpt in printed, "copy it anew from: .venv/bin/rota demo | cat"
+    pattern = r"<!-- excerpt of `rota demo --story` -->\n```text\n(.*?)```"
+    (excerpt,) = re.findall(pattern, README.read_text("utf-8"), re.DOTALL)
+    assert excerpt in printed, "copy it anew from: .venv/bin/rota demo --story | cat"
 
 
 # For scripts.

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import aiohttp
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
@@ -143,6 +144,8 @@ class Cluster:
         lines = []
         for name, node in self.network.nodes.items():
             lines.append(f"{name}: {await node.client.status(self.contract)}\n{node.child.last_words()}")
+            async with aiohttp.ClientSession() as session, session.get(f"{node.client.url}/metrics") as answer:
+                lines += [line for line in (await answer.text()).splitlines() if line.startswith("rota_")]
         for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
             lines.append(f"{promise}: {await self.network.nodes[promise.node].client.explain(intent)}")
         return "\n".join(lines)
@@ -207,9 +210,9 @@ class Cluster:
         """The active coordinator's disk is full until somebody makes room."""
         victim = await self.coordinator()
         filler = self.disks[victim] / "filler"
-        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-            while True:
-                file.write(bytes(4_096))
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4_096)):
+                pass
         await self.until_missing(victim, "the store")
         filler.unlink()
         await self.until_confirmed(victim)
@@ -252,7 +255,11 @@ class Cluster:
         """Everything that was promised has ended as the chain says, once, and everybody holds what it should."""
         await self.workload.end()
         left = await self.workload.until_final(END_TIMEOUT_S)
-        assert not left, f"{len(left)} of {len(self.workload.promises)} did not end:\n{await self.described()}"
+        if left:
+            described = await self.described()
+            await self.network.stop()
+            lacking = "\n".join([await self.lacking(name) for name in self.kind.names])
+            pytest.fail(f"{len(left)} of {len(self.workload.promises)} did not end:\n{described}\n{lacking}")
         assert self.workload.refusals == []
         chain = await self._until_all_stand_at_the_head()
         codes = await self.network.stop()
@@ -261,7 +268,7 @@ class Cluster:
         found = await self._violations(chain)
         for _ in range(JUDGED_AGAIN_MAX):
             if not found:
-                return
+                break
             # What is distributed until it is acknowledged may still have been on its way.
             await self.network.start(*self.kind.names)
             await self._until_all_stand_at_the_head()
@@ -314,6 +321,20 @@ class Cluster:
         judge.conclude()
         return [str(violation) for violation in judge.found]
 
+    async def lacking(self, name: NodeName) -> str:
+        """Which of the chain's unspent states a node does not hold, and who made them."""
+        chain = await read_chain(self.network.ledger.url, self.contract, self.kind.names)
+        held = {state.id for state in await self.held_by(name)}
+        makers = {state.id: effect for effect in chain.effects for state in effect.transition.outputs}
+        lacked = [makers[each] for each in sorted(chain.unspent - held)]
+        return f"{name} lacks " + (
+            "; ".join(
+                f"a state of {self.workload.promises[each.transition.intent]} from block {each.height}"
+                for each in lacked
+            )
+            or "nothing"
+        )
+
     async def held_by(self, name: NodeName) -> tuple[State, ...]:
         """All states that are on a node's disk with their bytes, spent or not."""
         url = self.network.plan.store_of(name)
@@ -342,7 +363,7 @@ CHECKERS = (OneEffectAndOneOutcome, NoStateIsSpentTwice, EveryIntentEnds, States
 def chosen(names: tuple[NodeName, ...]) -> Callable[[int, NodeName], Request]:
     """Transactions that stand on each other, on nothing, and on private states, and now and then one that fails."""
 
-    def choose(number: int, name: NodeName) -> Request:
+    def choose(number: int, _: NodeName) -> Request:
         # As many functions as nodes would give each node always the same one.
         function = FUNCTIONS[(number + number // len(names)) % len(FUNCTIONS)]
         payee = names[number % len(names)]
@@ -356,7 +377,9 @@ async def cluster(home: Path, kind: Kind) -> AsyncIterator[Cluster]:
     """A cluster with a contract and a workload; a majority endorses."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(postgres()) if kind.store == "postgres" else None
-        disks = {} if server is not None else {name: stack.enter_context(small_disk(home / name)) for name in kind.names}
+        disks = (
+            {} if server is not None else {name: stack.enter_context(small_disk(home / name)) for name in kind.names}
+        )
         stores = {name: f"sqlite:{disk}/rota.db" for name, disk in disks.items()}
         if server is not None:
             stores = {name: await schema(server, name) for name in kind.names}
@@ -372,9 +395,7 @@ async def cluster(home: Path, kind: Kind) -> AsyncIterator[Cluster]:
         await network.start(*kind.names)
         print(f"{kind}: {network.pids}", file=sys.stderr)
         members = [f"{ALICE}@{name}" for name in kind.names]
-        made = await network.create_contract(
-            "synthetic", {"members": members, "threshold": kind.node_count // 2 + 1}
-        )
+        made = await network.create_contract("synthetic", {"members": members, "threshold": kind.node_count // 2 + 1})
         workload = Workload(network, made.address, ALICE, INTERVAL_MS, chosen(kind.names))
         await stack.enter_async_context(workload)
         yield Cluster(kind, network, made.address, workload, server, disks)

@@ -329,6 +329,16 @@ def test_active_asks_a_live_one_that_it_outranks_to_yield_with_one_id() -> None:
     assert bench.state() is State.ACTIVE
 
 
+def test_active_does_not_ask_again_because_it_was_refused() -> None:
+    """Two that each believe to outrank the other would ask and refuse as fast as the network carries it."""
+    bench = active()
+    bench.beat(B)
+    bench.beat(B, refused=A)
+    assert len(bench.said(HandoverRequest, B)) == 1
+    bench.beat(B)
+    assert len(bench.said(HandoverRequest, B)) == 2
+
+
 def test_active_that_asks_another_uses_a_new_id() -> None:
     bench = active()
     bench.beat(B)

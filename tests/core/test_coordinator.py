@@ -627,6 +627,22 @@ def test_prepared_counts_another_version_of_the_intent_that_was_committed() -> N
     assert bench.state() is State.ACTIVE
 
 
+def test_intent_is_not_assembled_on_its_own_version_that_was_handed_over() -> None:
+    """That version may never be mined, and of what was dropped or has failed only its submitter knows."""
+    spent = transition("X-1").outputs[0].id
+    point = handed("A-9", spent)
+    bench = prepared(point)
+    for _ in range(60):
+        bench.wait(500)
+        bench.beat(A, State.FLUSH)
+    bench.delegate("A-9", number=2)
+    bench.assemble()
+    [(_, request)] = bench.asked(AssembleRequest, A)
+    assert request.intents == (intent_id("A-9"),)
+    assert request.snapshot.locks == ()
+    assert point.states[0] not in request.snapshot.states
+
+
 def test_prepared_is_active_after_the_flush_timeout() -> None:
     bench = prepared(handed("A-9"))
     for _ in range(59):

@@ -621,8 +621,8 @@ def test_what_stands_on_a_dispatch_of_before_a_restart_does_not_wait_for_its_ass
     assert asked_names(bench) == ["B-3"]
 
 
-def test_who_stands_on_a_foreign_version_of_an_intent_does_not_wait_for_our_version_of_it() -> None:
-    """Ours stands on those who stand on the foreign one: they would wait for one another for ever."""
+def test_who_stands_on_a_foreign_version_of_an_intent_begins_anew_when_ours_is_assembled() -> None:
+    """Ours would stand on those who stand on the foreign one: they would wait for one another for ever."""
     foreign = transition("B-3", version=1)
     point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
     bench = active()
@@ -630,10 +630,12 @@ def test_who_stands_on_a_foreign_version_of_an_intent_does_not_wait_for_our_vers
     hand_over(bench, HandedOver(point, foreign.leaf, (), foreign.outputs), peer=C)
     first = transition("B-1", foreign.outputs[0].id)
     second = transition("B-2", first.outputs[0].id)
-    third = transition("B-3", second.outputs[0].id)
-    bench.bring(State.ENDORSEMENT_GATHERING, first, second, third)
-    bench.block(1, LedgerOutcome(foreign.intent, foreign.leaf, point.digest, LedgerStatus.SKIPPED))
-    assert asked_names(bench) == ["B-1", "B-2", "B-3"]
+    bench.bring(State.ENDORSEMENT_GATHERING, first, second)
+    bench.delegate("B-3")
+    assert asked_names(bench) == ["B-3"]
+    assert bench.state_of("B-1") is State.POOLED
+    assert bench.state_of("B-2") is State.PREASSEMBLY_BLOCKED
+    assert foreign.leaf not in bench.coordinator.graph.placed
 
 
 def test_other_version_of_a_removed_block_makes_the_intent_leave() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -143,6 +144,7 @@ lists = st.dictionaries(st.sampled_from([A1, A2, A3]), st.sampled_from(["Pooled"
 steps = st.lists(st.tuples(lists, st.sampled_from(Fate), st.booleans()), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(steps, lists)
 def test_both_sides_agree_or_the_receiver_notices_and_soon_they_agree(

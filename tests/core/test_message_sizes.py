@@ -278,6 +278,7 @@ def kept(count: int) -> list[KeptStates]:
     return [KeptStates(IntentId(bytes(16)), Leaf(n.to_bytes(32, "big")), states(15), 1) for n in range(count)]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from([0, 3, 40, POINTS_MAX + 1]),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.events import BlockIndexed, ConnectionLost, ConnectionMade, LedgerBack, LedgerLost
+from rota.core.events import BlockIndexed, ConnectionLost, ConnectionMade, LedgerBack, LedgerLost, MessageReceived
 from rota.core.observer import PEERS_KEPT_MAX, Observer
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, StartupAcknowledgement
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, StartupAcknowledgement
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried
-from tests.core.kit import A, B, Bench, C, D, contract
+from tests.core.kit import ADDRESS, A, B, Bench, C, D, contract
 
 # In range 0 the ranking is A, B, C; in range 1 it is C, B, A.
 NEXT_RANGE = 100
@@ -368,10 +368,22 @@ def test_we_are_not_the_other_active_one() -> None:
 # Ranges and rank.
 
 
-def test_height_of_a_node_never_goes_back() -> None:
+def test_height_of_a_node_is_what_it_said_last_also_after_a_reorganisation() -> None:
+    """Else two nodes would each believe to outrank the other until the chain is as high again."""
     bench = Bench()
     say_something(bench, B, height=150)
     say_something(bench, B, height=20)
+    assert observer(bench).range_of(B) == 0
+
+
+def test_height_of_an_earlier_message_changes_nothing() -> None:
+    bench = Bench()
+    envelopes = [
+        Envelope(ADDRESS, RequestId(1, number), 1, height, StartupAcknowledgement(RequestId(9, 9)))
+        for number, height in ((1, 20), (2, 150))
+    ]
+    for envelope in reversed(envelopes):
+        bench.tell(MessageReceived(B, envelope))
     assert observer(bench).range_of(B) == 1
 
 

@@ -22,9 +22,9 @@ from typing import Any, ParamSpec
 import aiohttp
 import pytest
 
-from rota.bench.ledger import NO_ANVIL, find_anvil
 from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
+from rota.network.chains import NO_ANVIL, find_anvil
 
 CHAIN_ID = 31_337
 START_TIMEOUT_S = 30

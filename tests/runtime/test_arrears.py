@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from rota.types import ContractAddress, NodeName, Outcome, StateId
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, Network, network
+
+pytestmark = pytest.mark.slow
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 MEMBERS = tuple(f"{ALICE}@{name}" for name in ALL)

@@ -15,6 +15,8 @@ from rota.types import NodeName, Outcome
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, Network, network
 
+pytestmark = pytest.mark.slow
+
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 
 

@@ -21,6 +21,7 @@ def paths_of(value: object, path: KeyPath = ()) -> set[KeyPath]:
     return {(*path, name) for name, _ in children}.union(*(paths_of(child, (*path, name)) for name, child in children))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(documents())
 def test_keys_are_those_of_tomllib_and_stand_where_they_were_written(document: Document) -> None:

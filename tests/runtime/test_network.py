@@ -14,6 +14,8 @@ from rota.types import ContractAddress, NodeName, Outcome
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, Network, network
 
+pytestmark = pytest.mark.slow
+
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
 ALL = (NODE1, NODE2, NODE3)
 MEMBERS = tuple(f"{ALICE}@{name}" for name in ALL)

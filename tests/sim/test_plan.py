@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.sim.clock import LocalClock
 from rota.sim.plan import FAULTS, REORGANISATION_DEPTH_MAX, Settings, draw_plan, holders_of, senders_of
-from rota.types import Mode
+from rota.types import Mode, Rotation
 
 ALL = Settings(minutes=1, faults=FAULTS)
 
@@ -60,3 +60,20 @@ def test_moment_of_a_local_time_is_not_before_the_clock_says_so() -> None:
     clock = LocalClock()
     clock.change(0, 799)
     assert all(clock.read(clock.when(local_ms)) >= local_ms for local_ms in range(1, 2_000))
+
+
+def test_every_fourth_seed_has_a_codec_unless_told_otherwise() -> None:
+    assert [draw_plan(seed, Settings()).has_codec for seed in range(8)] == [True, False, False, False] * 2
+    assert draw_plan(1, Settings(codec=True)).has_codec
+    assert not draw_plan(4, Settings(codec=False)).has_codec
+
+
+def test_slow_services_are_not_drawn_for_coordinators_with_short_turns() -> None:
+    plans = [draw_plan(seed, Settings(rotation=Rotation.STRICT)) for seed in range(60)]
+    short = [plan for plan in plans if any(contract.range_size == 4 for contract in plan.contracts)]
+    assert max(plan.service_ms for plan in short) <= 40
+    assert max(plan.service_ms for plan in plans) == 400
+
+
+def test_number_of_sequencers_in_memory_can_be_set() -> None:
+    assert draw_plan(5, Settings(sequencers_max=1)).config.sequencers_max == 1

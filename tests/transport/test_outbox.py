@@ -139,7 +139,12 @@ def test_what_is_repeatable_is_all_that_is_neither_an_answer_nor_sent_once() -> 
         if issubclass(kind, messages.Message) and kind not in (messages.Message, Reply)
     }
     answers = {kind for kind in kinds if issubclass(kind, Reply) or kind.__name__.endswith("Acknowledgement")}
-    once = {messages.TransactionDispatched, messages.TransactionReverted}
+    once = {
+        messages.TransactionDispatched,
+        messages.TransactionReverted,
+        messages.ContractTakenIn,
+        messages.DeploymentWithdrawn,
+    }
     assert set(REPEATABLE) == kinds - answers - once
     assert {DelegationCommand, Startup} <= set(REPEATABLE)
 

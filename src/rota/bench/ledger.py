@@ -24,7 +24,6 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from rota.ledger.embedded import EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data, read_quantity
 from rota.ledger.transaction import DynamicFeeTransaction, created_address, signing_hash, with_signature
+from rota.network.chains import NO_ANVIL, find_anvil
 
 CALLS_DEFAULT: Final = 3_000
 BATCH: Final = 200
@@ -54,9 +54,6 @@ LINES_MAX: Final = 1_000
 
 SLOTS_PER_CALL: Final = 5
 COUNTED: Final = 626
-
-NO_ANVIL: Final = "set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
-_INSTALLED: Final = Path(__file__).parents[3] / "tools" / "anvil" / "node_modules"
 
 # base = calldataload(0); sstore(base + i, base + i) for each slot; then count down to 0.
 _WRITES: Final = "".join(f"8060{slot:02x}018055" for slot in range(SLOTS_PER_CALL))
@@ -98,14 +95,6 @@ def measure_ledger(calls: int = CALLS_DEFAULT, progress: Callable[[str], None] =
         return LedgerFigures(embedded, over_http, None)
     progress(f"Anvil over HTTP: {calls:,} calls in batches of {BATCH}")
     return LedgerFigures(embedded, over_http, asyncio.run(_measure_anvil(anvil, calls)))
-
-
-def find_anvil() -> str | None:
-    """The Anvil to measure, if there is one; tests run on the same."""
-    named = os.environ.get("ROTA_ANVIL")
-    if named:
-        return named
-    return next((str(path) for path in sorted(_INSTALLED.glob("@foundry-rs/anvil-*/bin/anvil"))), None)
 
 
 def signed_calls(calls: int) -> list[bytes]:

@@ -1,11 +1,17 @@
-"""`rota demo`: a coordinator is killed and the others carry on, in a simulated network of real nodes."""
+"""`rota demo`: a coordinator is killed and the others carry on; as processes of this machine, or told as a story.
 
+The story runs the same core on one virtual clock, so that each run is the same and every message can be shown.
+"""
+
+import asyncio
 import json
 import shutil
+import signal
 import sys
 import time
 from io import TextIOWrapper
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
 import click
@@ -13,44 +19,109 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.demo.language import sections
+from rota.demo.live import perform
+from rota.demo.live_view import LiveView
 from rota.demo.scenario import Performance, Scenario, UnreadableScriptError, failover
 from rota.demo.stage import Pace, Stage, print_pairs
+from rota.network.children import CannotStartProcess
 from rota.sim.diagram import mermaid
 
 STDOUT: Final = "-"
 
 
 @click.command()
-@click.option("--once", is_flag=True, expose_value=False, help="End after one run. It always does, for now.")
+@click.option(
+    "--once", is_flag=True, help="One kill, one return, the audit, and the end. Without it, on and on to Ctrl-C."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object, and nothing else.")
+@click.option("--story", is_flag=True, help="Tell a fail-over of four simulated nodes instead, message by message.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
     metavar="FACTOR",
-    help="1 is as fast as it happens in simulated time, 0.1 ten times slower, 0 does not wait. "
+    help="Of the story: 1 is as fast as it happens in simulated time, 0.1 ten times slower, 0 does not wait. "
     "[default: a reader's pace on a terminal, else 0]",
 )
-@click.option("--mermaid", "mermaid_file", metavar="FILE", help="Write the sequence diagram for Mermaid; - for stdout.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object, and nothing else.")
-@click.option("--script", type=click.File(encoding="utf-8"), metavar="FILE", help="Play this script; - for stdin.")
-@click.option("--steps", is_flag=True, help="Show every step of every intent too.")
+@click.option("--mermaid", "mermaid_file", metavar="FILE", help="Write the story's diagram for Mermaid; - for stdout.")
+@click.option("--script", type=click.File(encoding="utf-8"), metavar="FILE", help="Tell this script; - for stdin.")
+@click.option("--steps", is_flag=True, help="Show every step of every intent of the story too.")
 @click.option("--list-commands", is_flag=True, help="Say what a script is made of.")
 def command(
+    once: bool,
+    as_json: bool,
+    story: bool,
     speed: float | None,
     mermaid_file: str | None,
-    as_json: bool,
     script: TextIO | None,
     steps: bool,
     list_commands: bool,
 ) -> None:
     """Kill a coordinator and watch the others carry on.
 
-    Four nodes run the real core on a simulated network and ledger. The exit status is 0 only if every intent
-    was confirmed exactly once and no invariant was violated.
+    A chain and three nodes are started as processes of this machine, all three are asked for transactions, and the one
+    that coordinates is killed with `kill -9`. Ports are those that the system chooses; nothing is left running. With
+    --story, or an option of it, four nodes are simulated instead.
+
+    Exit 0: every intent was confirmed exactly once, and all nodes agree with the chain (of the story: no invariant was
+    violated). 1: it was not so. 130: Ctrl-C.
     """
     console = make_console()
     if list_commands:
         show_language(console)
-        return
+    elif story or script is not None or mermaid_file is not None or steps or speed is not None:
+        tell_story(console, speed, mermaid_file, as_json, script, steps)
+    else:
+        show_live(Console(file=sys.stderr, quiet=True) if as_json else console, once, as_json)
+
+
+def show_live(console: Console, once: bool, as_json: bool) -> None:
+    """The network of processes. Without a terminal, a happening is a line."""
+    view = LiveView(console)
+    with TemporaryDirectory(prefix="rota-demo-") as folder:
+        try:
+            with view.entered():
+                asyncio.run(_live(view, Path(folder) / "network", 1 if once or as_json else None))
+        except CannotStartProcess as error:
+            raise click.ClickException(str(error)) from error
+        except TimeoutError as error:
+            raise click.ClickException("nothing was confirmed any more; the nodes are stopped") from error
+    if as_json:
+        click.echo(json.dumps(view.show.summary()))
+    else:
+        view.sum_up()
+    problems = view.show.audited.problems if view.show.audited is not None else ("it did not come to its end",)
+    for problem in problems:
+        click.echo(f"Error: {problem}", err=True)
+    click.get_current_context().exit(1 if problems else 0)
+
+
+async def _live(view: LiveView, home: Path, kills: int | None) -> None:
+    """SIGTERM ends it as Ctrl-C does: in good order."""
+    task = asyncio.current_task()
+    assert task is not None, "it runs in a task"
+    is_terminated = False
+
+    def terminate() -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+    drawing = asyncio.create_task(view.keep_fresh())
+    try:
+        await perform(home, view.show, view.refresh, kills)
+    except asyncio.CancelledError:
+        if is_terminated:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        drawing.cancel()
+
+
+def tell_story(
+    console: Console, speed: float | None, mermaid_file: str | None, as_json: bool, script: TextIO | None, steps: bool
+) -> None:
+    """The simulated network."""
     if as_json and mermaid_file == STDOUT:
         raise click.UsageError("--json and --mermaid - both want stdout; give --mermaid a file.")
     performance = play(script)
@@ -99,7 +170,10 @@ def next_steps(mermaid_file: str | None) -> list[tuple[str, str]]:
     return [
         (f"{rota} demo --script FILE", "another, such as one of tests/transcripts"),
         (f"{rota} demo --list-commands", "how to write one of your own"),
-        (f"{rota} demo --mermaid FILE", "the diagram, for a document" if mermaid_file is None else "done just now"),
+        (
+            f"{rota} demo --story --mermaid FILE",
+            "the diagram, for a document" if mermaid_file is None else "done just now",
+        ),
     ]
 
 

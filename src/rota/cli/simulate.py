@@ -230,10 +230,13 @@ def _side_by_side(
     with Progress(console=Console(stderr=True), disable=quiet or not sys.stderr.isatty()) as progress:
         task = progress.add_task(what, total=len(everything))
         if jobs == 1:
+            usual = gc.get_threshold()
             _collect_seldom()
             for item in everything:
                 yield play(item)
                 progress.advance(task)
+            gc.set_threshold(*usual)
+            gc.unfreeze()
             return
         with ProcessPoolExecutor(jobs, initializer=_collect_seldom) as pool:
             for result in pool.map(play, everything):

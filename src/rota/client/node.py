@@ -10,7 +10,7 @@ says that it has it already, and that is as good as an answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -102,6 +102,17 @@ class NodeClient(JsonRpc):
                 raise
             answer = refused.details.get("transactionId")
         return IntentId(UUID(_read(answer, str)).bytes)
+
+    async def send_all(
+        self, sender: str, contract: ContractAddress, calls: Sequence[tuple[str, object]]
+    ) -> tuple[IntentId, ...]:
+        """Have several accepted in one request, in their order; asked once, whatever happens."""
+        wanted = [
+            {"type": "private", "from": sender, "to": contract, "function": function, "data": arguments}
+            for function, arguments in calls
+        ]
+        answer = await self.call("ptx_sendTransactions", wanted)
+        return tuple(IntentId(UUID(each).bytes) for each in _read(answer, list[str]))
 
     async def receipt(self, intent: IntentId) -> TransactionReceipt | None:
         """How it ended; nothing while it has not."""

@@ -15,7 +15,7 @@ when a flush point is open and in Closing when none is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from itertools import takewhile
 
@@ -47,7 +47,7 @@ from rota.core.events.coordinator_transaction import (
     DependencyReverted,
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
-from rota.core.graph import Graph
+from rota.core.graph import Graph, Placed
 from rota.core.issuing import Issuing
 from rota.core.kept import Kept
 from rota.core.listing import Listing
@@ -501,11 +501,26 @@ class Coordinator(Machine):
         for placed in self.graph.foreign():
             if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
                 continue
-            if not (is_committed and placed.leaf == outcome.leaf):
-                self.slots.refuse_states_of(placed.leaf)
-                self.reset_users_of(placed.leaf, frozenset())
-            self.graph.remove(placed.leaf)
-            self.something_changed()
+            if is_committed and placed.leaf == outcome.leaf:
+                self.graph.remove(placed.leaf)
+                self.something_changed()
+            else:
+                self._give_up(placed)
+
+    def give_up_foreign(self, intents: Collection[IntentId]) -> None:
+        """We make versions of our own of these: nothing is to stand on those that were handed over, least of all ours.
+
+        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows.
+        """
+        for placed in self.graph.foreign():
+            if placed.intent in intents:
+                self._give_up(placed)
+
+    def _give_up(self, placed: Placed) -> None:
+        self.slots.refuse_states_of(placed.leaf)
+        self.reset_users_of(placed.leaf, frozenset())
+        self.graph.remove(placed.leaf)
+        self.something_changed()
 
     # Heartbeats.
 

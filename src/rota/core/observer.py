@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from rota.core.context import Context
 from rota.core.listing import Listing
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
-from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, Tried
+from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried
 
 LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
 EXPECTED = (*LIVE, CoordinatorState.STANDBY)
@@ -32,6 +32,7 @@ class Peer:
     connected: bool = True
     has_ledger: bool = True
     height: int = 0
+    message_id: RequestId = RequestId(0, 0)
     incarnation: int = 0
     number: HeartbeatNumber = NEVER_HEARD
     heartbeat: CoordinatorHeartbeat | None = None
@@ -74,7 +75,9 @@ class Observer:
         peer.connected = True
         peer.heard_at_ms = self.context.now_ms
         peer.has_ledger = not envelope.no_ledger
-        peer.height = max(peer.height, envelope.height)
+        if envelope.message_id >= peer.message_id:
+            # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
+            peer.height, peer.message_id = envelope.height, envelope.message_id
         peer.incarnation = max(peer.incarnation, envelope.incarnation)
         if peer.has_ledger:
             peer.tried_as = None

@@ -19,6 +19,9 @@ from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 if TYPE_CHECKING:
     from rota.core.node import Node
 
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
+
 
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.types import FlushPoint, IntentId, Leaf
 
-OUTCOMES_KEPT_MAX = 20_000
+OUTCOMES_KEPT_MAX = 8_192
 
 
 class RecentOutcomes:

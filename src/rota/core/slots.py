@@ -197,6 +197,7 @@ class Slots:
     def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
+        self.coordinator.give_up_foreign(intents)
         bytes_max = self.context.config.message_bytes_max
         snapshot = self.coordinator.graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max)
         request = AssembleRequest(request_id, intents, snapshot)

@@ -40,7 +40,7 @@ Json = NewType("Json", str)
 
 _DECIMAL: Final = re.compile("[0-9]{1,78}")
 _HEX_NUMBER: Final = re.compile("0[xX][0-9a-fA-F]{1,64}")
-_HEX: Final = re.compile("(?:0[xX])?((?:[0-9a-fA-F]{2})*)")
+_HEX: Final = re.compile("(?:0[xX])?([0-9a-fA-F]*)")
 
 
 # As many as there are record classes.
@@ -299,7 +299,7 @@ class Octets(Kind[bytes]):
     def accept(self, path: str, given: object) -> bytes:
         """Hex digits, with or without 0x."""
         match = _HEX.fullmatch(given) if isinstance(given, str) and len(given) <= 2 * OCTETS_MAX + 2 else None
-        if match is None:
+        if match is None or len(match[1]) % 2:
             raise Rejected(path, f"must be 0x and pairs of hex digits, at most {OCTETS_MAX} of them")
         content = bytes.fromhex(match[1])
         if self.size is not None and len(content) != self.size:

@@ -10,6 +10,7 @@ A domain with a memory of its own is also told of every state that the node has,
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from rota.ports import Store
 from rota.types import ContractAddress, NodeName
 
 CONTRACTS_KEPT_MAX: Final = 256
+LEARNED_AT_ONCE: Final = 256
 
 
 @dataclass(slots=True)
@@ -70,5 +72,8 @@ class HeldStates:
     async def _teach(self, contract: ContractAddress, holdings: _Holdings) -> None:
         as_of, states = await self._store.states_since(contract, holdings.learned_as_of)
         if as_of > holdings.learned_as_of:
-            learn(holdings.hosted, states, self._node)
+            for start in range(0, len(states), LEARNED_AT_ONCE):
+                learn(holdings.hosted, states[start : start + LEARNED_AT_ONCE], self._node)
+                # A long history must not keep the event loop from its sockets.
+                await asyncio.sleep(0)
             holdings.learned_as_of = as_of

@@ -9,7 +9,7 @@ from typing import Final
 from rota.core.effects import ReplyToUser, ReportPrepared
 from rota.types import IntentId, Outcome, Receipt
 
-RECEIPTS_KEPT_MAX: Final = 10_000
+RECEIPTS_KEPT_MAX: Final = 4_096
 PREPARED_KEPT_MAX: Final = 10_000
 
 

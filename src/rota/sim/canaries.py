@@ -24,7 +24,8 @@ from rota.core.events import EndorsementVerified, LedgerOutcome, RoundChecked
 from rota.core.events.chain import ChainBlock
 from rota.core.events.coordinator import TransactionsDelegated
 from rota.core.events.coordinator_transaction import DispatchConfirmed
-from rota.core.events.sender import DelegationAnswered
+from rota.core.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
+from rota.core.events.sender import HeartbeatReceived as SenderHeartbeatReceived
 from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.machine import Event, Handler, Machine, Row, Table
 from rota.core.node import Node, StoredNode
@@ -333,6 +334,36 @@ def _partly_accepted_is_a_failure(sender: Sender, event: DelegationAnswered) -> 
     sender_rules.take_answers(sender, event)
 
 
+def _names_somebody(_sender: Sender, event: DelegationRefused) -> bool:
+    """Whoever says so, whatever was asked, whoever is named."""
+    return event.rejected.active is not None
+
+
+def _wait_for_an_answer(sender: Sender, transactions: list[SenderTransaction]) -> None:
+    """A command is sent once, and then waited for."""
+    _send_command(sender, transactions)
+    sender.context.timers.cancel(sender, "timeout")
+    sender.context.timers.cancel(sender, "repeat")
+
+
+def _take_heartbeat_without_leases(sender: Sender, _event: SenderHeartbeatReceived) -> None:
+    """What it lists, or no longer does, is not looked at."""
+    sender_rules._expect_room(sender)
+    sender_rules._reconsider(sender)
+    sender_rules._watch_delegate(sender)
+
+
+def _check_delegate_without_leases(sender: Sender, _event: HeartbeatInterval) -> None:
+    sender_rules._reconsider(sender)
+    if sender_rules._is_overdue(sender) and sender.command is None:
+        sender_rules._send_command(sender, sender_rules._held_by_delegate(sender))
+    sender_rules._watch_delegate(sender)
+
+
+def _ahead_in_this_life(rounds: Rounds) -> int:
+    return len(rounds.rounds)
+
+
 def _answer_without_bound(
     coordinator: Coordinator, event: TransactionsDelegated, delegation: Delegation
 ) -> IntentAnswer:
@@ -371,6 +402,7 @@ _take_block = Node._take_block
 _take_verified = Rounds.take_verified
 _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
+_send_command = sender_rules._send_command
 
 CANARIES: tuple[Canary, ...] = (
     Canary(
@@ -465,6 +497,38 @@ CANARIES: tuple[Canary, ...] = (
         "has a queue without a bound", "S10", _replace(coordinator_rules, "_answer", _answer_without_bound), _faults()
     ),
     Canary(
+        "forgets on restart how far it is ahead of the chain",
+        "S10",
+        _replace(Rounds, "_ahead_count", _ahead_in_this_life),
+        _faults("crash", "stall"),
+    ),
+    Canary(
+        "follows every redirect",
+        "L2",
+        _rewriting(
+            SENDER,
+            lambda row: (
+                replace(row, when=_names_somebody) if row.when is sender_rules.redirect_may_be_followed else row
+            ),
+        ),
+        _faults("forge", mode=Mode.STATIC, rotation=Rotation.STICKY),
+    ),
+    Canary(
+        "never repeats a delegation",
+        "L1",
+        _replace(sender_rules, "_send_command", _wait_for_an_answer),
+        _faults("loss", mode=Mode.STATIC),
+    ),
+    Canary(
+        "has no leases",
+        "L1",
+        _both(
+            _with_action(SENDER, sender_rules.take_heartbeat, _take_heartbeat_without_leases),
+            _with_action(SENDER, sender_rules.check_delegate, _check_delegate_without_leases),
+        ),
+        _faults("crash", mode=Mode.STATIC),
+    ),
+    Canary(
         "keeps what a silent submitter held",
         "L1",
         _without_guard(SENDER_TRANSACTION, sender_transaction_rules.index_has_caught_up, False),
@@ -484,7 +548,7 @@ CANARIES: tuple[Canary, ...] = (
         "pages out a busy sequencer",
         "L1",
         _replace(Sequencer, "is_busy", property(_never_busy)),
-        Settings(minutes=MINUTES, contracts=3, faults=()),
+        Settings(minutes=MINUTES, contracts=3, faults=(), sequencers_max=1),
     ),
     Canary(
         "never rotates",

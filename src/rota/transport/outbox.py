@@ -19,6 +19,7 @@ from rota.messages import (
     AssembleRequest,
     CoordinatorHeartbeat,
     DelegationCommand,
+    DeploymentProposal,
     DispatchConfirmationRequest,
     EndorsementRequest,
     Envelope,
@@ -50,6 +51,7 @@ REPEATABLE: Final[tuple[type[Message], ...]] = (
     StateDistribution,
     StateRequest,
     PreparedTransaction,
+    DeploymentProposal,
 )
 
 _HEADER: Final = encode_frame(())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import pytest
@@ -309,4 +310,4 @@ def test_broken_chain_is_refused(members: Members, number: int, stands_on: str, 
     known = {own.id: record_of(own), other.id: record_of(other), last: forged}
     history = History(lambda reference: Known(reference, known[reference], bytes(32), ()))
     with pytest.raises(Rejected, match=reason):
-        Accounts(PrivateEvm(EvmVersion.CANCUN, 1)).chain_at(address_bytes(address), history.get(last), history)
+        Accounts(partial(PrivateEvm, EvmVersion.CANCUN, 1)).chain_at(address_bytes(address), history.get(last), history)

@@ -13,9 +13,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from rota.bench.ledger import NO_ANVIL, find_anvil
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.transaction import AccessEntry, AccessListTransaction, LegacyTransaction, Transaction, created_address
+from rota.network.chains import NO_ANVIL, find_anvil
 from tests.ledger.embedded.client import ALICE, GWEI, Client, payment, signed
 from tests.ledger.embedded.contracts import ENDLESS, INVALID, KEEPER, REVERTER, creation, error_string, keep, word
 from tests.ledger.embedded.test_blocks import header_hash

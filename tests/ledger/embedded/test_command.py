@@ -44,6 +44,7 @@ def rest(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.wait(timeout=WAIT_S), output, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_chain_is_served_until_it_is_told_to_stop(number: signal.Signals) -> None:
     with started("--json", "--chain-id", "77", "--accounts", "2", "--block-time-ms", "60000", "--instant") as process:
@@ -62,6 +63,7 @@ def test_a_chain_is_served_until_it_is_told_to_stop(number: signal.Signals) -> N
         assert rest(process) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_person_is_told_where_it_listens_and_with_which_accounts() -> None:
     with started("--accounts", "1") as process:
         assert "Chain 31337 listens on http://127.0.0.1:" in first_line(process)
@@ -73,6 +75,7 @@ def test_a_person_is_told_where_it_listens_and_with_which_accounts() -> None:
         assert "0x70997970" not in text
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_one_clear_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -103,7 +106,7 @@ def test_the_benchmark_measures_the_chain_in_process_and_over_http(
 ) -> None:
     # Where there is no Anvil, there is no figure of one.
     monkeypatch.delenv("ROTA_ANVIL", raising=False)
-    monkeypatch.setattr("rota.bench.ledger._INSTALLED", tmp_path)
+    monkeypatch.setattr("rota.network.chains._INSTALLED", tmp_path)
     result = CliRunner().invoke(main, ["bench", "ledger", "--json", "--calls", "20"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)

@@ -135,6 +135,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 CALM = sorted({*METHODS, *CONTROL} - {"evm_mine", "anvil_mine"})
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(CALM), st.lists(values, max_size=3))
 def test_whatever_is_asked_the_answer_is_json_rpc_and_the_chain_goes_on(method: str, parameters: list[Any]) -> None:

@@ -216,8 +216,9 @@ def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -
 
 
 def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live and we outrank it"""
-    return event.heartbeat.state in LIVE and not coordinator.is_outranked_by(event.peer)
+    """live and we outrank it, and this is not how it refuses what we asked for"""
+    refused = event.heartbeat.refused == coordinator.context.node
+    return event.heartbeat.state in LIVE and not refused and not coordinator.is_outranked_by(event.peer)
 
 
 def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bool:

@@ -29,7 +29,7 @@ _ARRAY: Final = re.compile(r"(.*)\[([0-9]{0,9})\]")
 _INTEGER: Final = re.compile(r"(u?)int([0-9]{0,3})")
 _FIXED_BYTES: Final = re.compile(r"bytes([0-9]{1,2})")
 _NUMBER: Final = re.compile(r"-?(?:[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})")
-_HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)")
+_HEX: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]*)")
 
 # Solidity's own errors, and what the number of a panic means.
 _TEXT_ERROR: Final = keccak(b"Error(string)")[:SELECTOR_BYTES]
@@ -154,7 +154,7 @@ def encode_input(parameters: Sequence[Parameter], text: str, field: str) -> byte
 def read_hex(text: str, field: str) -> bytes:
     """Bytes as hex text, with or without quotes of JSON."""
     match = _HEX.fullmatch(text.strip('"'))
-    if match is None:
+    if match is None or len(match[1]) % 2:
         raise Rejected(field, "must be 0x and pairs of hex digits, or come with a function")
     return bytes.fromhex(match[1])
 
@@ -227,7 +227,7 @@ def _boolean(given: object, field: str) -> bool:
 
 def _bytes(given: object, field: str, size: int | None) -> bytes:
     match = _HEX.fullmatch(given) if isinstance(given, str) else None
-    if match is None or (size is not None and len(match[1]) != 2 * size):
+    if match is None or len(match[1]) % 2 or (size is not None and len(match[1]) != 2 * size):
         raise Rejected(field, f"must be 0x and {'pairs of' if size is None else 2 * size} hex digits")
     return bytes.fromhex(match[1])
 

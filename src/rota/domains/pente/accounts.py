@@ -1,4 +1,4 @@
-"""Private contracts' accounts, folded from their chains of states, and the machine that runs on them.
+"""Private contracts' accounts, folded from their chains of states, and the machines that run on them.
 
 A state holds what changed since the one before it. To run a contract at a state, everything from its creation on is
 needed. That is worked out once and kept: of each account all slots at one state, `head`, and how to go back from there.
@@ -15,7 +15,7 @@ before its predecessor waits for it, and a branch that goes further than the one
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -181,13 +181,36 @@ class Chain:
                 self.slots.pop(number, None)
 
 
-class Accounts:
-    """The accounts of a group at one node, and a machine that holds a copy of them."""
+@dataclass(slots=True)
+class _Machine:
+    """A machine that holds a copy of every account, and the accounts that exist in it now."""
 
-    def __init__(self, evm: Evm) -> None:
-        self._evm: Final = evm
+    evm: Evm
+    shown: dict[Address, None] = field(default_factory=dict)
+
+    def show_only(self, addresses: Collection[Address]) -> None:
+        """These accounts exist, and no others."""
+        for address in [address for address in self.shown if address not in addresses]:
+            self.evm.hide(address)
+            del self.shown[address]
+        for address in addresses:
+            if address not in self.shown:
+                self.evm.show(address)
+                self.shown[address] = None
+
+
+class Accounts:
+    """The accounts of a group at one node, and the machines that hold a copy of them.
+
+    There is one machine for messages among a few accounts, and, once it is needed, another for those among all. With
+    one for both, all accounts would be hidden and shown again for each transaction.
+    """
+
+    def __init__(self, make_evm: Callable[[], Evm]) -> None:
+        self._make_evm: Final = make_evm
+        self._few: Final = _Machine(make_evm())
+        self._all: _Machine | None = None
         self._chains: Final[OrderedDict[Address, Chain]] = OrderedDict()
-        self._shown: Final[dict[Address, None]] = {}
         self._slot_count = 0
 
     def learn(self, known: Known[Record]) -> None:
@@ -222,17 +245,32 @@ class Accounts:
 
     def run(self, message: Message, heads: Heads, history: History) -> Execution:
         """Run a message where these accounts exist, each at its state, and no others."""
-        for address in [address for address in self._shown if address not in heads]:
-            self._evm.hide(address)
-            del self._shown[address]
+        return self._run(self._few, message, heads, history)
+
+    def run_among_all(self, message: Message, heads: Heads, history: History) -> Execution:
+        """The same, where these are about all accounts that there are."""
+        if self._all is None:
+            self._all = _Machine(self._make_evm())
+            for chain in self._chains.values():
+                self._put(self._all, chain)
+        return self._run(self._all, message, heads, history)
+
+    def _run(self, machine: _Machine, message: Message, heads: Heads, history: History) -> Execution:
         for address, state in heads.items():
             self.chain_at(address, state, history)
-            if address not in self._shown:
-                self._evm.show(address)
-                self._shown[address] = None
-        execution = self._evm.run(message)
+        machine.show_only(heads)
+        execution = machine.evm.run(message)
         self._forget_some()
         return execution
+
+    @property
+    def _machines(self) -> tuple[_Machine, ...]:
+        return (self._few,) if self._all is None else (self._few, self._all)
+
+    def _put(self, machine: _Machine, chain: Chain) -> None:
+        if chain.head is not None:
+            machine.evm.put(chain.address, Account(chain.nonce, chain.code, chain.slots))
+            machine.shown[chain.address] = None
 
     def _chain(self, address: Address) -> Chain:
         chain = self._chains.setdefault(address, Chain(address))
@@ -240,19 +278,20 @@ class Accounts:
         return chain
 
     def _move(self, chain: Chain, steps: list[Step], joint: StateId | None) -> None:
-        """Go back to where the steps leave the path, and take them; the machine gets what has changed in the end."""
+        """Go back to where the steps leave the path, and take them; machines get what has changed in the end."""
         slots_before = len(chain.slots)
         if joint is None:
             chain.begin_anew()
             for step in reversed(steps):
                 chain.go_on(step)
-            self._evm.put(chain.address, Account(chain.nonce, chain.code, chain.slots))
-            self._shown[chain.address] = None
+            for machine in self._machines:
+                self._put(machine, chain)
         else:
             changed = chain.go_back(joint)
             for step in reversed(steps):
                 changed.update(chain.go_on(step))
-            self._evm.change(chain.address, chain.nonce, changed)
+            for machine in self._machines:
+                machine.evm.change(chain.address, chain.nonce, changed)
         self._slot_count += len(chain.slots) - slots_before
 
     def _forget_some(self) -> None:
@@ -260,5 +299,6 @@ class Accounts:
         while len(self._chains) > 1 and (len(self._chains) > ACCOUNTS_KEPT_MAX or self._slot_count > SLOTS_KEPT_MAX):
             address, chain = self._chains.popitem(last=False)
             self._slot_count -= len(chain.slots)
-            self._shown.pop(address, None)
-            self._evm.drop(address)
+            for machine in self._machines:
+                machine.shown.pop(address, None)
+                machine.evm.drop(address)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 from eth_abi.abi import decode
@@ -126,7 +127,7 @@ class Pente(Domain[Group]):
 
     def memory(self, configuration: Group, contract: Contract) -> Accounts:
         """The accounts, folded, in a machine of their own."""
-        return Accounts(self.make_evm(EvmVersion(configuration.evm_version), contract.chain_id))
+        return Accounts(partial(self.make_evm, EvmVersion(configuration.evm_version), contract.chain_id))
 
     def learn(self, memory: object, state: Known[Record]) -> None:
         """A state, for the folded accounts."""

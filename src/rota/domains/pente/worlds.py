@@ -95,7 +95,7 @@ class World:
         # How many accounts there are is asked last: to count them costs as much as there are.
         if not self._may_have_looked_further(message, listed) or len(listed) == len(self.latest):
             return True
-        return self.run_among(message, tuple(self.latest)) == execution
+        return self.accounts.run_among_all(message, dict(self.latest), self.history) == execution
 
     def missed(self, execution: Execution, listed: Sequence[Address]) -> tuple[Address, ...]:
         """Accounts that exist and were looked at although they are not listed."""
@@ -108,7 +108,7 @@ class World:
 
     def _search(self, message: Message, listed: Sequence[Address]) -> list[Address]:
         """The accounts without which a message does something else than among all: parts are left out on trial."""
-        wanted = self.run_among(message, tuple(self.latest))
+        wanted = self.accounts.run_among_all(message, dict(self.latest), self.history)
         kept = [address for address in sorted(self.latest) if address not in listed]
         size, runs = max(1, len(kept) // 2), 0
         while True:

@@ -1,0 +1,195 @@
+"""What a node needs: memory after many transactions against after a tenth of them, and time to start with a long past.
+
+memory     three nodes in processes of their own on an embedded chain; all three ask for transactions that replace one
+           shared state, so that what there is to know stays as much as it was. Each node's resident memory is read when
+           nothing is under way.
+start      one node whose SQLite database has many final and some pending intents, from the start of its process until
+           it says that it is ready; then all pending ones are confirmed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from uuid import uuid4
+
+from rota import hosting
+from rota.config import Config
+from rota.core.effects import IntentAccepted, IntentFinalised, Persist, Record
+from rota.core.events import Persisted
+from rota.core.machine import Event
+from rota.network.creating import CreatedContract
+from rota.network.local import LocalNetwork, LocalNode, Plan
+from rota.store import DatabaseStore, SqliteDatabase
+from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
+
+NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
+THRESHOLD: Final = 2
+PARTY: Final = "alice"
+TRANSACTIONS_DEFAULT: Final = 100_000
+FINAL_DEFAULT: Final = 100_000
+PENDING_DEFAULT: Final = 1_000
+EARLY_SHARE: Final = 10
+BATCH: Final = 100
+OPEN_MAX: Final = 400
+LOOK_S: Final = 0.05
+TOLD_EVERY: Final = 5_000
+STALLED_S: Final = 120.0
+OPEN_WRITES_MAX: Final = 256
+KIBIBYTES_PER_MEBIBYTE: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFigures:
+    """MiB of each node after a tenth and after all; `growth` is the worst node's second figure to its first."""
+
+    transactions: int
+    early_transactions: int
+    early_mib: dict[str, float]
+    late_mib: dict[str, float]
+    growth: float
+    transactions_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartFigures:
+    """Until it is ready, and until the last pending intent had its receipt."""
+
+    final_count: int
+    pending_count: int
+    ready_ms: int
+    settled_ms: int
+
+
+Progress = Callable[[str], None]
+
+
+def measure_memory(transactions: int = TRANSACTIONS_DEFAULT, progress: Progress = lambda _: None) -> MemoryFigures:
+    """Resident memory of three nodes."""
+    with TemporaryDirectory(prefix="rota-memory-") as folder:
+        return asyncio.run(_memory(Path(folder) / "network", transactions, progress))
+
+
+def measure_start(
+    final_count: int = FINAL_DEFAULT, pending_count: int = PENDING_DEFAULT, progress: Progress = lambda _: None
+) -> StartFigures:
+    """The start of one node."""
+    with TemporaryDirectory(prefix="rota-start-") as folder:
+        return asyncio.run(_start(Path(folder) / "network", final_count, pending_count, progress))
+
+
+# Memory.
+
+
+async def _memory(home: Path, transactions: int, progress: Progress) -> MemoryFigures:
+    early = max(1, transactions // EARLY_SHARE)
+    async with LocalNetwork(Plan(home=home, names=NAMES)) as network:
+        await network.start(*NAMES)
+        made = await _created(network, NAMES)
+        began_s = time.monotonic()
+        await _drive(network, made.address, 0, early, progress)
+        early_mib = _resident(network)
+        await _drive(network, made.address, early, transactions, progress)
+        took_s = time.monotonic() - began_s
+        late_mib = _resident(network)
+    growth = max(late_mib[name] / early_mib[name] for name in late_mib)
+    return MemoryFigures(transactions, early, early_mib, late_mib, growth, transactions / took_s)
+
+
+async def _drive(network: LocalNetwork, contract: ContractAddress, done: int, wanted: int, progress: Progress) -> None:
+    """All nodes ask, each no faster than it is answered, until so many were asked for and all have ended."""
+    changed_s = time.monotonic()
+    sent, last_open = done, -1
+    while True:
+        open_counts = [await _open_count(network.nodes[name], contract) for name in NAMES]
+        for name, count in zip(NAMES, open_counts, strict=True):
+            batch = min(BATCH, wanted - sent)
+            if batch and count + batch <= OPEN_MAX:
+                await network.nodes[name].client.send_all(PARTY, contract, [("spend", None)] * batch)
+                sent += batch
+                if sent // TOLD_EVERY > (sent - batch) // TOLD_EVERY:
+                    shown = ", ".join(f"{mib:.1f}" for mib in _resident(network).values())
+                    progress(f"{sent:,} transactions; MiB of the nodes: {shown}")
+        if sent == wanted and not any(open_counts):
+            return
+        if sum(open_counts) != last_open:
+            last_open, changed_s = sum(open_counts), time.monotonic()
+        assert time.monotonic() - changed_s < STALLED_S, "nothing ends any more; figures mean nothing"
+        await asyncio.sleep(LOOK_S)
+
+
+async def _open_count(node: LocalNode, contract: ContractAddress) -> int:
+    status = await node.client.status(contract)
+    assert status is not None, "the node has the contract"
+    return sum(status.sending.values())
+
+
+def _resident(network: LocalNetwork) -> dict[str, float]:
+    """By the kernel's word, in MiB."""
+    found = {}
+    for name in NAMES:
+        lines = Path(f"/proc/{network.nodes[name].child.pid}/status").read_text().splitlines()
+        resident = next(line for line in lines if line.startswith("VmRSS:"))
+        found[str(name)] = int(resident.split()[1]) / KIBIBYTES_PER_MEBIBYTE
+    return found
+
+
+# Starting.
+
+
+async def _start(home: Path, final_count: int, pending_count: int, progress: Progress) -> StartFigures:
+    name = NAMES[0]
+    async with LocalNetwork(Plan(home=home, names=(name,))) as network:
+        await network.start(name)
+        made = await _created(network, (name,))
+        await network.stop()
+        progress(f"a database with {final_count:,} final and {pending_count:,} pending intents")
+        await _fill(network.nodes[name], made, final_count, pending_count)
+        began_s = time.monotonic()
+        await network.start(name)
+        ready_s = time.monotonic() - began_s
+        while await _open_count(network.nodes[name], made.address):
+            assert time.monotonic() - began_s < STALLED_S, "what was pending does not end; figures mean nothing"
+            await asyncio.sleep(LOOK_S)
+        settled_s = time.monotonic() - began_s
+    return StartFigures(final_count, pending_count, int(ready_s * 1_000), int(settled_s * 1_000))
+
+
+async def _created(network: LocalNetwork, names: tuple[NodeName, ...]) -> CreatedContract:
+    members = [f"{PARTY}@{name}" for name in names]
+    return await network.create_contract("synthetic", {"members": members, "threshold": min(THRESHOLD, len(names))})
+
+
+async def _fill(node: LocalNode, made: CreatedContract, final_count: int, pending_count: int) -> None:
+    """As the node's own store writes them."""
+    told: asyncio.Queue[Event] = asyncio.Queue()
+    store = DatabaseStore(SqliteDatabase(node.folder / "rota.db", node.name), node.name, Config(), told.put_nowait)
+    await store.start()
+    open_count = 0
+    for token, records in enumerate(_past(made, node.name, final_count, pending_count)):
+        if open_count == OPEN_WRITES_MAX:
+            assert isinstance(await told.get(), Persisted), "it was written"
+            open_count -= 1
+        store.perform(Persist(made.address, token, records))
+        open_count += 1
+    for _ in range(open_count):
+        assert isinstance(await told.get(), Persisted), "it was written"
+    await store.close()
+
+
+def _past(made: CreatedContract, node: NodeName, final_count: int, pending_count: int) -> Iterator[tuple[Record, ...]]:
+    hosted = hosting.open_genesis(hosting.load_domains(), made.genesis, made.address, bytes(hosting.SALT_KEY_BYTES))
+    sender = Party(f"{PARTY}@{node}")
+    payload = hosting.init(hosted, hosting.UserCall(sender, "mint")).payload
+    for number in range(final_count + pending_count):
+        intent = Intent(IntentId(uuid4().bytes), made.address, sender, payload, idempotency_key=f"past {number}")
+        if number < final_count:
+            ended = IntentFinalised(Receipt(intent.id, Outcome.REVERTED, "ended long ago"))
+            yield IntentAccepted(intent), ended
+        else:
+            yield (IntentAccepted(intent),)

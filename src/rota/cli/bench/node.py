@@ -1,0 +1,104 @@
+"""`rota bench node`: a node's memory after many transactions, and its start with a long past."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from rota.bench.node import (
+    FINAL_DEFAULT,
+    PENDING_DEFAULT,
+    TRANSACTIONS_DEFAULT,
+    MemoryFigures,
+    StartFigures,
+    measure_memory,
+    measure_start,
+)
+from rota.cli.bench.printing import json_option, print_json, tell_progress
+from rota.network.children import CannotStartProcess
+
+COUNT_MAX: Final = 10_000_000
+TRANSACTIONS_AMONG_OTHERS: Final = 10_000
+FINAL_AMONG_OTHERS: Final = 10_000
+
+
+@click.command()
+@json_option
+@click.option(
+    "--transactions",
+    type=click.IntRange(10, COUNT_MAX),
+    default=TRANSACTIONS_DEFAULT,
+    show_default=True,
+    help="After how many memory is compared with that after a tenth of them.",
+)
+@click.option(
+    "--final",
+    "final_count",
+    type=click.IntRange(0, COUNT_MAX),
+    default=FINAL_DEFAULT,
+    show_default=True,
+    help="How many final intents the node that is started has.",
+)
+@click.option(
+    "--pending",
+    type=click.IntRange(0, COUNT_MAX),
+    default=PENDING_DEFAULT,
+    show_default=True,
+    help="And how many pending.",
+)
+def command(as_json: bool, transactions: int, final_count: int, pending: int) -> None:
+    """Memory after many transactions, and the start of a node with a long past; real processes, SQLite.
+
+    Exit 0: measured. 1: a node could not be started.
+    """
+    memory, start = _measured(transactions, final_count, pending)
+    if as_json:
+        print_json(_as_json(memory, start))
+    else:
+        _print(memory, start)
+
+
+def measure() -> dict[str, object]:
+    """The figures of a shorter run."""
+    return _as_json(*_measured(TRANSACTIONS_AMONG_OTHERS, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
+
+
+def show() -> None:
+    """Tables of a shorter run."""
+    _print(*_measured(TRANSACTIONS_AMONG_OTHERS, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
+
+
+def _measured(transactions: int, final_count: int, pending: int) -> tuple[MemoryFigures, StartFigures]:
+    def tell(text: str) -> None:
+        click.echo(f"  {text}", err=True)
+
+    try:
+        tell_progress(f"memory after {transactions:,} transactions")
+        memory = measure_memory(transactions, tell)
+        tell_progress(f"the start with {final_count:,} final and {pending:,} pending intents")
+        return memory, measure_start(final_count, pending, tell)
+    except CannotStartProcess as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _as_json(memory: MemoryFigures, start: StartFigures) -> dict[str, object]:
+    return {"memory": asdict(memory), "start": asdict(start)}
+
+
+def _print(memory: MemoryFigures, start: StartFigures) -> None:
+    table = Table(title="MiB of each node, nothing under way", title_justify="left")
+    for name in ("node", f"after {memory.early_transactions:,}", f"after {memory.transactions:,}"):
+        table.add_column(name, justify="left" if name == "node" else "right")
+    for name, early_mib in memory.early_mib.items():
+        table.add_row(name, f"{early_mib:,.1f}", f"{memory.late_mib[name]:,.1f}")
+    console = Console()
+    console.print(table)
+    console.print(f"growth {memory.growth:.3f} at worst; {memory.transactions_per_s:,.0f} transactions a second")
+    console.print(
+        f"A node with {start.final_count:,} final and {start.pending_count:,} pending intents is ready after "
+        f"{start.ready_ms:,} ms, and has confirmed the pending ones after {start.settled_ms:,} ms."
+    )
