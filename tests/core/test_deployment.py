@@ -651,6 +651,15 @@ def test_restart_after_the_block_was_indexed_and_not_final_waits_for_it() -> Non
     assert receipts(bench) == [Receipt(ID, Outcome.CONFIRMED, contract=MADE)]
 
 
+def test_restarted_deployer_does_not_wait_for_what_was_said_to_its_last_life() -> None:
+    bench = DeploymentBench()
+    bench.agreed()
+    bench.restart()
+    bench.connect(B, C)
+    bench.put_on_chain(deployed())
+    assert receipts(bench) == [Receipt(ID, Outcome.CONFIRMED, contract=MADE)]
+
+
 def test_what_has_ended_is_not_begun_again() -> None:
     bench = DeploymentBench()
     bench.deploy()

@@ -192,7 +192,9 @@ class Network:
 
 
 @asynccontextmanager
-async def network(home: Path, *names: str, config: Config | None = None) -> AsyncIterator[Network]:
+async def network(
+    home: Path, *names: str, config: Config | None = None, is_registrar_funded: bool = True
+) -> AsyncIterator[Network]:
     """Nodes that run when asked to; at the end nothing is left."""
     chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1))
     await chain.start()
@@ -206,7 +208,8 @@ async def network(home: Path, *names: str, config: Config | None = None) -> Asyn
         made.prepare()
         for keys in made.keys.values():
             await send(client, {"to": keys.submitter, "value": hex(FUNDS_WEI)})
-            await send(client, {"to": keys.registrar, "value": hex(FUNDS_WEI)})
+            if is_registrar_funded:
+                await send(client, {"to": keys.registrar, "value": hex(FUNDS_WEI)})
         try:
             yield made
         finally:

@@ -251,6 +251,8 @@ class Deployment(Machine):
         self.attempt = 0
         self.reminded_ms = context.now_ms
         self.signers = signers
+        # The others may have said that they have it to a life that is gone, and say it once.
+        self.has_missed_takers = bool(signers)
         self.is_writing_agreement = False
         self.trouble = ""
         self.seen: EndorsedDeployment | None = None
@@ -279,6 +281,8 @@ class Deployment(Machine):
     @property
     def without_it(self) -> tuple[NodeName, ...]:
         """Those that can be reached, and have not said that they have the contract."""
+        if self.has_missed_takers:
+            return ()
         return tuple(node for node in self.asked if node in self.connected and node not in self.takers)
 
     def is_own(self, deployed: EndorsedDeployment) -> bool:
