@@ -8,18 +8,20 @@ from random import Random
 import pytest
 
 from rota.config import Config
-from rota.core.events import ForContract, IntentSubmitted
-from rota.genesis import Genesis, encode_genesis
+from rota.core.events import CancelRequested, ForContract, IntentSubmitted
+from rota.core.events.chain import EndorsedDeployment
+from rota.genesis import Genesis, encode_genesis, genesis_hash
 from rota.sim.disk import Fate
 from rota.sim.facts import Request
 from rota.sim.faults import BadWeather
 from rota.sim.world import World
-from rota.types import NO_CONTRACT, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
 
 NAMES = tuple(map(NodeName, "ABCD"))
 DEPLOYMENTS = 6
 TROUBLE_MS = 30_000
 REST_MS = 180_000
+CATCHING_UP_MS = 10_000
 CONFIRMATIONS = 2
 
 
@@ -31,6 +33,7 @@ class Story:
         self.weather = BadWeather(self.random, NAMES)
         self.world = World(NAMES, (), Config(confirmations=CONFIRMATIONS), weather=self.weather, has_codec=True)
         self.geneses: dict[IntentId, Genesis] = {}
+        self.taken: set[ContractAddress] = set()
         for name in NAMES:
             self.world.start(name)
 
@@ -41,6 +44,8 @@ class Story:
             self.world.at(self.random.randint(0, TROUBLE_MS), self.trouble)
         self.world.at(TROUBLE_MS, self.mend)
         self.world.run_until(TROUBLE_MS + REST_MS, self.is_over)
+        # Who was away takes in what it finds on the chain when it is back.
+        self.world.run_until(self.world.now_ms + CATCHING_UP_MS)
 
     def deploy(self, number: int) -> None:
         name = self.random.choice(NAMES)
@@ -57,6 +62,26 @@ class Story:
             self.world.submitted[intent] = name
             self.world.requests[f"{number}"] = Request.SUBMIT
             self.world.tell(self.world.nodes[name], ForContract(NO_CONTRACT, IntentSubmitted(f"{number}", wanted)))
+            turn = self.random.random()
+            if turn < 0.2:
+                self.later(partial(self.cancel, intent))
+            elif turn < 0.4:
+                self.later(partial(self.take_id, intent))
+
+    def cancel(self, intent: IntentId) -> None:
+        """Its user gives it up, if that is still possible."""
+        self.world.submit(self.world.submitted[intent], NO_CONTRACT, CancelRequested(f"cancel {intent!r}", intent))
+
+    def take_id(self, intent: IntentId) -> None:
+        """Somebody who knows id and genesis deploys a contract of his own under it, if he is the first."""
+        genesis = self.geneses[intent]
+        contract = genesis.contract(ContractAddress("0x" + intent.hex() + "00000000"))
+        signers = (contract.address,) * len(genesis.endorsers)
+        hashed = genesis_hash(encode_genesis(genesis))
+        self.world.chain.deploy(
+            EndorsedDeployment(intent, contract.address, hashed, signers, genesis.threshold), contract
+        )
+        self.taken.add(contract.address)
 
     def trouble(self) -> None:
         """One of the things that happen; most of them end by themselves."""
@@ -124,12 +149,15 @@ class Story:
             outcomes = set(self.outcomes_of(intent))
             assert len(outcomes) == 1, f"{intent!r} ended as {outcomes}"
             on_chain = world.ledger.deployed.get(intent)
-            assert (on_chain is not None) == (outcomes == {Outcome.CONFIRMED})
-            if on_chain is not None:
+            is_ours = on_chain is not None and on_chain.contract not in self.taken
+            assert is_ours == (outcomes == {Outcome.CONFIRMED})
+            if on_chain is not None and is_ours:
                 deployer = world.submitted[intent]
                 for name in dict.fromkeys((deployer, *self.geneses[intent].nodes)):
                     known = [contract.address for contract in world.contracts_of[name]]
                     assert on_chain.contract in known, f"{name} has not got {intent!r}"
+        for contracts in world.contracts_of.values():
+            assert not any(contract.address in self.taken for contract in contracts)
         world.judge.conclude()
         assert world.judge.found == []
 
