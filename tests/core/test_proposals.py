@@ -93,6 +93,16 @@ def test_signers_are_durable_before_the_second_answer() -> None:
     assert [answer.request_id for answer in bench.said(DeploymentAnswer, B)] == [RequestId(7, 1), RequestId(7, 2)]
 
 
+def test_late_copy_of_the_first_question_does_not_undo_the_second() -> None:
+    bench = DeploymentBench()
+    bench.propose(B, number=1)
+    bench.propose(B, is_agreed=True, number=2)
+    (answer,) = bench.propose(B, number=1)
+    assert (answer.verdict, answer.request_id) == (Verdict.ACCEPTED, RequestId(7, 1))
+    bench.put_on_chain(deployed())
+    assert bench.taken_in() == [MADE]
+
+
 def test_peer_proposes_one_genesis_under_an_id() -> None:
     bench = DeploymentBench()
     bench.propose(B)

@@ -64,6 +64,7 @@ from rota.types import (
     Outcome,
     Party,
     Receipt,
+    RequestId,
     State,
     StateId,
     Transition,
@@ -252,7 +253,8 @@ def a_deployed(number: int, version: int = 0) -> EndorsedDeployment:
 
 def a_proposal(number: int, peer: NodeName = PEER, is_agreed: bool = True) -> Proposal:
     """What a peer wants us to have."""
-    return Proposal(peer, intent_id(number), b"genesis %d" % number, 1_000, FIRST, (FIRST,) if is_agreed else ())
+    signers = (FIRST,) if is_agreed else ()
+    return Proposal(peer, intent_id(number), b"genesis %d" % number, RequestId(1, 2), 1_000, FIRST, signers)
 
 
 def a_known(number: int) -> KnownContract:

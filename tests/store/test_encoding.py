@@ -46,7 +46,7 @@ STORED = {
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     EndorsedDeployment: "intent contract genesis endorsers threshold",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
-    Proposal: "peer deployment genesis received_at_s endorser signers",
+    Proposal: "peer deployment genesis request_id received_at_s endorser signers",
     MinedTransaction: "nonce status reason",
     Permission: "number delegate transition",
     DelegationNumber: "incarnation counter",

@@ -428,12 +428,14 @@ class DeploymentAgreed(Record):
 class Proposal:
     """A contract that a peer wants us to have, and with which address we endorse in it, if we do.
 
-    `signers` are there when all endorsers have said theirs. `received_at_s` is chain time: it is forgotten by age.
+    `request_id` is the latest by which it was proposed, `signers` are there when all endorsers have said theirs.
+    `received_at_s` is chain time: it is forgotten by age.
     """
 
     peer: NodeName
     deployment: IntentId
     genesis: bytes
+    request_id: RequestId
     received_at_s: int
     endorser: ContractAddress | None = None
     signers: tuple[ContractAddress, ...] = ()

@@ -53,7 +53,7 @@ class Proposals:
         kept = self.kept.get(key)
         if kept is not None and kept.genesis != body.genesis:
             self._answer(peer, body, Verdict.REFUSED, "another genesis was proposed under this id")
-        elif kept is not None and kept.signers == body.signers and not self._is_old(kept):
+        elif kept is not None and self._is_no_news(kept, body):
             self._answer(peer, body, Verdict.ACCEPTED, kept=kept)
         elif key in self.judging or key in self.writing:
             return
@@ -75,7 +75,13 @@ class Proposals:
             self._answer(event.peer, body, event.verdict, event.reason)
             return
         proposal = Proposal(
-            event.peer, event.deployment, body.genesis, self.context.chain_time_s, event.endorser, body.signers
+            event.peer,
+            event.deployment,
+            body.genesis,
+            body.request_id,
+            self.context.chain_time_s,
+            event.endorser,
+            body.signers,
         )
         self.writing[key] = proposal
         self.context.persist(DeploymentProposed(proposal), self, ProposalDurable(*key), ProposalNotWritten(*key))
@@ -154,9 +160,13 @@ class Proposals:
                 return f"the proposals {whose} that wait to be deployed are too large together"
         return ""
 
-    def _is_old(self, kept: Proposal) -> bool:
+    def _is_no_news(self, kept: Proposal, body: DeploymentProposal) -> bool:
+        """A copy of an earlier question, late as it is, or one that says the same of what is still new."""
+        if body.request_id < kept.request_id:
+            return True
         age_s = self.context.chain_time_s - kept.received_at_s
-        return age_s > self.context.config.proposal_ttl_s // RENEWAL_SHARE
+        is_old = age_s > self.context.config.proposal_ttl_s // RENEWAL_SHARE
+        return body.signers == kept.signers and not is_old
 
     # Saying.
 

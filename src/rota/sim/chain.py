@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.core.distribution import order_of
-from rota.core.effects import RoundDispatch, TransitionPrepared
+from rota.core.effects import FetchBlocks, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerStatus
-from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen, TransactionSent
-from rota.sim.facts import Committed, Reorganised, Submitted, Undone
+from rota.core.events.chain import BlocksFetched, ChainBlock, EndorsedDeployment, HeadSeen, TransactionSent
+from rota.sim.facts import Committed, Deployed, Reorganised, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S
-from rota.types import IntentId, NodeName
+from rota.types import Contract, IntentId, NodeName
 
 if TYPE_CHECKING:
     from rota.sim.sim_node import SimNode
@@ -55,6 +55,8 @@ class Chain:
         for contract, outcome in block.outcomes:
             if outcome.status is LedgerStatus.COMMITTED:
                 self.world.judge.tell(Committed(contract, block.height, self.world.transitions[outcome.leaf]))
+        for made in block.deployments:
+            self.world.judge.tell(Deployed(made.intent, made.contract))
         self.world.recorder.noted(self.world, f"block {block.height}: {self._show_block(block)}")
         self._show_head_later()
 
@@ -72,6 +74,8 @@ class Chain:
         removed = self.ledger.take_back(count, keeps_transactions)
         self.world.judge.tell(Reorganised(len(removed)))
         for block in removed:
+            for made in block.deployments:
+                self.world.judge.tell(Deployed(made.intent, made.contract, is_undone=True))
             for contract, outcome in reversed(block.outcomes):
                 if outcome.status is LedgerStatus.COMMITTED:
                     self.world.judge.tell(Undone(contract, block.height, self.world.transitions[outcome.leaf]))
@@ -92,6 +96,7 @@ class Chain:
 
     def _show_block(self, block: ChainBlock) -> str:
         shown = [f"{self.world.show(outcome.intent)} {outcome.status.value}" for _, outcome in block.outcomes]
+        shown += [f"{self.world.show(made.intent)} deployed" for made in block.deployments]
         shown += [
             f"the transaction of {self._show_members(dispatch)} failed"
             for dispatch, failure in self.ledger.mined_in(block)
@@ -116,11 +121,11 @@ class Chain:
             height = self._height_seen_by(node)
             self.world.tell(node, HeadSeen(height, self.ledger.blocks[height].hash, BASE_FEE_WEI))
 
-    def answer_fetch(self, node: SimNode, first: int, last: int) -> None:
+    def answer_fetch(self, node: SimNode, order: FetchBlocks) -> None:
         """The blocks that a node asks for, as far as it sees the chain."""
         if node.has_ledger:
-            seen = self.ledger.blocks[first : min(last, self._height_seen_by(node)) + 1]
-            blocks = tuple(self.ledger.as_seen_by(node.name, block) for block in seen)
+            seen = self.ledger.blocks[order.first : min(order.last, self._height_seen_by(node)) + 1]
+            blocks = tuple(_awaited(self.ledger.as_seen_by(node.name, block), order.awaited) for block in seen)
             self.world.tell(node, BlocksFetched(blocks))
 
     def _show_head_later(self) -> None:
@@ -147,6 +152,11 @@ class Chain:
         if passage.is_answered:
             self.world.tell(node, TransactionSent(dispatch.nonce))
 
+    def deploy(self, made: EndorsedDeployment, contract: Contract) -> None:
+        """A call of the factory has arrived."""
+        self.ledger.deploy(made, contract)
+        self._mine_soon()
+
     def _arrive(self, dispatch: RoundDispatch) -> None:
         self.ledger.send(dispatch)
         if self.ledger.has_work():
@@ -163,3 +173,10 @@ class Chain:
         self.world.transitions[transition.leaf] = transition
         self.ledger.send(RoundDispatch(replace(order, digest=prepared.digest), signer, nonce))
         self._mine_soon()
+
+
+def _awaited(block: ChainBlock, awaited: tuple[IntentId, ...]) -> ChainBlock:
+    """A block with those deployments only that a node asked for."""
+    if not block.deployments:
+        return block
+    return replace(block, deployments=tuple(made for made in block.deployments if made.intent in awaited))

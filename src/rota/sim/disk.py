@@ -375,8 +375,9 @@ class Disk:
             tuple(read.proposals.values()),
         )
 
-    def contracts_taken_in(self) -> tuple[KnownContract, ...]:
+    def contracts_taken_in(self, name: NodeName) -> tuple[KnownContract, ...]:
         """The contracts that came to the node through the network."""
+        self._read.go_on(name, self.records)
         return tuple(self._read.taken_in.values())
 
     def owed_count(self, name: NodeName) -> int:

@@ -37,6 +37,7 @@ class Remembered(NamedTuple):
     undelivered: frozenset[tuple[Digest, NodeName]]
     unacknowledged: frozenset[Leaf] = frozenset()
     signed_away: frozenset[Leaf] = frozenset()
+    proposals: frozenset[tuple[NodeName, IntentId]] = frozenset()
 
 
 class Started(NamedTuple):
@@ -67,6 +68,22 @@ class Recorded(NamedTuple):
     contract: ContractAddress
     record: Record
     is_told: bool
+
+
+class FactoryOrdered(NamedTuple):
+    """A node has the factory called for a deployment of its own."""
+
+    node: NodeName
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+
+
+class Deployed(NamedTuple):
+    """The factory has deployed a contract under this id, or a reorganisation has taken it back."""
+
+    deployment: IntentId
+    contract: ContractAddress
+    is_undone: bool = False
 
 
 class Request(Enum):
@@ -192,6 +209,8 @@ Fact = (
     | Assembled
     | Endorsed
     | Submitted
+    | FactoryOrdered
+    | Deployed
     | Committed
     | Reorganised
     | Undone

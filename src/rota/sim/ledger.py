@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rota.core.effects import RoundDispatch
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedStatus, MinedTransaction
 from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
@@ -47,6 +47,8 @@ class Ledger:
         self.pool: dict[tuple[str, int], RoundDispatch] = {}
         self.next_nonce: dict[str, int] = {}
         self.commits: list[tuple[int, IntentId, Leaf]] = []
+        self.waiting: dict[IntentId, EndorsedDeployment] = {}
+        self.deployed: dict[IntentId, EndorsedDeployment] = {}
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
         self._made: dict[StateId, State] = {}
@@ -60,6 +62,13 @@ class Ledger:
         """Take a transaction into the pool; a known or mined one changes nothing."""
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
             self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
+
+    def deploy(self, made: EndorsedDeployment, contract: Contract) -> None:
+        """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
+        self.contracts[contract.address] = contract
+        self.states.setdefault(contract.address, ContractState())
+        if made.intent not in self.deployed:
+            self.waiting.setdefault(made.intent, made)
 
     def mine(self, time_s: int, is_empty: bool = False) -> ChainBlock:
         """A block with everything in the pool whose nonce has come, or with nothing."""
@@ -75,7 +84,10 @@ class Ledger:
         self.block_count += 1
         parent = self.blocks[-1]
         block_hash = BlockHash(self.block_count.to_bytes(32, "big"))
-        block = ChainBlock(parent.height + 1, block_hash, parent.hash, time_s, tuple(outcomes))
+        made = () if is_empty else tuple(self.waiting.values())
+        for deployed in made:
+            self.deployed[deployed.intent] = self.waiting.pop(deployed.intent)
+        block = ChainBlock(parent.height + 1, block_hash, parent.hash, time_s, tuple(outcomes), (), made)
         self.blocks.append(block)
         return block
 
@@ -98,6 +110,10 @@ class Ledger:
         for _ in range(min(count, self.height)):
             block = self.blocks.pop()
             removed.append(block)
+            for made in block.deployments:
+                del self.deployed[made.intent]
+                if keeps_transactions:
+                    self.waiting[made.intent] = made
             committed = {outcome.leaf for _, outcome in block.outcomes if outcome.status is LedgerStatus.COMMITTED}
             for dispatch, _ in reversed(self._mined.pop()):
                 self.next_nonce[dispatch.signer] = dispatch.nonce
@@ -121,7 +137,7 @@ class Ledger:
 
     def has_work(self) -> bool:
         """A transaction could be mined."""
-        return any(nonce == self.next_nonce.get(signer, 0) for signer, nonce in self.pool)
+        return bool(self.waiting) or any(nonce == self.next_nonce.get(signer, 0) for signer, nonce in self.pool)
 
     def _next_in_pool(self) -> RoundDispatch | None:
         for signer, nonce in sorted(self.pool):

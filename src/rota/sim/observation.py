@@ -9,6 +9,7 @@ from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
 from rota.core.private_states import RECEIVING_MAX
+from rota.core.proposals import JUDGING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import Sequencer
 from rota.core.submitter import Submission
@@ -28,12 +29,14 @@ def remembered_by(core: Node) -> Remembered:
         for sequencer in core.sequencers.loaded.values()
         for intent, transaction in sequencer.sender.transactions.items()
     }
+    intents |= {intent: RememberedIntent(None, False, False) for intent in core.deployments.own}
     undelivered = frozenset((digest, peer) for peer, open_ in core.distribution._open.items() for digest, _ in open_)
     sequencers = core.sequencers.loaded.values()
     unacknowledged = frozenset(leaf for sequencer in sequencers for leaf in sequencer.coordinator.issuing.open)
     signed_away = frozenset(leaf for sequencer in sequencers for leaf in sequencer.kept.signed)
     next_nonce = core.submitter.next_nonce
-    return Remembered(core.incarnation, next_nonce, intents, undelivered, unacknowledged, signed_away)
+    proposals = frozenset(core.deployments.proposals.kept)
+    return Remembered(core.incarnation, next_nonce, intents, undelivered, unacknowledged, signed_away, proposals)
 
 
 class Surroundings(NamedTuple):
@@ -70,6 +73,8 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
         for intent in sequencer.sender.transactions
     )
     yield Measured(core.name, "intents of users", intents, config.intents_open_max)
+    yield Measured(core.name, "proposals", len(core.deployments.proposals.kept), config.proposals_max)
+    yield Measured(core.name, "proposals being judged", len(core.deployments.proposals.judging), JUDGING_MAX)
     for sequencer in core.sequencers.loaded.values():
         yield from _queues_of_contract(core, sequencer, around.node_count)
 

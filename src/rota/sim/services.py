@@ -42,6 +42,10 @@ class Services:
         self.payloads = payloads
         self.separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts.values()}
 
+    def add(self, contract: Contract) -> None:
+        """A contract that was deployed while the world ran."""
+        self.separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
     def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """The events that answer an effect."""
         match effect:

@@ -16,10 +16,12 @@ from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
+    CallFactory,
     CheckRound,
     Effect,
     FetchBlocks,
     FindStates,
+    JudgeProposal,
     LoadContract,
     LookUpIntents,
     NodeStarted,
@@ -31,6 +33,7 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SubmitTransaction,
+    TakeInContract,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -52,6 +55,7 @@ from rota.core.node import Node
 from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
+from rota.sim.factory import Factory
 from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
@@ -115,12 +119,13 @@ class World:
         self.payloads: dict[IntentId, bytes] = {}
         self.ledger = Ledger(contracts, self.payloads)
         self.nodes = {name: SimNode(name, config) for name in names}
-        by_address = {contract.address: contract for contract in contracts}
-        self.services = Services(by_address, self.payloads)
-        self.judge = Judge(Terms(names, by_address, config.confirmations, verify), EVERY)
+        self.by_address = {contract.address: contract for contract in contracts}
+        self.services = Services(self.by_address, self.payloads)
+        self.judge = Judge(Terms(names, self.by_address, config.confirmations, verify), EVERY)
         self.requests: dict[str, Request] = {}
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
+        self.factory = Factory(self)
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
         self.submitted: dict[IntentId, NodeName] = {}
@@ -165,6 +170,8 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
+        for known in node.disk.contracts_taken_in(name):
+            self._take_in(node, known.contract)
         stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
         node.core = Node(name, self.contracts_of[name], node.config, node.clock.read(self.now_ms), stored)
         node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
@@ -238,6 +245,18 @@ class World:
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
         self.requests[event.reply_to] = REQUESTS[type(event)]
         self.tell(self.nodes[name], ForContract(contract, event))
+
+    def add_contract(self, contract: Contract) -> None:
+        """A contract that is to be deployed: the judge and all domains know it."""
+        self.by_address[contract.address] = contract
+        self.services.add(contract)
+
+    def _take_in(self, node: SimNode, contract: Contract) -> None:
+        known = self.contracts_of[node.name]
+        if contract not in known:
+            self.contracts_of[node.name] = (*known, contract)
+        if contract not in self.contracts:
+            self.contracts = (*self.contracts, contract)
 
     # Telling and performing.
 
@@ -392,8 +411,14 @@ class World:
                 self.on_prepared(intent)
             case SubmitTransaction(dispatch):
                 self.chain.submit(node, dispatch)
-            case FetchBlocks(first, last):
-                self.chain.answer_fetch(node, first, last)
+            case FetchBlocks():
+                self.chain.answer_fetch(node, effect)
+            case JudgeProposal():
+                self.factory.judge(node, effect)
+            case CallFactory():
+                self.factory.call(node, effect)
+            case TakeInContract(known):
+                self._take_in(node, known.contract)
             case LookUpIntents():
                 self.tell(node, node.disk.look_up(effect, self.contracts, node.config.confirmations))
             case LoadContract(contract):

@@ -287,8 +287,15 @@ def refuse_cancel(deployment: Deployment, event: CancelAsked) -> None:
 
 
 def report(deployment: Deployment, event: ReceiptDurable) -> None:
-    """The outcome is durable: the user hears of it."""
+    """The outcome is durable: the user hears of it, and who was asked for nothing need not keep it.
+
+    Not before: a life that has not ended would propose it anew, and must not be withdrawn by what the last one said.
+    """
     assert deployment.receipt is not None, "what is durable is known"
+    if deployment.receipt.outcome is Outcome.REVERTED and deployment.request_id.counter:
+        for node in deployment.asked:
+            if node != deployment.context.node:
+                deployment.context.send(node, DeploymentWithdrawn(deployment.intent.id))
     effects = deployment.context.effects
     effects.append(ReportReceipt(deployment.receipt))
     effects.extend(ReplyToUser(reply_to, deployment.intent.id) for reply_to in deployment.cancelled_by)
@@ -340,12 +347,7 @@ def give_time(deployment: Deployment) -> None:
 
 
 def end(deployment: Deployment) -> None:
-    """The outcome is made durable; who was asked for nothing need not keep it."""
-    assert deployment.receipt is not None, "what ends has an outcome"
-    if deployment.receipt.outcome is Outcome.REVERTED and deployment.request_id.counter:
-        for node in deployment.asked:
-            if node != deployment.context.node:
-                deployment.context.send(node, DeploymentWithdrawn(deployment.intent.id))
+    """The outcome is made durable."""
     _write_receipt(deployment)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.sim.invariants.bounds import QueuesAreBounded
+from rota.sim.invariants.deployments import ContractsAreMadeOnce, ProposalsAreKept
 from rota.sim.invariants.endings import (
     EverybodyAgrees,
     EveryIntentEnds,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SAFETY: tuple[type[Invariant], ...] = (
     OneEffectAndOneOutcome,
+    ContractsAreMadeOnce,
     NoStateIsSpentTwice,
     AcknowledgedIntentsSurvive,
     OnePermissionPerNumber,
@@ -38,6 +40,7 @@ SAFETY: tuple[type[Invariant], ...] = (
     NoncesAreGapless,
     StatesStayWithTheirParties,
     RestartContradictsNothing,
+    ProposalsAreKept,
     QueuesAreBounded,
 )
 LIVENESS: tuple[type[Invariant], ...] = (
@@ -54,6 +57,7 @@ __all__ = [
     "LIVENESS",
     "SAFETY",
     "AcknowledgedIntentsSurvive",
+    "ContractsAreMadeOnce",
     "DispatchedWithPermissionAndEndorsements",
     "EveryIntentEnds",
     "EverybodyAgrees",
@@ -65,6 +69,7 @@ __all__ = [
     "OneCoordinatorIsActive",
     "OneEffectAndOneOutcome",
     "OnePermissionPerNumber",
+    "ProposalsAreKept",
     "QueuesAreBounded",
     "RestartContradictsNothing",
     "RotationIsFair",

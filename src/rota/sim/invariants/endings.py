@@ -150,7 +150,7 @@ class OneCoordinatorIsActive(Invariant):
             active.pop(fact.node, None)
 
     def _seen(self, fact: HeartbeatSeen) -> None:
-        active = self.active[fact.contract]
+        active = self.active.setdefault(fact.contract, {})
         if fact.state is CoordinatorState.ACTIVE:
             active[fact.node] = None
         else:
@@ -284,6 +284,9 @@ class EverybodyAgrees(Invariant):
                 differing = len(view.unspent ^ ledger.unspent)
                 self.accuse(f"{view.node} and the ledger differ in {differing} states of {view.contract[:8]}")
         for intent, fact in self.receipts.items():
+            if fact.receipt.contract is not None:
+                # A deployment: it has made a contract, and no leaf.
+                continue
             leaf = self.committed.get(intent)
             is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None
             if not is_agreed:

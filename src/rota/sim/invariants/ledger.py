@@ -70,7 +70,8 @@ class OneEffectAndOneOutcome(Invariant):
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
             self.accuse(f"{show(receipt.intent)} was reported {words}")
         leaf = self.committed.get(receipt.intent)
-        if receipt.outcome is Outcome.CONFIRMED and leaf != receipt.leaf:
+        # What a deployment has made is no version of anything: see `ContractsAreMadeOnce`.
+        if receipt.outcome is Outcome.CONFIRMED and leaf != receipt.leaf and receipt.contract is None:
             self.accuse(f"{show(receipt.intent)} was reported confirmed by a version that is not on the ledger")
         if receipt.outcome is Outcome.REVERTED and leaf is not None:
             self.accuse(f"{show(receipt.intent)} was reported reverted and is on the ledger")
@@ -83,11 +84,11 @@ class NoStateIsSpentTwice(Invariant):
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What the ledger did."""
-        self.unspent: dict[ContractAddress, dict[StateId, None]] = {address: {} for address in self.terms.contracts}
+        self.unspent: dict[ContractAddress, dict[StateId, None]] = {}
         return {Committed: self._committed, Undone: self._undone}
 
     def _committed(self, fact: Committed) -> None:
-        unspent, transition = self.unspent[fact.contract], fact.transition
+        unspent, transition = self.unspent.setdefault(fact.contract, {}), fact.transition
         for reference in (*transition.reads, *transition.inputs):
             if reference not in unspent:
                 self.accuse(f"{show(transition.intent)} uses a state that is spent or was never made")

@@ -9,6 +9,9 @@ from typing import Any
 from rota.core.distribution import FOUND_PARTS_FROM
 from rota.core.effects import (
     BlocksIndexed,
+    ContractTaken,
+    DeploymentAgreed,
+    DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
     IntentAccepted,
@@ -19,6 +22,7 @@ from rota.core.effects import (
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
+    ProposalForgotten,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
@@ -230,6 +234,9 @@ class RestartContradictsNothing(Invariant):
             case PreparedEndorsed(kept):
                 said.signed_away.update({each.leaf: each.intent for each in kept})
             case BlocksIndexed():
+                pass
+            case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
+                # See `ProposalsAreKept`.
                 pass
             case _:
                 raise AssertionError(f"S9 does not know {type(fact.record).__name__}")

@@ -1,0 +1,105 @@
+"""What nodes say about contracts that are to come binds them too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.core.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, IntentFinalised, ProposalForgotten
+from rota.messages import DeploymentAnswer, Verdict
+from rota.sim.facts import Deployed, FactoryOrdered, Recorded, Reported, Sent, Started
+from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
+
+
+class ContractsAreMadeOnce(Invariant):
+    """S1: an intent has at most one successful effect on the ledger, and its reported outcome never changes.
+
+    Of a deployment the effect is a contract: what is reported is the one that the ledger has, and one that was reported
+    as reverted is not deployed later.
+    """
+
+    name = "S1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What the ledger did, what is durable, and what was reported."""
+        self.made: dict[IntentId, ContractAddress] = {}
+        self.reverted: set[IntentId] = set()
+        return {Deployed: self._deployed, Reported: self._reported, Recorded: self._recorded}
+
+    def _deployed(self, fact: Deployed) -> None:
+        if fact.is_undone:
+            del self.made[fact.deployment]
+            return
+        if fact.deployment in self.made:
+            self.accuse(f"{show(fact.deployment)} was deployed twice")
+        if fact.deployment in self.reverted:
+            self.accuse(f"{show(fact.deployment)} was reported reverted and then deployed")
+        self.made[fact.deployment] = fact.contract
+
+    def _reported(self, fact: Reported) -> None:
+        self._judge(fact.receipt)
+
+    def _recorded(self, fact: Recorded) -> None:
+        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+            self._judge(fact.record.receipt)
+
+    def _judge(self, receipt: Receipt) -> None:
+        if receipt.outcome is Outcome.REVERTED:
+            self.reverted.add(receipt.intent)
+        elif receipt.contract is not None and self.made.get(receipt.intent) != receipt.contract:
+            self.accuse(f"{show(receipt.intent)} was reported to have made a contract that is not on the ledger")
+
+
+class ProposalsAreKept(Invariant):
+    """S9: a restart from disk contradicts no message sent before, of contracts that are to come.
+
+    Who has accepted a contract remembers it until it is there or withdrawn; the factory is called with the signers that
+    were agreed on, in every life with the same.
+    """
+
+    name = "S9"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is durable, what is answered and ordered, and what new lives remember."""
+        self.kept: dict[NodeName, dict[tuple[NodeName, IntentId], None]] = {node: {} for node in self.terms.nodes}
+        self.taken: dict[NodeName, set[IntentId]] = {node: set() for node in self.terms.nodes}
+        self.agreed: dict[tuple[NodeName, IntentId], tuple[ContractAddress, ...]] = {}
+        return {
+            Recorded: self._recorded,
+            DeploymentAnswer: self._answered,
+            FactoryOrdered: self._ordered,
+            Started: self._started,
+        }
+
+    def _recorded(self, fact: Recorded) -> None:
+        kept = self.kept[fact.node]
+        match fact.record:
+            case DeploymentProposed(proposal):
+                kept[proposal.peer, proposal.deployment] = None
+            case ProposalForgotten(peer, deployment):
+                kept.pop((peer, deployment), None)
+            case ContractTaken(known):
+                self.taken[fact.node].add(known.deployment)
+                for key in [key for key in kept if key[1] == known.deployment]:
+                    del kept[key]
+            case DeploymentAgreed(deployment, signers):
+                self.agreed[fact.node, deployment] = signers
+            case _:
+                pass
+
+    def _answered(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DeploymentAnswer)
+        is_durable = (fact.peer, body.deployment) in self.kept[fact.node] or body.deployment in self.taken[fact.node]
+        if body.verdict is Verdict.ACCEPTED and not is_durable:
+            self.accuse(f"{fact.node} accepted {show(body.deployment)} of {fact.peer}, and that is not on its disk")
+
+    def _ordered(self, fact: FactoryOrdered) -> None:
+        if self.agreed.get((fact.node, fact.deployment)) != fact.signers:
+            self.accuse(f"{fact.node} has {show(fact.deployment)} deployed with signers that were not agreed on")
+
+    def _started(self, fact: Started) -> None:
+        for peer, deployment in self.kept[fact.node]:
+            if (peer, deployment) not in fact.remembered.proposals:
+                self.accuse(f"{fact.node} started without {show(deployment)}, which {peer} had proposed")
