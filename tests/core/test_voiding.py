@@ -184,6 +184,22 @@ def test_only_the_empty_transition_is_permitted() -> None:
     assert state(bench) is State.PREPARED
 
 
+def test_word_on_the_old_version_changes_nothing_before_the_voiding_is_delegated() -> None:
+    bench = voiding()
+    number = machine(bench).number
+    bench.hear(B, TransactionReverted(ID, number, transition("A-1").leaf, "its input is gone"), height=HEIGHT)
+    assert state(bench) is State.PENDING
+    assert machine(bench).is_voiding
+
+
+def test_coordinator_that_gives_up_the_old_version_does_not_end_the_voiding() -> None:
+    bench = void_delegated()
+    number = machine(bench).number
+    bench.hear(B, TransactionReverted(ID, number, transition("A-1").leaf, "its input is gone"), height=HEIGHT)
+    assert state(bench) is State.PENDING
+    assert machine(bench).is_voiding
+
+
 @pytest.mark.parametrize("way", [void_delegated, void_assembled])
 def test_coordinator_that_asks_for_the_old_version_is_refused_and_delegated_to_anew(way: Callable[[], Bench]) -> None:
     bench = way()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.sim.clock import LocalClock
-from rota.sim.plan import FAULTS, REORGANISATION_DEPTH_MAX, Settings, draw_plan, holders_of, senders_of
+from rota.sim.plan import FAULTS, REORGANISATION_DEPTH_MAX, SLOW_SERVICE_MS, Settings, draw_plan, holders_of, senders_of
 from rota.types import Mode, Rotation
 
 ALL = Settings(minutes=1, faults=FAULTS)
@@ -72,7 +72,7 @@ def test_slow_services_are_not_drawn_for_coordinators_with_short_turns() -> None
     plans = [draw_plan(seed, Settings(rotation=Rotation.STRICT)) for seed in range(60)]
     short = [plan for plan in plans if any(contract.range_size == 4 for contract in plan.contracts)]
     assert max(plan.service_ms for plan in short) <= 40
-    assert max(plan.service_ms for plan in plans) == 400
+    assert max(plan.service_ms for plan in plans) == SLOW_SERVICE_MS
 
 
 def test_number_of_sequencers_in_memory_can_be_set() -> None:

@@ -1,4 +1,4 @@
-"""Which rows of the four tables a swarm has taken, and which it has not.
+"""Which rows of the tables a swarm has taken, and which it has not.
 
 A row is known by its place: machine, state, event, and which of the rows of that pair it is. Counting wraps the one
 function that picks rows; the core knows nothing of it.
@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator_transaction import TABLE as COORDINATOR_TRANSACTION
+from rota.core.deployment import TABLE as DEPLOYMENT
 from rota.core.machine import Event, Machine, Row, Table
 from rota.core.sender import TABLE as SENDER
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 
-TABLES = (SENDER, SENDER_TRANSACTION, COORDINATOR, COORDINATOR_TRANSACTION)
+TABLES = (SENDER, SENDER_TRANSACTION, COORDINATOR, COORDINATOR_TRANSACTION, DEPLOYMENT)
 
 
 class Place(NamedTuple):
@@ -36,7 +37,7 @@ def place_of(table: Table, row: Row) -> Place:
 
 
 def every_place() -> tuple[Place, ...]:
-    """All rows of the four tables, in their order."""
+    """All rows of the tables, in their order."""
     return tuple(place_of(table, row) for table in TABLES for row in table.rows)
 
 

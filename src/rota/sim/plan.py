@@ -55,7 +55,7 @@ COMMITTED = 0.7
 REPEATED = 0.04
 RESUMED = 0.05
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
-SLOW_SERVICE_MS = 400
+SLOW_SERVICE_MS = 150
 SLOW_SERVICE_RANGE_MIN = 20
 # Every message of these seeds passes the codec, which costs a quarter more.
 CODEC_EVERY = 4
