@@ -1,4 +1,4 @@
-"""What a deployment is told at the node whose user asked for it (decision 51); each says who raises it."""
+"""What a deployment is told at the node whose user asked for it (decision 61); each says who raises it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deployment of this node's own can be (decision 51)."""
+"""What a deployment of this node's own can be (decision 61)."""
 
 from __future__ import annotations
 
