@@ -30,7 +30,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.weather = BadWeather(self.random, NAMES)
+        self.weather = BadWeather(self.random, NAMES, has_echo=False)
         self.world = World(NAMES, (), Config(confirmations=CONFIRMATIONS), weather=self.weather, has_codec=True)
         self.geneses: dict[IntentId, Genesis] = {}
         self.taken: set[ContractAddress] = set()

@@ -107,9 +107,7 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option("--faults", type=FaultList(), help="Which faults.  [default: the seed draws a mix]")
 @click.option("--only-faults", type=NumberList(), help="Of the planned faults only these, by number.")
 @click.option("--intents", type=click.IntRange(min=0), help="Only the first so many of the planned intents.")
-@click.option(
-    "--codec/--no-codec", default=None, help="Messages pass the wire's codec.  [default: in one seed of four]"
-)
+@click.option("--codec/--no-codec", default=None, help="Messages pass the wire's codec.  [default: in one seed of ten]")
 @click.option("--shrink/--no-shrink", "shrinks", default=True, show_default=True, help="Make failing seeds smaller.")
 @click.option("--trace", is_flag=True, help="With --seed: print everything that happened.")
 @click.option("--diagram", type=click.File("w"), help="With --seed: write a Mermaid sequence diagram.")

@@ -54,9 +54,10 @@ FORGED_HEARTBEAT = 1_000_000
 class BadWeather(Weather):
     """Loses, duplicates, delays and forges by chance, as bad as it is set."""
 
-    def __init__(self, random: Random, names: tuple[NodeName, ...]) -> None:
+    def __init__(self, random: Random, names: tuple[NodeName, ...], has_echo: bool) -> None:
         self.random = random
         self.names = names
+        self.has_echo = has_echo
         self.calm()
 
     def calm(self) -> None:

@@ -66,7 +66,8 @@ class Swarm:
     ) -> None:
         self.plan = plan = draw_plan(seed, settings) if plan is None else plan
         self.report = Report(seed)
-        self.weather = BadWeather(Random(f"{seed}/weather"), plan.names)
+        has_echo = any(fault.kind == "echo" for fault in plan.faults)
+        self.weather = BadWeather(Random(f"{seed}/weather"), plan.names, has_echo)
         self.world = World(
             plan.names,
             plan.contracts,

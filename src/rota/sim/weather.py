@@ -43,6 +43,9 @@ GOOD_PASSAGE = Passage()
 class Weather:
     """What the world does to messages and transactions on their way; good weather delivers them once and soon."""
 
+    # Whether anything is ever heard again: only then is it remembered.
+    has_echo = False
+
     def delays_ms(self, source: NodeName, target: NodeName, latency_ms: int) -> tuple[int, ...]:
         """The delay of each copy that arrives; none when it is lost."""
         return (latency_ms,)

@@ -113,7 +113,8 @@ class Wires:
         world.judge.tell_sent(source, target, envelope)
         if self.has_codec:
             envelope = over_the_wire(envelope)
-        self._echo(source, target, envelope)
+        if self.weather.has_echo:
+            self._echo(source, target, envelope)
         forged = self.weather.forged(source, target, envelope)
         if forged is not None:
             forger, body = forged
