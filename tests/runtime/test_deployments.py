@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from rota.api.errors import ErrorCode, Rejected
@@ -97,6 +99,38 @@ async def test_token_is_deployed_with_its_notary_and_used_from_every_node(tmp_pa
         assert (await nodes.final(NODE3, await nodes.submit(NODE3, contract, "transfer", paid))).outcome is (
             Outcome.CONFIRMED
         )
+
+
+@in_loop
+async def test_what_existing_clients_send_to_deploy_a_token_is_answered_with_its_address(tmp_path: Path) -> None:
+    constructor = {
+        "type": "constructor",
+        "inputs": [{"name": name, "type": "string"} for name in ("name", "symbol", "notary", "notaryMode")],
+    }
+    options = {"basic": {"restrictMint": True, "allowBurn": True, "allowLock": True}}
+    wanted = {
+        "type": "private",
+        "domain": "noto",
+        "abi": [constructor],
+        "function": "",
+        "from": f"a@{NODE1}",
+        "data": {"notary": f"a@{NODE1}", "notaryMode": "basic", "name": "", "symbol": "", "options": options},
+    }
+    async with network(tmp_path, *ALL) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+
+        async def ask(method: str, *parameters: object) -> Any:  # noqa: ANN401
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(parameters)}
+            async with session.post(nodes.processes[NODE1].entrance.http_url, json=body) as response:
+                return (await response.json())["result"]
+
+        deployment = await ask("ptx_sendTransaction", wanted)
+        while (receipt := await ask("ptx_getTransactionReceipt", deployment)) is None:
+            await asyncio.sleep(0.01)
+        assert (receipt["success"], receipt["domain"]) == (True, "noto")
+        assert has(nodes, NODE1, receipt["contractAddress"])
+        assert (await ask("ptx_getTransaction", deployment))["domain"] == "noto"
+        assert (await ask("seq_explain", deployment))["state"] == "confirmed"
 
 
 @in_loop

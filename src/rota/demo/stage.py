@@ -230,7 +230,7 @@ def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 def checked_invariants() -> list[str]:
     """The names of the invariants that hold at every moment of a run, as their checkers give them."""
-    return [invariant.name for invariant in SAFETY]
+    return list(dict.fromkeys(invariant.name for invariant in SAFETY))
 
 
 def _manner(row: Row) -> tuple[str, str]:
