@@ -42,12 +42,13 @@ class Engine:
         self._inbox: Final[deque[Event]] = deque()
         self._loop: Final = asyncio.get_running_loop()
         self._core: Node | None = None
+        self._is_running = False
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def core(self) -> Node:
-        """The core, once started; only to be looked at."""
+        """The core, once started, also when it is stopped; only to be looked at."""
         assert self._core is not None, "an engine is started before it is looked into"
         return self._core
 
@@ -60,12 +61,13 @@ class Engine:
         """Begin its life."""
         assert self._core is None, "an engine runs one life"
         self._core = core
+        self._is_running = True
         self.outbox.put(core.start())
         self._take_turn_soon()
 
     def stop(self) -> None:
         """No further step: what was not done is done by the next life."""
-        self._core = None
+        self._is_running = False
         self._inbox.clear()
         for handle in (self._turn, self._timer):
             if handle is not None:
@@ -82,11 +84,13 @@ class Engine:
         self._tell_core(result)
 
     def _tell_core(self, event: Event) -> None:
+        if self._core is not None and not self._is_running:
+            return  # What happens after its end is for the next life to find out.
         self._inbox.append(event)
         self._take_turn_soon()
 
     def _take_turn_soon(self) -> None:
-        if self._turn is None and self._core is not None:
+        if self._turn is None and self._is_running:
             self._turn = self._loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
@@ -98,16 +102,16 @@ class Engine:
 
     def _step_some(self) -> None:
         for _ in range(min(len(self._inbox), EVENTS_A_TURN_MAX)):
-            if self._core is None:
+            if not self._is_running:
                 return
             self.steps += 1
-            self.outbox.put(self._core.step(monotonic_ms(), self._inbox.popleft()))
+            self.outbox.put(self.core.step(monotonic_ms(), self._inbox.popleft()))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due_ms = self._core.next_deadline_ms() if self._core is not None else None
+        due_ms = self.core.next_deadline_ms() if self._is_running else None
         if due_ms is not None:
             delay_s = max(0, due_ms - monotonic_ms()) / 1_000
             self._timer = self._loop.call_later(delay_s, self._tick)

@@ -151,7 +151,7 @@ class NodeFacade:
         reply_to, awaited = self._running.users.expect_reply()
         self._running.tell(event_for(reply_to))
         reply = await awaited
-        if reply.error.startswith("busy:"):
+        if reply.error.startswith("busy:") or reply.error.endswith("try again"):
             raise Unavailable(reply.error.removeprefix("busy: "))
         if reply.error:
             field, separator, message = reply.error.partition(": ")
