@@ -1,0 +1,1 @@
+-- Listeners of receipts and events, and the order in which receipts came.

@@ -1,0 +1,1 @@
+-- Privacy groups, their messages, and keys by name.

@@ -1,0 +1,1 @@
+-- Commands: in flight, deduplication, completions.

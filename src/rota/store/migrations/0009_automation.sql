@@ -1,0 +1,1 @@
+-- Triggers: paused, set aside.
