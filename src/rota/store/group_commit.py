@@ -34,6 +34,7 @@ from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.listening import Listening
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -68,6 +69,7 @@ class DatabaseStore:
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
+        self.listening: Final = Listening(_Access(self), self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
@@ -115,9 +117,9 @@ class DatabaseStore:
             await self._write_alone(add_contract(known))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
@@ -327,6 +329,21 @@ class DatabaseStore:
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
+
+class _Access:
+    """What parts of the store with tables of their own read and write, beside the records."""
+
+    def __init__(self, store: DatabaseStore) -> None:
+        self._store: Final = store
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer."""
+        return await self._store._database.read(reading)
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """One transaction, durable on return."""
+        await self._store._write_alone(*statements)
 
 
 def _is_away(problem: Exception | None) -> bool:
