@@ -10,10 +10,14 @@ from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
     ContractStatus,
     ContractSummary,
+    EventDefinition,
+    EventListenerStatus,
+    EventView,
     Explanation,
     Measurements,
     Moment,
     PeerMeasurements,
+    ReceiptDefinition,
     ReceiptView,
     SequencerRole,
     StateCount,
@@ -21,7 +25,9 @@ from rota.api.facade import (
     TransactionView,
 )
 from rota.ports import Unavailable
+from rota.runtime.listeners import DurableListeners
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_listeners import MemoryListening, MemorySource
 
 CONTRACT = ContractAddress("0x" + "11" * 20)
 BEGAN_MS = 1_760_000_000_123
@@ -34,6 +40,17 @@ class Kept:
     view: TransactionView
     state: str = "Pending"
     receipt: ReceiptView | None = None
+
+
+def _receipt_source() -> MemorySource[ReceiptDefinition, ReceiptView]:
+    def passes(wanted: ReceiptDefinition, receipt: ReceiptView) -> bool:
+        return wanted.domain is None or wanted.domain == receipt.domain
+
+    return MemorySource("receipts", ReceiptDefinition, passes)
+
+
+def _event_source() -> MemorySource[EventDefinition, EventView]:
+    return MemorySource("blockchainevents", EventDefinition, lambda _, __: True)
 
 
 @dataclass(slots=True)
@@ -49,6 +66,15 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
+    listening: MemoryListening = field(default_factory=MemoryListening)
+    ended: MemorySource[ReceiptDefinition, ReceiptView] = field(default_factory=_receipt_source)
+    happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
+    receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
+    event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
+        self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
 
     # Transactions.
 
@@ -130,6 +156,10 @@ class MemoryNode:
             log_index=3,
             source=CONTRACT,
         )
+
+    async def event_listener_status(self, name: str) -> EventListenerStatus | None:
+        position = await self.event_listeners.position(name)
+        return EventListenerStatus(False, position.number - 1) if position is not None else None
 
     # The sequencer.
 

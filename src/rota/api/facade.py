@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
 
@@ -246,7 +246,7 @@ class ReceiptDefinition:
 class EventSource:
     """Events with these ABI entries, of one contract or of any."""
 
-    abi: tuple[AbiEntry, ...]
+    abi: tuple[Mapping[str, Any], ...]
     address: ContractAddress | None = None
 
 

@@ -101,12 +101,17 @@ class Connection:
                 self._answering[task] = None
                 task.add_done_callback(self._answered)
         finally:
-            # What was read before the end is begun, so that the last acknowledgement of a client counts.
-            await asyncio.sleep(0)
-            self._subscriptions.end()
-            for task in tuple(self._answering):
-                task.cancel()
-            await asyncio.gather(*self._answering, return_exceptions=True)
+            try:
+                # What was read before the end is begun, so that the last acknowledgement of a client counts.
+                await asyncio.sleep(0)
+            finally:
+                await self._end()
+
+    async def _end(self) -> None:
+        self._subscriptions.end()
+        for task in tuple(self._answering):
+            task.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
 
     async def send(self, text: bytes) -> None:
         """Send it, or cut the client off when it does not take it."""

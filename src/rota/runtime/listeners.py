@@ -1,6 +1,6 @@
 """Listeners that last: what an application follows, given in batches, from where it last acknowledged.
 
-Theory of operation. A listener has a definition, and a position up to which all was acknowledged; both are in the store.
+Theory of operation. A listener has a definition, and a position up to which all was acknowledged: both are stored.
 What it has to give is read from its `Source` behind that position, as much as one batch holds, when somebody is there
 to take it: a backlog of any length takes the memory of one batch. A batch goes to one of the listener's receivers;
 several take turns. Acknowledged, it moves the position, durably, and then the next is read. Refused, it is given again
@@ -73,8 +73,15 @@ class Found(Generic[T]):
 class Source(Protocol[D, T]):
     """What the listeners of one kind follow."""
 
-    kind: str
-    bell: Bell
+    @property
+    def kind(self) -> str:
+        """The name of the kind in the store."""
+        ...
+
+    @property
+    def bell(self) -> Bell:
+        """Rings when there may be more."""
+        ...
 
     def encode(self, definition: D) -> bytes:
         """A definition as it is kept."""
@@ -151,9 +158,12 @@ class DurableListeners(Generic[D, T]):
         return partial(delivery.remove, receiver)
 
     async def position(self, name: str) -> ListenerPosition | None:
-        """Up to where it was acknowledged."""
+        """Up to where it was acknowledged, or further where nothing was to be given."""
         stored = await self._listening.listener(self._source.kind, name)
-        return stored.acknowledged if stored is not None else None
+        delivery = self._deliveries.get(name)
+        if stored is None or delivery is None:
+            return stored.acknowledged if stored is not None else None
+        return delivery.position
 
     async def close(self) -> None:
         """The node stops: nothing is given any more."""
@@ -193,7 +203,7 @@ class _Delivery(Generic[D, T]):
         self._store: Final = store
         self._name: Final = stored.name
         self._definition: Final = source.decode(stored.definition)
-        self._position = stored.acknowledged
+        self.position = stored.acknowledged
         self._noted = stored.acknowledged
         self._batches = 0
         self._may_give: Final = asyncio.Event()
@@ -235,7 +245,7 @@ class _Delivery(Generic[D, T]):
             await self._may_give.wait()
             rung = self._source.bell.rung
             try:
-                found = await self._source.read(self._definition, self._position)
+                found = await self._source.read(self._definition, self.position)
                 if found.items:
                     if not await self._given(found.items):
                         continue
@@ -246,7 +256,7 @@ class _Delivery(Generic[D, T]):
                 logger.warning("a listener waits", listener=self._name, reason=str(trouble))
                 await asyncio.sleep(RETRY_S)
                 continue
-            self._position = found.position
+            self.position = found.position
             if found.is_all:
                 await self._source.bell.wait(rung)
 

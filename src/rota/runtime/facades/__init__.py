@@ -1,1 +1,1 @@
-"""The node as its users see it, one module per family; `runtime.facade` composes them."""
+"""The families of methods on a running node, one class each; `runtime.facade.NodeFacade` puts them together."""
