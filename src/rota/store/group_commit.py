@@ -33,6 +33,7 @@ from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -80,6 +81,7 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.abis: Final = Abis(self, clock)
 
     # Life.
 
