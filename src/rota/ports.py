@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from rota.abi import Entry
 from rota.core.effects import (
     FetchBlocks,
     FindStates,
@@ -22,6 +23,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
 from rota.types import (
     NO_LEAF,
@@ -87,6 +89,34 @@ class StateChanges:
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAbi:
+    """An ABI that users stored or submitted: the hash by which it is known, and its entries as JSON."""
+
+    hash: bytes
+    written: bytes
+
+
+class AbiStore(Protocol):
+    """The ABIs that users of this node stored. All: `Unavailable` when the store is away."""
+
+    async def add(self, entries: Sequence[Entry]) -> bytes:
+        """Remember an ABI, and each of its entries; its hash."""
+        ...
+
+    async def get(self, hash_: bytes) -> StoredAbi | None:
+        """The ABI of this hash."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredAbi, ...]:
+        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        ...
+
+    async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
+        """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
 
 
 class Contracts(Protocol):
@@ -232,6 +262,11 @@ class Store(Protocol):
 
         In the order asked for. `Unavailable` when it is away.
         """
+        ...
+
+    @property
+    def abis(self) -> AbiStore:
+        """The ABIs that users stored."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

@@ -21,7 +21,9 @@ from rota.api.facade import (
     TransactionView,
 )
 from rota.ports import Unavailable
+from rota.runtime.facades.types import Types
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_types import memory_types
 
 CONTRACT = ContractAddress("0x" + "11" * 20)
 BEGAN_MS = 1_760_000_000_123
@@ -49,6 +51,7 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
+    types: Types = field(default_factory=memory_types)
 
     # Transactions.
 

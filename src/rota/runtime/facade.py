@@ -28,6 +28,7 @@ from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
@@ -53,6 +54,7 @@ class NodeFacade:
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
         self._ids: Final = IntentIds(secrets.token_bytes)
+        self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 
