@@ -22,6 +22,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
 from rota.types import (
     NO_LEAF,
@@ -87,6 +88,46 @@ class StateChanges:
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A place in the tree of key identifiers; without an address it is only a branch.
+
+    `place` numbers what has the same parent, in the order in which it came.
+    """
+
+    path: str
+    parent: str
+    name: str
+    place: int
+    address: ContractAddress | None = None
+    handle: str = ""
+    has_children: bool = False
+
+
+class KeyNames(Protocol):
+    """Which keys users asked for, so that an address leads back to its identifier. All: `Unavailable` when away."""
+
+    async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
+        """Those of these that are there, in the order asked for."""
+        ...
+
+    async def with_address(self, address: ContractAddress) -> StoredKey | None:
+        """The key that has this address."""
+        ...
+
+    async def next_place(self, parent: str) -> int:
+        """The number of the next one under this parent."""
+        ...
+
+    async def add(self, keys: Sequence[StoredKey]) -> None:
+        """Remember these, durably; one that is there as a branch becomes a key as well."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredKey, ...]:
+        """Those that are looked for. `domains.records.Rejected` names what is wrong with the query."""
+        ...
 
 
 class Contracts(Protocol):
@@ -232,6 +273,11 @@ class Store(Protocol):
 
         In the order asked for. `Unavailable` when it is away.
         """
+        ...
+
+    @property
+    def key_names(self) -> KeyNames:
+        """The identifiers of keys."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

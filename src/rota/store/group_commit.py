@@ -34,6 +34,7 @@ from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -77,6 +78,7 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.key_names = KeyNames(self._read, self._write_alone)
 
     # Life.
 
@@ -115,9 +117,9 @@ class DatabaseStore:
             await self._write_alone(add_contract(known))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
