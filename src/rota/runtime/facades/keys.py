@@ -13,6 +13,7 @@ from typing import Final
 
 from rota.api import errors
 from rota.api.facade import JsonValue, KeyEntry, KeyMapping, KeySegment, KeyVerifier
+from rota.api.formats import Address, read
 from rota.digests import keccak
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
@@ -20,7 +21,7 @@ from rota.keys.derivation import write_path
 from rota.keys.names import party_key, path_of
 from rota.ports import KeyNames, Signer, StoredKey, UnknownKey
 from rota.runtime.facades.asking import of_query, read_query
-from rota.types import ContractAddress, NodeName, Party, address_bytes, node_of
+from rota.types import ContractAddress, NodeName, Party, node_of
 
 WALLET: Final = "wallet"
 ALGORITHM: Final = "ecdsa:secp256k1"
@@ -58,12 +59,11 @@ class Keys:
     async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
         """The key that has this address, if it was asked for before."""
         _require(algorithm, verifier_type)
-        address = verifier.lower() if verifier[:2].lower() == "0x" else f"0x{verifier.lower()}"
         try:
-            address_bytes(ContractAddress(address))
-        except ValueError:
-            raise errors.invalid("verifier", "must be an address of 40 hex digits") from None
-        found = await self._names.with_address(ContractAddress(address))
+            address = read(Address, verifier).contract
+        except ValueError as flaw:
+            raise errors.invalid("verifier", str(flaw)) from None
+        found = await self._names.with_address(address)
         return await self._mapping(found, verifier_type) if found is not None else None
 
     async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
