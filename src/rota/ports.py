@@ -22,6 +22,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
 from rota.types import (
@@ -32,6 +33,7 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    Party,
     Receipt,
     State,
     StateId,
@@ -127,6 +129,33 @@ class KeyNames(Protocol):
 
     async def find(self, query: Query) -> tuple[StoredKey, ...]:
         """Those that are looked for. `domains.records.Rejected` names what is wrong with the query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A privacy group that this node knows; its contract is there when the node has it."""
+
+    domain: str
+    group: DescribedGroup
+    created_at_ms: int
+    deployment: IntentId
+    contract: ContractAddress | None = None
+
+
+class Groups(Protocol):
+    """The privacy groups of this node. All: `Unavailable` when the store is away."""
+
+    async def with_id(self, domain: str, group: bytes) -> StoredGroup | None:
+        """The group of this id."""
+        ...
+
+    async def with_contract(self, contract: ContractAddress) -> StoredGroup | None:
+        """The group whose contract this is."""
+        ...
+
+    async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
+        """Those that are looked for, with this member. `Rejected` names what is wrong with the query."""
         ...
 
 
@@ -278,6 +307,11 @@ class Store(Protocol):
     @property
     def key_names(self) -> KeyNames:
         """The identifiers of keys."""
+        ...
+
+    @property
+    def groups(self) -> Groups:
+        """The privacy groups of this node."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

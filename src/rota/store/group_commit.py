@@ -34,6 +34,7 @@ from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -79,6 +80,7 @@ class DatabaseStore:
         self._is_closing = False
         self._trouble = ""
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -114,7 +116,7 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
     async def _write_alone(self, *statements: Statement) -> None:

@@ -12,3 +12,25 @@ CREATE TABLE key_names (
 );
 CREATE UNIQUE INDEX key_names_by_parent ON key_names (parent, place);
 CREATE INDEX key_names_by_address ON key_names (address) WHERE address IS NOT NULL;
+
+-- Privacy groups: written with the intent that deploys one, and with the contract that a node takes in. What a group is
+-- stands in its genesis; of two that claim one id the first stays.
+CREATE TABLE groups (
+    domain TEXT NOT NULL,
+    id BYTEA NOT NULL,
+    name TEXT NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    deployment BYTEA NOT NULL,
+    contract TEXT,
+    genesis BYTEA NOT NULL,
+    PRIMARY KEY (domain, id)
+);
+CREATE INDEX groups_by_contract ON groups (contract) WHERE contract IS NOT NULL;
+CREATE INDEX groups_by_creation ON groups (created_at_ms);
+
+CREATE TABLE group_members (
+    member TEXT NOT NULL,
+    domain TEXT NOT NULL,
+    id BYTEA NOT NULL,
+    PRIMARY KEY (member, domain, id)
+);
