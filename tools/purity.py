@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 PURE_PACKAGES: Final = frozenset(
-    {"types", "config", "digests", "payload", "messages", "wire", "core", "domains", "commands", "automation"}
+    {"types", "abi", "config", "digests", "payload", "messages", "wire", "core", "domains", "commands", "automation"}
 )
 IMPURE_MODULES: Final = frozenset(
     {

@@ -67,6 +67,18 @@ class Database(Protocol):
         ...
 
 
+class Door(Protocol):
+    """How the module of a few tables gets at the database: what it writes shares a commit with all that waits."""
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Durable on return. `Unavailable` when it is not, or may not be."""
+        ...
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer. `Unavailable` when the database is away."""
+        ...
+
+
 WRITTEN = Statement("SELECT written FROM node")
 
 

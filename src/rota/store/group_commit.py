@@ -50,8 +50,11 @@ Question = LookUpIntents | LoadContract | FindStates
 
 @dataclass(frozen=True, slots=True)
 class _Write:
+    """A syncpoint, known by its token; or something that somebody waits for by itself."""
+
     token: int
     statements: tuple[Statement, ...]
+    waiting: asyncio.Future[None] | None = None
 
 
 def wall_clock_ms() -> int:
@@ -189,6 +192,25 @@ class DatabaseStore:
         """How many intents of this node have no final outcome."""
         return await self._database.read(self._asking.unfinished_count())
 
+    # Tables that the core knows nothing of: each has a module of its own, which says what is written and read.
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Durable on return, in one transaction with whatever else is being written.
+
+        `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
+        """
+        self._assert_at_work()
+        if len(self._writes) >= WRITES_WAITING_MAX:
+            raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
+        waiting = asyncio.get_running_loop().create_future()
+        self._writes.append(_Write(0, tuple(statements), waiting))
+        self._has_writes.set()
+        await waiting
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
+        return await self._database.read(reading)
+
     # Orders.
 
     def perform(self, effect: StoreEffect) -> None:
@@ -285,7 +307,12 @@ class DatabaseStore:
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         self._trouble = str(problem) if problem is not None else ""
         for write in group:
-            self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            if write.waiting is None:
+                self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            elif not write.waiting.done() and problem is None:
+                write.waiting.set_result(None)
+            elif not write.waiting.done():
+                write.waiting.set_exception(Unavailable(str(problem)))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""

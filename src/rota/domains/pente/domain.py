@@ -23,6 +23,7 @@ import msgspec
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
+from rota.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
 from rota.digests import keccak
 from rota.domains.base import (
     Assembled,
@@ -44,7 +45,6 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.contents import Role
-from rota.domains.pente.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
 from rota.domains.pente.accounts import Accounts
 from rota.domains.pente.addresses import deployment_nonce
 from rota.domains.pente.changes import pack_predecessor, pack_slots
