@@ -21,10 +21,10 @@ from rota.api.facade import (
     TransactionView,
 )
 from rota.domains.queries import Query
+from rota.domains.records import Record, Uint64
 from rota.keys.signers import WalletSigner
 from rota.ports import StoredKey, Unavailable
 from rota.runtime.facades.keys import Keys
-from rota.store.key_names import row_of
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
 from tests.keys.kit import WALLET
 
@@ -39,6 +39,20 @@ class Kept:
     view: TransactionView
     state: str = "Pending"
     receipt: ReceiptView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow(Record):
+    """A key as queries name its fields."""
+
+    path: str
+    parent: str
+    name: str
+    index: Uint64
+
+    @classmethod
+    def of(cls, key: StoredKey) -> "KeyRow":
+        return cls(key.path, key.parent, key.name, key.place)
 
 
 class MemoryKeyNames:
@@ -62,10 +76,17 @@ class MemoryKeyNames:
             self.kept[key.path] = key if there is None or there.address is None else there
 
     async def find(self, query: Query) -> tuple[StoredKey, ...]:
-        return query.select([self._shown(self.kept[path]) for path in sorted(self.kept)], row_of)
+        return query.select([self._shown(self.kept[path]) for path in sorted(self.kept)], KeyRow.of)
 
     def _shown(self, key: StoredKey) -> StoredKey:
         return replace(key, has_children=any(each.parent == key.path for each in self.kept.values()))
+
+
+class Elsewhere:
+    """A family that is tried on real nodes: to ask it here is a mistake of the test."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
+        raise AssertionError(f"the node in memory has no {name}")
 
 
 @dataclass(slots=True)
@@ -82,6 +103,8 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
+
+    groups: Any = field(default_factory=Elsewhere)
 
     # Transactions.
 

@@ -18,7 +18,7 @@ What holds for all of them:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -350,6 +350,95 @@ class HasKeys(Protocol):
         ...
 
 
+# Privacy groups.
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A privacy group that is to be. Members without a node are of this one."""
+
+    domain: str
+    members: tuple[str, ...]
+    name: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
+
+    id: bytes
+    domain: str
+    created_at_ms: int
+    name: str
+    members: tuple[Party, ...]
+    properties: Mapping[str, str]
+    configuration: Mapping[str, str]
+    schema: bytes
+    deployment: IntentId
+    contract: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCall:
+    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
+
+    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
+    """
+
+    domain: str
+    group: bytes
+    sender: str
+    to: ContractAddress | None = None
+    function: AbiEntry | str | None = None
+    input: JsonValue = None
+    abi: tuple[AbiEntry, ...] = ()
+    bytecode: bytes = b""
+    gas: int = 0
+    value: int = 0
+    idempotency_key: str = ""
+    data_format: str = ""
+
+
+class Groups(Protocol):
+    """Privacy groups, and the private contracts in them."""
+
+    async def create(self, wanted: NewGroup) -> GroupView:
+        """A new group: its id is given when it is durable that it will be deployed."""
+        ...
+
+    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
+        """The group of this id."""
+        ...
+
+    async def with_address(self, contract: ContractAddress) -> GroupView | None:
+        """The group whose contract this is."""
+        ...
+
+    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
+        """The groups that a QueryJSON looks for, with this member if one is named."""
+        ...
+
+    async def send(self, call: GroupCall) -> IntentId:
+        """A transaction in a group; the id is given when it is durable."""
+        ...
+
+    async def call(self, call: GroupCall) -> JsonValue:
+        """What a private contract answers now, without a transaction."""
+        ...
+
+
+class HasGroups(Protocol):
+    """A node that has privacy groups."""
+
+    @property
+    def groups(self) -> Groups:
+        """Its groups."""
+        ...
+
+
 # Operators.
 
 
@@ -404,7 +493,7 @@ class Operations(Protocol):
         ...
 
 
-class Node(Transactions, Sequencing, Contracts, HasKeys, Operations, Protocol):
+class Node(Transactions, Sequencing, Contracts, HasKeys, HasGroups, Operations, Protocol):
     """The whole of it; what the server is given."""
 
     @property

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, keys, sequencer, submit, transport
+from rota.api.families import contracts, follow, groups, keys, sequencer, submit, transport
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -41,6 +41,7 @@ TABLE: Final = table_of(
         *follow.METHODS,
         *sequencer.METHODS,
         *contracts.METHODS,
+        *groups.METHODS,
         *keys.METHODS,
         *transport.METHODS,
         discover,

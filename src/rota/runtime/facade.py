@@ -29,6 +29,7 @@ from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
@@ -55,7 +56,11 @@ class NodeFacade:
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
         self._ids: Final = IntentIds(secrets.token_bytes)
-        self.keys: Final = Keys(running.name, signer, running.adapters.store.key_names)
+        store = running.adapters.store
+        self.keys: Final = Keys(running.name, signer, store.key_names)
+        self.groups: Final = Groups(
+            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+        )
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rota.domains.pente.groups import DescribedGroup, group_in
 from rota.domains.queries import Query
 from rota.genesis import MalformedGenesis, decode_genesis
 from rota.ports import StoredGroup
-from rota.store.database import Answer, Reading, Statement, Value
+from rota.store.database import Read, Reading, Statement, Value
 from rota.store.queries import Column, Kind, Table, selection, stored_text
 from rota.types import ContractAddress, Intent, IntentId, KnownContract, Party
-
-
-class Read(Protocol):
-    """How a database is asked."""
-
-    async def __call__(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
-        ...
 
 
 class Groups:
@@ -106,7 +98,9 @@ _TABLE: Final = Table(
 )
 
 _HAS_MEMBER: Final = """
-EXISTS (SELECT 1 FROM group_members AS own WHERE own.member = ? AND own.domain = groups.domain AND own.id = groups.id)"""
+EXISTS (
+    SELECT 1 FROM group_members AS own
+    WHERE own.member = ? AND own.domain = groups.domain AND own.id = groups.id)"""
 
 # The one that was there first stays, and gets its contract.
 _ADD: Final = """

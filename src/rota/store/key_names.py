@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final
 
 from rota.domains.queries import Query
-from rota.domains.records import Record, Uint64
 from rota.ports import StoredKey
-from rota.store.database import Answer, Reading, Statement
+from rota.store.database import Read, Reading, Statement, Write
+from rota.store.queries import Column, Kind, Table, selection
 from rota.types import ContractAddress
-
-
-class Read(Protocol):
-    """How a database is asked."""
-
-    async def __call__(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
-        ...
-
-
-Write = Callable[..., Awaitable[None]]
 
 
 class KeyNames:
@@ -60,26 +48,7 @@ class KeyNames:
 
     async def find(self, query: Query) -> tuple[StoredKey, ...]:
         """Those that are looked for, in the order of their paths if no other is asked for."""
-        found = await self._read(_keys(Statement(f"{_KEYS} ORDER BY path")))
-        return query.select(found, row_of)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRow(Record):
-    """A key as queries name its fields."""
-
-    path: str
-    parent: str
-    name: str
-    index: Uint64
-    is_key: bool
-    has_children: bool
-    key_handle: str
-
-
-def row_of(key: StoredKey) -> KeyRow:
-    """A key as queries see it."""
-    return KeyRow(key.path, key.parent, key.name, key.place, key.address is not None, key.has_children, key.handle)
+        return await self._read(_keys(selection(_TABLE, _SELECTED, query)))
 
 
 def _keys(query: Statement) -> Reading[tuple[StoredKey, ...]]:
@@ -96,10 +65,25 @@ def _next_place(parent: str) -> Reading[int]:
     return 0 if latest is None else int(latest) + 1
 
 
-_KEYS: Final = """
-SELECT path, parent, name, place, address, handle,
-    CASE WHEN EXISTS (SELECT 1 FROM key_names AS below WHERE below.parent = key_names.path) THEN 1 ELSE 0 END
-FROM key_names"""
+_HAS_CHILDREN: Final = """
+CASE WHEN EXISTS (SELECT 1 FROM key_names AS below WHERE below.parent = key_names.path) THEN 1 ELSE 0 END"""
+_SELECTED: Final = f"path, parent, name, place, address, handle, {_HAS_CHILDREN}"
+_KEYS: Final = f"SELECT {_SELECTED} FROM key_names"
+
+_TABLE: Final = Table(
+    "key_names",
+    {
+        "path": Column("path", Kind.TEXT),
+        "parent": Column("parent", Kind.TEXT),
+        "name": Column("name", Kind.TEXT),
+        "index": Column("place", Kind.NUMBER),
+        "isKey": Column("(CASE WHEN address IS NULL THEN 0 ELSE 1 END)", Kind.BOOLEAN),
+        "hasChildren": Column(f"({_HAS_CHILDREN})", Kind.BOOLEAN),
+        "keyHandle": Column("handle", Kind.TEXT),
+        "address": Column("address", Kind.TEXT),
+    },
+    "path",
+)
 
 _ADD: Final = """
 INSERT INTO key_names (path, parent, name, place, address, handle) VALUES (?, ?, ?, ?, ?, ?)
