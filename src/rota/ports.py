@@ -23,6 +23,7 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
 from rota.types import (
@@ -33,6 +34,7 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    Party,
     Receipt,
     State,
     StateId,
@@ -116,6 +118,73 @@ class AbiStore(Protocol):
 
     async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
         """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A place in the tree of key identifiers; without an address it is only a branch.
+
+    `place` numbers what has the same parent, in the order in which it came.
+    """
+
+    path: str
+    parent: str
+    name: str
+    place: int
+    address: ContractAddress | None = None
+    handle: str = ""
+    has_children: bool = False
+
+
+class KeyNames(Protocol):
+    """Which keys users asked for, so that an address leads back to its identifier. All: `Unavailable` when away."""
+
+    async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
+        """Those of these that are there, in the order asked for."""
+        ...
+
+    async def with_address(self, address: ContractAddress) -> StoredKey | None:
+        """The key that has this address."""
+        ...
+
+    async def next_place(self, parent: str) -> int:
+        """The number of the next one under this parent."""
+        ...
+
+    async def add(self, keys: Sequence[StoredKey]) -> None:
+        """Remember these, durably; one that is there as a branch becomes a key as well."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredKey, ...]:
+        """Those that are looked for. `domains.records.Rejected` names what is wrong with the query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A privacy group that this node knows; its contract is there when the node has it."""
+
+    domain: str
+    group: DescribedGroup
+    created_at_ms: int
+    deployment: IntentId
+    contract: ContractAddress | None = None
+
+
+class Groups(Protocol):
+    """The privacy groups of this node. All: `Unavailable` when the store is away."""
+
+    async def with_id(self, domain: str, group: bytes) -> StoredGroup | None:
+        """The group of this id."""
+        ...
+
+    async def with_contract(self, contract: ContractAddress) -> StoredGroup | None:
+        """The group whose contract this is."""
+        ...
+
+    async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
+        """Those that are looked for, with this member. `Rejected` names what is wrong with the query."""
         ...
 
 
@@ -267,6 +336,16 @@ class Store(Protocol):
     @property
     def abis(self) -> AbiStore:
         """The ABIs that users stored."""
+        ...
+
+    @property
+    def key_names(self) -> KeyNames:
+        """The identifiers of keys."""
+        ...
+
+    @property
+    def groups(self) -> Groups:
+        """The privacy groups of this node."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

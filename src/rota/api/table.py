@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, sequencer, submit, transport, types
+from rota.api.families import contracts, follow, groups, keys, sequencer, submit, transport, types
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -41,8 +41,10 @@ TABLE: Final = table_of(
         *follow.METHODS,
         *sequencer.METHODS,
         *contracts.METHODS,
-        *transport.METHODS,
         *types.METHODS,
+        *groups.METHODS,
+        *keys.METHODS,
+        *transport.METHODS,
         discover,
     )
 )

@@ -26,6 +26,7 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
+from rota.domains.base import Lacking
 from rota.hosting import Checked
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
@@ -123,6 +124,28 @@ class Services:
 
     async def _sign(self, order: SignTransition) -> None:
         self._tell(ForContract(order.contract, await self._signatures.sign_transition(order)))
+
+    # Users.
+
+    async def call(self, hosted: hosting.Hosted, asked: hosting.UserCall) -> object:
+        """What a view answers from what this node holds now. `domains.base.Rejected` names what is to be mended.
+
+        What the domain lacks may be in the store, spent; then it is asked again with that.
+        """
+        contract = hosted.contract.address
+        recalled: dict[StateId, State] = {}
+        verifiers = {asked.sender: self._signatures.verifier_of(asked.sender)}
+        background = hosting.Background(recalled.get, verifiers)
+        for _ in range(RECALLS_MAX):
+            held = await self._held.of(hosted)
+            try:
+                return hosting.call(hosted, asked, held, self._node, background)
+            except Lacking as lacking:
+                found = await self._store.states(contract, (lacking.state,))
+                if not found or lacking.state in recalled:
+                    raise Unavailable(str(lacking)) from None
+                recalled.update({state.id: state for state in found})
+        raise Unavailable(f"more than {RECALLS_MAX} spent states of {contract} are needed for an answer")
 
     # The domain.
 

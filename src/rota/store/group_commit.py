@@ -35,6 +35,8 @@ from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
+from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -82,6 +84,8 @@ class DatabaseStore:
         self._is_closing = False
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
+        self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -117,12 +121,12 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
