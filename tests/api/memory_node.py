@@ -10,9 +10,13 @@ from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
     ContractStatus,
     ContractSummary,
+    DraftView,
+    ExaminedView,
     Explanation,
+    LegView,
     Measurements,
     Moment,
+    NamedLeg,
     PeerMeasurements,
     ReceiptView,
     SequencerRole,
@@ -101,6 +105,7 @@ class MemoryNode:
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
+    bound: dict[IntentId, tuple[tuple[NamedLeg, ...], str]] = field(default_factory=dict)
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
@@ -189,6 +194,29 @@ class MemoryNode:
             log_index=3,
             source=CONTRACT,
         )
+
+    # Settlements.
+
+    async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
+        drafted = await self.submit(submission)
+        openings = tuple(reader.encode() for reader in readers)
+        return DraftView(drafted, CONTRACT, b"\x03" * 32, {"data": "0x"}, openings)
+
+    async def examine(self, opening: bytes) -> ExaminedView:
+        if not opening:
+            raise invalid("opening", "must be one that a node made of a draft")
+        return ExaminedView(CONTRACT, b"\x03" * 32, {"data": "0x"})
+
+    async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
+        if draft not in self.kept:
+            raise invalid("draft", "must be the id of a draft that this node has; draft it again")
+        self.bound = {**self.bound, draft: (legs, idempotency_key)}
+        return draft
+
+    async def leg(self, intent: IntentId) -> LegView | None:
+        if intent not in self.bound:
+            return None
+        return LegView(CONTRACT, b"\x03" * 32, b"\x04", b"\x05", b"\x06" * 32, CONTRACT, BEGAN_MS // 1_000, b"\x07")
 
     # The sequencer.
 
