@@ -27,7 +27,7 @@ _LENGTH_BYTES: Final = 4
 def change_of(command: Command) -> ChangeId:
     """Every part with its length before it, so that no two changes are written alike."""
     parts = (command.application_id, command.command_id, *command.parties)
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    encoded = [part.encode() for part in parts]
     return ChangeId(keccak(_TEXT + b"".join(len(each).to_bytes(_LENGTH_BYTES, "big") + each for each in encoded)))
 
 
@@ -74,9 +74,9 @@ def party_of(node: NodeName, field: str, text: str) -> Party:
 
 
 def check_id(field: str, text: str) -> None:
-    """A text that is not too long, and without the character that not every database can hold."""
-    if len(text) > ID_CHARACTERS_MAX or "\0" in text:
-        raise invalid_field(field, f"must be at most {ID_CHARACTERS_MAX} characters, none of them NUL")
+    """A text that is not too long, and that every database can hold."""
+    if len(text) > ID_CHARACTERS_MAX or any(each in "\0" or "\ud800" <= each <= "\udfff" for each in text):
+        raise invalid_field(field, f"must be at most {ID_CHARACTERS_MAX} characters, no NUL and no half of a pair")
 
 
 def check_period(period: Period | None) -> None:

@@ -48,8 +48,11 @@ Question = LookUpIntents | LoadContract | FindStates
 
 @dataclass(frozen=True, slots=True)
 class _Write:
+    """Of the core, which is told by its token; or of somebody who waits."""
+
     token: int
     statements: tuple[Statement, ...]
+    waiting: asyncio.Future[None] | None = None
 
 
 def wall_clock_ms() -> int:
@@ -185,6 +188,25 @@ class DatabaseStore:
         """How many intents of this node have no final outcome."""
         return await self._database.read(self._asking.unfinished_count())
 
+    # What others than the core keep here.
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """One database transaction, shared with whatever else waits; durable on return.
+
+        `Unavailable` when it did not happen, or may not have.
+        """
+        self._assert_at_work()
+        if self._is_closing or len(self._writes) >= WRITES_WAITING_MAX:
+            raise Unavailable("the store is closing" if self._is_closing else "too many writes are waiting")
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._writes.append(_Write(0, tuple(statements), waiting))
+        self._has_writes.set()
+        await waiting
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """What somebody else keeps here. `Unavailable` when the database is away."""
+        return await self._database.read(reading)
+
     # Orders.
 
     def perform(self, effect: StoreEffect) -> None:
@@ -281,7 +303,12 @@ class DatabaseStore:
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         self._trouble = str(problem) if problem is not None else ""
         for write in group:
-            self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            if write.waiting is None:
+                self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            elif not write.waiting.done() and problem is None:
+                write.waiting.set_result(None)
+            elif not write.waiting.done():
+                write.waiting.set_exception(Unavailable(str(problem)))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""
