@@ -225,9 +225,13 @@ class Node:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        earliest_ms = self.sequencers.next_due_ms()
-        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
-        for due_ms in (self.next_heartbeat_ms, *others):
+        earliest_ms = self.index.next_due_ms()
+        for due_ms in (
+            self.sequencers.next_due_ms(),
+            self.next_heartbeat_ms,
+            self.distribution.next_due_ms(),
+            self.deployments.next_deadline_ms(),
+        ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
