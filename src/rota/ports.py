@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from rota.abi import Entry
+from rota.command_types import ChangeId, CompletionFilter, CompletionPage
+from rota.commands.effects import Closing, InFlight
+from rota.commands.periods import Acceptance, Stream
 from rota.core.effects import (
     FetchBlocks,
     FindStates,
@@ -355,6 +358,46 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+class CommandStore(Protocol):
+    """What commands need remembered, in the store of their node. Each raises `Unavailable` when it is away.
+
+    A write is one database transaction, durable on return. One that raised may have happened; written again in the same
+    words it changes nothing.
+    """
+
+    async def restore(self) -> tuple[Stream, tuple[InFlight, ...]]:
+        """What a new life finds: where the stream of completions stands, and what is in flight."""
+        ...
+
+    async def write_in_flight(self, submission: InFlight) -> None:
+        """Insert it if its change is absent."""
+        ...
+
+    async def remove_in_flight(self, submission: InFlight) -> None:
+        """Nothing came of it."""
+        ...
+
+    async def latest_acceptances(self, changes: Sequence[ChangeId]) -> dict[ChangeId, Acceptance]:
+        """The latest acceptance of each of these changes that has one."""
+        ...
+
+    async def write_completions(self, closings: Sequence[Closing]) -> None:
+        """Completions, the acceptances among them, and their submissions no longer in flight."""
+        ...
+
+    async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
+        """Those after an offset and up to an end, in their order, and how far they were read."""
+        ...
+
+    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
+        """When the completion at this offset was published, and the latest that was before the horizon."""
+        ...
+
+    async def prune(self, offset: int, published_at_ms: int) -> None:
+        """Forget completions and acceptances up to this offset, and note that."""
         ...
 
 

@@ -202,9 +202,11 @@ class DatabaseStore:
         `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
         """
         self._assert_at_work()
+        if self._is_closing:
+            raise Unavailable("the store is closing")
         if len(self._writes) >= WRITES_WAITING_MAX:
             raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writes.append(_Write(0, tuple(statements), waiting))
         self._has_writes.set()
         await waiting
