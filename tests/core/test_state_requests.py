@@ -13,7 +13,7 @@ from rota.core.events import StatesFound, StatesWanted, Tick
 from rota.core.node import StoredNode
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
-from rota.types import Leaf, NodeName, State, StateId, Transition
+from rota.types import Digest, Leaf, NodeName, State, StateId, Transition
 from rota.wire.sizes import transition_bytes
 from tests.core.kit import ADDRESS, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
 from tests.core.node_bench import NOWHERE, START, NodeBench
@@ -91,7 +91,7 @@ def test_peer_gets_what_an_endorser_has_seen_and_nobody_may_have_stored() -> Non
     bench.hear(C, StateRequest((seen.leaf, MADE.leaf)))
     [sent] = bench.said(StateDistribution, C)
     assert [state.content for state in sent.transitions[0].outputs] == [b"for C", None]
-    assert (sent.digest, sent.part) == (seen.leaf, FOUND_PARTS_FROM)
+    assert (sent.digest, sent.part) == (Digest(seen.leaf), FOUND_PARTS_FROM)
     assert bench.all(FindStates) == [FindStates(ADDRESS, C, (seen.leaf, MADE.leaf))]
 
 
