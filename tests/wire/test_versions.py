@@ -206,5 +206,9 @@ def test_the_numbers_of_the_kinds_never_change() -> None:
         45: "deployment_answer",
         46: "contract_taken_in",
         47: "deployment_withdrawn",
+        48: "contracts_request",
+        49: "contracts_response",
+        50: "genesis_request",
+        51: "genesis_response",
     }
     assert len(kinds) == len(MESSAGE_TYPES)

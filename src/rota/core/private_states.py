@@ -73,9 +73,15 @@ class PrivateStates:
             self.distribution.acknowledged(record.peer, record.digest, record.part)
 
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does."""
+        """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
+
+        A contract that is not in memory is loaded, to be there when it is asked for again.
+        """
         sequencer = self.node.sequencers.loaded.get(contract)
-        holders = holders_of(sequencer.context.contract) if sequencer is not None else ()
+        if sequencer is None:
+            self.node.load(contract)
+            return
+        holders = holders_of(sequencer.context.contract)
         for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
             for holder in holders:
                 if holder != self.node.name:
