@@ -9,20 +9,22 @@ whoever is sure to know.
   asks for the genesis, a few at a time.
 
 Nothing that a peer says is believed. The genesis must have the hash that the factory told the chain, at that very
-address, under the intent that the peer names, and our own key must be among the signers if we endorse: the runtime looks
-that up, and takes the contract in as an operator's would be. Without a factory nothing can be looked up, so nobody is asked.
+address, under the intent that the peer names, and our own key must be among the signers if we endorse: the runtime
+looks that up, and takes the contract in as an operator's would be. Without a factory nothing can be looked up, so
+nobody is asked.
 
 A peer that asks us gets a genesis that is open to it and no other: that of a ring to the nodes that it names, any other
 to every registered node, as when it was deployed (decision 61).
 
-A stranger must not make us work. What is asked at a time is bounded, for all and for one peer, and so is how often one peer
-is asked or served. One whose genesis is not on the chain is not asked again for `MISTRUST_MS`; what is not for us is not
-asked of the same peer again for `REFUSED_MS`. What waits goes with the connection; what was to be done is heard again.
+A stranger must not make us work. What is asked at a time is bounded, for all and for one peer, and so is how often one
+peer is asked or served. One whose genesis is not on the chain is not asked again for `MISTRUST_MS`; what is not for us
+is not asked of the same peer again for `REFUSED_MS`. What waits goes with the connection.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
@@ -188,6 +190,7 @@ class Acquaintance:
                 self._close(contract)
                 self._tried_in_vain(peer, contract)
                 self._go_on(peer)
+                self._ask_others(contract)
             case ListDue(peer):
                 self._ask_for_page(peer)
             case _:
@@ -203,7 +206,7 @@ class Acquaintance:
             return
         self.timers.cancel(self, f"list {peer}")
         in_order = (known.after, *body.contracts)
-        if any(one >= other for one, other in zip(in_order, in_order[1:], strict=False)):
+        if any(one >= other for one, other in pairwise(in_order)):
             self._mistrust(peer)
             return
         is_last = len(body.contracts) < CONTRACTS_LISTED_MAX or known.pages >= PAGES_MAX
@@ -227,7 +230,8 @@ class Acquaintance:
             return
         self._close(event.contract)
         if event.verdict is Verdict.ACCEPTED:
-            self._known(event.peer).wanted.pop(event.contract, None)
+            for known in self.peers.values():
+                known.wanted.pop(event.contract, None)
         elif event.verdict is Verdict.BUSY:
             self._refuse(event.peer, event.contract, BUSY_MS)
             self._tried_in_vain(event.peer, event.contract)
@@ -239,6 +243,7 @@ class Acquaintance:
             if event.is_false:
                 self._mistrust(event.peer)
         self._go_on(event.peer)
+        self._ask_others(event.contract)
 
     def _go_on(self, peer: NodeName) -> None:
         """As many as may be asked for at a time; when none is left, the next page."""
@@ -252,12 +257,16 @@ class Acquaintance:
             known.pages += 1
             self._ask_for_page(peer)
 
+    def _ask_others(self, contract: ContractAddress) -> None:
+        """Who else says that we may have it was not asked while this one was."""
+        for peer in [peer for peer, known in self.peers.items() if contract in known.wanted]:
+            self._go_on(peer)
+
     def _ask_for_page(self, peer: NodeName) -> None:
         """Repeated a few times: who does not answer may be of a version that cannot, and speaks of its contracts."""
         known = self._known(peer)
-        assert known.list_id is not None and known.after is not None, "a page is asked for by its id"
         known.list_tries += 1
-        if known.list_tries > TRIES_MAX:
+        if known.list_id is None or known.after is None or known.list_tries > TRIES_MAX:
             known.list_id = known.after = None
             return
         due_ms = self.node.now_ms + (self.node.config.request_timeout_ms << known.list_tries)

@@ -235,9 +235,14 @@ class Node:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        earliest_ms = self.sequencers.next_due_ms()
-        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
-        for due_ms in (self.next_heartbeat_ms, self.acquaintance.timers.next_due_ms(), *others):
+        earliest_ms = self.index.next_due_ms()
+        for due_ms in (
+            self.sequencers.next_due_ms(),
+            self.next_heartbeat_ms,
+            self.distribution.next_due_ms(),
+            self.deployments.next_deadline_ms(),
+            self.acquaintance.timers.next_due_ms(),
+        ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
@@ -291,7 +296,7 @@ class Node:
     # The store.
 
     def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
-        """A contract is there, or there is none: what waited for it goes on, or is refused; who spoke of it is asked."""
+        """A contract is there, and what waited for it goes on; or there is none, and who spoke of it is asked."""
         if isinstance(event, ContractLoaded):
             address = event.contract.address
             self._bring_in(event.contract, event.stored)
@@ -732,7 +737,9 @@ class Node:
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
         answers = body.in_reply_to if isinstance(body, Reply) else None
-        envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers)
+        envelope = Envelope(
+            contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers
+        )
         if peer == self.name:
             self._tell(contract, MessageReceived(peer, envelope))
         else:

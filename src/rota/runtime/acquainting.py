@@ -1,8 +1,8 @@
 """Contracts that this node learns of from others, and what it tells others of its own (decision 32).
 
 The core decides whom to ask and whom to answer; here the chain is asked whether a genesis is what a peer says, and the
-contract is taken in as an operator's would be (`seq_addContract`). What the chain does not say is false; what it says and
-what this node cannot have, because its domain is not loaded or its own key is another, is only refused.
+contract is taken in as an operator's would be (`seq_addContract`). What the chain does not say is false; what it says
+and this node cannot have, because its domain is not loaded or its own key is another, is only refused.
 """
 
 from __future__ import annotations

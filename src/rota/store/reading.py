@@ -249,9 +249,11 @@ class Asking:
         rows: Any = yield Statement(sql, (contract, first, last))
         return frozenset(height for (height,) in rows)
 
-    def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> Reading[tuple[Leaf, ...]]:
+    def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int
+    ) -> Reading[tuple[Leaf, ...]]:
         """What was committed up to this height and of which this node holds no state."""
-        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit))
+        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
     def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
@@ -452,7 +454,7 @@ SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{Ledg
 AND NOT EXISTS (
     SELECT 1 FROM states
     WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
-ORDER BY height, place LIMIT ?"""
+ORDER BY height, place LIMIT ? OFFSET ?"""
 
 _UNSPENT: Final = """
 SELECT state FROM states

@@ -37,9 +37,9 @@ class GenesisFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class AcquisitionEnded(Event):
-    """The runtime's answer to `AcquireContract`: the node has it; or never will, because `is_false` or not for it; or busy.
+    """The runtime's answer to `AcquireContract`: the node has it, or will not have it, or cannot find out now.
 
-    False is what the chain does not say, and so nobody who is honest.
+    False is what the chain does not say, and so nobody who is honest; the rest is only not for this node.
     """
 
     contract: ContractAddress
