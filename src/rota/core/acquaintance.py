@@ -169,9 +169,9 @@ class Acquaintance:
             case ContractsRequest(request_id, after):
                 if self._known(peer).serving.take(self.node.now_ms):
                     self.node.effects.append(ListContracts(peer, request_id, after))
-            case GenesisRequest(request_id):
+            case _:
                 if self._known(peer).serving.take(self.node.now_ms):
-                    self.node.effects.append(FindGenesis(contract, peer, request_id))
+                    self.node.effects.append(FindGenesis(contract, peer, body.request_id))
 
     def handle(self, event: Event) -> None:
         """The runtime's answers, and timers."""
