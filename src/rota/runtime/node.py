@@ -21,12 +21,16 @@ from typing import Any, Final, Protocol
 import structlog
 
 from rota.config import Config
+from rota.core.distribution import holders_of
 from rota.core.effects import (
+    AcquireContract,
     CallFactory,
     Effect,
     FetchBlocks,
+    FindGenesis,
     FindStates,
     JudgeProposal,
+    ListContracts,
     LoadContract,
     LookUpIntents,
     Persist,
@@ -35,6 +39,7 @@ from rota.core.effects import (
     ReportReceipt,
     ReportVerifier,
     SendMessage,
+    SiftContracts,
     SignDispatch,
     SubmitTransaction,
     TakeInContract,
@@ -45,10 +50,12 @@ from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
+from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
+from rota.runtime.feed import LiveFeed
 from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
@@ -95,6 +102,7 @@ class Adapters:
     verifiers: Verifiers
     chain: ChainQuestions
     deploying: Deploying
+    acquainting: Acquainting
 
 
 class RunningNode:
@@ -120,6 +128,7 @@ class RunningNode:
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
+        self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self.factory: Final = factory
@@ -132,6 +141,7 @@ class RunningNode:
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
+        self.feed: LiveFeed | None = None
         self._head_height = -1
         self._on_head: Final[list[Callable[[], None]]] = []
         self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
@@ -141,6 +151,8 @@ class RunningNode:
             lambda: self.engine.core.height,
             self.tell,
             self.begin_again,
+            self._are_holders_there,
+            lambda: self.engine.core.acquaintance.is_idle,
         )
 
     # Its life.
@@ -168,9 +180,10 @@ class RunningNode:
             await self.arrears.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
+            await self.adapters.acquainting.close()
             self.engine.stop()
             self.users.close()
-            await self.adapters.store.close()
+            await self.adapters.store.close(self._forget_from)
 
     def stop(self) -> None:
         """Hand over, drain, and end; asked for a second time, end at once."""
@@ -180,9 +193,10 @@ class RunningNode:
         self.is_stopping = True
         self._stop.set()
 
-    def begin_again(self) -> None:
-        """This life ends at once, for another to begin from what the store has."""
+    def begin_again(self, from_block: int) -> None:
+        """This life ends at once, for another that goes through the chain again from this block on."""
         self.begins_again = True
+        self._forget_from = from_block if self._forget_from is None else min(self._forget_from, from_block)
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -195,6 +209,8 @@ class RunningNode:
         """Something happened."""
         if self._watcher is not None:
             self._watcher.saw_event(event)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_event(event)
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
@@ -304,12 +320,21 @@ class RunningNode:
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
 
+    def _are_holders_there(self, contract: ContractAddress) -> bool:
+        """Everybody is connected who may have its private states."""
+        known = self.contracts.known(contract)
+        holders = holders_of(known.contract) if known is not None else ()
+        connected = self.engine.core.deployments.connected
+        return all(holder == self.name or holder in connected for holder in holders)
+
     # Effects.
 
     def _perform(self, effect: Effect) -> None:
         """Each goes to whom it is for; what is left is for the services."""
         if self._watcher is not None:
             self._watcher.saw_effect(effect)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_effect(effect)
         match effect:
             case SendMessage(peer, envelope) if peer == self.name:
                 self.tell(MessageReceived(peer, envelope))
@@ -330,6 +355,8 @@ class RunningNode:
                 self.adapters.verifiers.take(effect)
             case JudgeProposal() | CallFactory():
                 self.adapters.deploying.perform(effect)
+            case ListContracts() | SiftContracts() | FindGenesis() | AcquireContract():
+                self.adapters.acquainting.perform(effect, self.take_in)
             case TakeInContract(known):
                 self.contracts.add(known)
                 logger.info("has a new contract", contract=known.contract.address)

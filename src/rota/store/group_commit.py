@@ -33,7 +33,10 @@ from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
+from rota.store.key_names import KeyNames
 from rota.store.listening import Listening
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -72,7 +75,7 @@ class DatabaseStore:
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
-        self.listening: Final = Listening(_Access(self), self._asking.final_height, self._asking.final_time_s, clock)
+        self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
@@ -82,6 +85,9 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.abis: Final = Abis(self, clock)
+        self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -95,8 +101,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -105,6 +114,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -117,7 +129,7 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
     async def _write_alone(self, *statements: Statement) -> None:
@@ -150,14 +162,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
@@ -198,9 +207,11 @@ class DatabaseStore:
         `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
         """
         self._assert_at_work()
+        if self._is_closing:
+            raise Unavailable("the store is closing")
         if len(self._writes) >= WRITES_WAITING_MAX:
             raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writes.append(_Write(0, tuple(statements), waiting))
         self._has_writes.set()
         await waiting
@@ -356,21 +367,6 @@ class DatabaseStore:
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
-
-
-class _Access:
-    """What parts of the store with tables of their own read and write, beside the records."""
-
-    def __init__(self, store: DatabaseStore) -> None:
-        self._store: Final = store
-
-    async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer."""
-        return await self._store._database.read(reading)
-
-    async def write(self, statements: Sequence[Statement]) -> None:
-        """One transaction, durable on return."""
-        await self._store._write_alone(*statements)
 
 
 def _is_away(problem: Exception | None) -> bool:
