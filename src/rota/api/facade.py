@@ -202,8 +202,8 @@ class Listeners(Protocol[Definition, Item]):
         """The one of this name."""
         ...
 
-    async def all(self) -> tuple[Listener[Definition], ...]:
-        """All of them, by name."""
+    async def find(self, query: Mapping[str, Any]) -> tuple[Listener[Definition], ...]:
+        """Those that a QueryJSON over name, created and started looks for; by name, unless it says otherwise."""
         ...
 
     async def start(self, name: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -23,6 +23,10 @@ import structlog
 
 from rota.api.errors import ErrorCode, Rejected, invalid
 from rota.api.facade import Batch, Listener, Receiver, ReceiverLeft
+from rota.api.formats import timestamp_of
+from rota.domains.queries import Query
+from rota.domains.records import Record
+from rota.domains.records import Rejected as QueryRejected
 from rota.ports import ListenerPosition, ListeningStore, Store, StoredListener, Unavailable
 
 LISTENERS_MAX: Final = 1_000
@@ -126,9 +130,13 @@ class DurableListeners(Generic[D, T]):
         stored = await self._listening.listener(self._source.kind, name)
         return self._shown(stored) if stored is not None else None
 
-    async def all(self) -> tuple[Listener[D], ...]:
-        """All of them, by name."""
-        return tuple(self._shown(stored) for stored in await self._listening.listeners(self._source.kind))
+    async def find(self, query: Mapping[str, Any]) -> tuple[Listener[D], ...]:
+        """Those that a query looks for."""
+        stored = await self._listening.listeners(self._source.kind)
+        try:
+            return tuple(self._shown(each) for each in Query.parse(query).select(stored, _Row.of))
+        except QueryRejected as flaw:
+            raise invalid(flaw.field, flaw.message) from None
 
     async def start(self, name: str) -> None:
         """Its receivers are given batches from now on."""
@@ -192,6 +200,20 @@ class DurableListeners(Generic[D, T]):
     def _shown(self, stored: StoredListener) -> Listener[D]:
         definition = self._source.decode(stored.definition)
         return Listener(stored.name, stored.created_at_ms, stored.is_started, definition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row(Record):
+    """A listener as queries see it."""
+
+    name: str
+    created: str
+    started: bool
+
+    @classmethod
+    def of(cls, stored: StoredListener) -> _Row:
+        """With its time as clients read it."""
+        return cls(stored.name, timestamp_of(stored.created_at_ms), stored.is_started)
 
 
 class _Delivery(Generic[D, T]):

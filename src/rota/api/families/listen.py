@@ -7,7 +7,6 @@ is acknowledged, and what was not acknowledged comes again. Several subscription
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
@@ -46,9 +45,6 @@ from rota.api.formats import (
 from rota.api.methods import method
 from rota.api.subscriptions import Subscriber, Subscription
 from rota.api.transactions import ABI_ENTRIES_MAX, shown_receipt
-from rota.domains.queries import Query
-from rota.domains.records import Record
-from rota.domains.records import Rejected as QueryRejected
 
 NAME_CHARACTERS_MAX: Final = 64
 SOURCES_MAX: Final = 64
@@ -220,7 +216,7 @@ async def query_receipt_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[ReceiptListener], Meta(description="Those that are looked for")]:
     """Listeners of receipts."""
-    return [_shown_receipt_listener(each) for each in selected(await node.receipt_listeners.all(), query)]
+    return [_shown_receipt_listener(each) for each in await node.receipt_listeners.find(query)]
 
 
 @method("ptx_startReceiptListener", role=Role.SUBMIT, answers="success")
@@ -283,7 +279,7 @@ async def query_event_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[EventListener], Meta(description="Those that are looked for")]:
     """Listeners of blockchain events."""
-    return [_shown_event_listener(each) for each in selected(await node.event_listeners.all(), query)]
+    return [_shown_event_listener(each) for each in await node.event_listeners.find(query)]
 
 
 @method("ptx_startBlockchainEventListener", role=Role.SUBMIT, answers="success")
@@ -460,30 +456,6 @@ def _duration_ms(given: str | None) -> int:
         right = f"must be a time such as 500ms or 2s, at most {BATCH_TIMEOUT_MAX_MS // 1_000}s"
         raise invalid("listener.options.batchTimeout", right)
     return duration_ms
-
-
-# Looking for listeners.
-
-
-@dataclass(frozen=True, slots=True)
-class _Row(Record):
-    """A listener as queries see it."""
-
-    name: str
-    created: str
-    started: bool
-
-
-def selected(listeners: Iterable[Listener[Any]], query: dict[str, Any]) -> tuple[Listener[Any], ...]:
-    """Those that a query looks for; `Rejected` names what is wrong with it."""
-    try:
-        return Query.parse(query).select(listeners, _row)
-    except QueryRejected as flaw:
-        raise invalid(flaw.field, flaw.message) from None
-
-
-def _row(listener: Listener[Any]) -> _Row:
-    return _Row(listener.name, timestamp_of(listener.created_at_ms), listener.is_started)
 
 
 def _shown_receipt_listener(found: Listener[ReceiptDefinition]) -> ReceiptListener:
