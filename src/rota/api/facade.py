@@ -444,6 +444,7 @@ class SequencerRole(Enum):
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
+    OBSERVER = "observer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +457,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is, what it waits for since when, and who is in the way: nodes, of which several may be.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
     """
@@ -470,6 +471,7 @@ class Explanation:
     blocked_by: tuple[NodeName, ...] = ()
     detail: str = ""
     history: tuple[Moment, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,10 +603,10 @@ class FeedUpdate:
     counts: tuple[MilestoneCount, ...] = ()
 
 
-class Following(Protocol):
+class Watching(Protocol):
     """Watching a node live."""
 
-    def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
         ...
 
@@ -853,17 +855,7 @@ class Operations(Protocol):
 
 
 class Node(
-    Transactions,
-    Listening,
-    Settling,
-    Sequencing,
-    Following,
-    Contracts,
-    HasTypes,
-    HasKeys,
-    HasGroups,
-    Operations,
-    Protocol,
+    Transactions, Listening, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, Operations, Protocol
 ):
     """The whole of it; what the server is given."""
 
