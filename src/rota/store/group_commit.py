@@ -35,8 +35,10 @@ from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
+from rota.store.submissions import Submissions
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
@@ -82,6 +84,8 @@ class DatabaseStore:
         self._is_closing = False
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
+        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
+        self.public: Final = PublicTransactions(self, self._asking, clock)
 
     # Life.
 
