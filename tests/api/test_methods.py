@@ -383,6 +383,10 @@ async def test_the_document_is_served_and_describes_every_method() -> None:
         "seq_explain",
         "seq_list",
         "seq_status",
+        "settle_bind",
+        "settle_draft",
+        "settle_examine",
+        "settle_leg",
         "transport_nodeName",
     }
     for name, method in TABLE.items():

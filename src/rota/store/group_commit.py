@@ -35,6 +35,8 @@ from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
+from rota.store.key_names import KeyNames
 from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -86,6 +88,8 @@ class DatabaseStore:
         self.abis: Final = Abis(self, clock)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         self.public: Final = PublicTransactions(self, self._asking, clock)
+        self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -99,8 +103,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -109,6 +116,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -121,12 +131,12 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
@@ -154,14 +164,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
@@ -202,9 +209,11 @@ class DatabaseStore:
         `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
         """
         self._assert_at_work()
+        if self._is_closing:
+            raise Unavailable("the store is closing")
         if len(self._writes) >= WRITES_WAITING_MAX:
             raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writes.append(_Write(0, tuple(statements), waiting))
         self._has_writes.set()
         await waiting

@@ -33,4 +33,4 @@ def selected(given: JsonValue, items: Iterable[Item], record_of: Callable[[Item]
 
 def of_query(flaw: DomainRejected) -> errors.Rejected:
     """A field that is not there, or cannot be compared, is the query's fault."""
-    return errors.invalid(f"query.{flaw.field}" if flaw.field != "query" else "query", flaw.message)
+    return errors.invalid(flaw.field if flaw.field.startswith("query") else f"query.{flaw.field}", flaw.message)
