@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rota.abi import Entry
 from rota.command_types import ChangeId, CompletionFilter, CompletionPage
@@ -20,6 +20,7 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RoundDispatch,
     SendMessage,
     SignDispatch,
     SubmitTransaction,
@@ -44,6 +45,7 @@ from rota.types import (
     State,
     StateId,
     SubmitMode,
+    Transition,
 )
 
 TRANSACTIONS_MAX: Final = 1_000
@@ -185,8 +187,43 @@ class SubmissionStore(Protocol):
         """Those that are looked for, the latest first if no order is asked for; perhaps only such as have not ended."""
         ...
 
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have ended for good and whose receipts are looked for."""
+        ...
+
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""
+        ...
+
+
+class Dispatched(NamedTuple):
+    """An intent was in the round that this node sent with this nonce."""
+
+    nonce: int
+    intent: IntentId
+
+
+class TraceStore(Protocol):
+    """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
+
+    async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
+        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        ...
+
+    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+        """The rounds of this node with a transition of this intent."""
+        ...
+
+    async def dispatch(self, nonce: int) -> RoundDispatch | None:
+        """The round that this node sent with this nonce."""
+        ...
+
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def issued(self, limit: int) -> tuple[IntentId, ...]:
+        """External intents whose users were given what they need, and that have not ended; the latest first."""
         ...
 
 
@@ -445,6 +482,11 @@ class Store(Protocol):
     @property
     def submissions(self) -> SubmissionStore:
         """What users asked for."""
+        ...
+
+    @property
+    def traces(self) -> TraceStore:
+        """What the sequencer left of private transactions."""
         ...
 
     @property

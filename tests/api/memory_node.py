@@ -31,6 +31,7 @@ from rota.ports import StoredKey, Unavailable
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_following import MemoryFollowing
 from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
 
@@ -110,9 +111,13 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
     types: Types = field(default_factory=memory_types)
+    following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
+
+    def __post_init__(self) -> None:
+        self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.
 

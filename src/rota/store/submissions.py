@@ -41,6 +41,22 @@ _TABLE: Final = Table(
 )
 
 
+_ENDED: Final = Table(
+    "submissions LEFT JOIN public_transactions ON public_transactions.id = submissions.id "
+    "LEFT JOIN intents ON intents.id = submissions.id",
+    {
+        "id": Column("submissions.id", Kind.UUID),
+        "sequence": Column("submissions.number", Kind.NUMBER),
+        "domain": Column("submissions.domain", Kind.TEXT),
+        "type": Column("submissions.type", Kind.TEXT),
+        "blockNumber": Column("intents.settled_at", Kind.NUMBER),
+        "transactionHash": Column("public_transactions.hash", Kind.BYTES),
+        "contractAddress": Column("public_transactions.contract", Kind.TEXT),
+    },
+    "submissions.number DESC",
+)
+
+
 class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is only shown. Numbers are text, as they may be longer than a stored number."""
 
@@ -108,6 +124,16 @@ class Submissions:
             height = yield from self._final_height()
             also = _IS_OPEN.format(height=int(height))
         return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
+
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have ended for good and whose receipts are looked for."""
+        return await self._door.read(self._find_ended(query))
+
+    def _find_ended(self, query: Query) -> Reading[tuple[IntentId, ...]]:
+        height = yield from self._final_height()
+        also = f"({_IS_ACCEPTED}) AND NOT ({_IS_OPEN.format(height=int(height))})"
+        rows: Any = yield selection(_ENDED, "submissions.id", query, also=also)
+        return tuple(IntentId(id_) for (id_,) in rows)
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""

@@ -1,13 +1,13 @@
 """What a user asks for, read: its ABI, its function, its data; and noted as it was asked.
 
-A function is given by name, by signature or as one entry of an ABI; data as a list or an object, or as the hex of a call.
-A private contract's domain knows its own functions, so that it is asked by name, with named values where an ABI names
-them. What came with a submission, the ABI too, is kept.
+A function is given by name, by signature or as one entry of an ABI; data as a list or an object, or as the hex of a
+call. A private contract's domain knows its own functions, so that it is asked by name, with named values where an ABI
+names them. What came with a submission, the ABI too, is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -117,7 +117,7 @@ def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: st
     )
 
 
-def shown_function(read: Read, functions: dict[str, type[Record]]) -> str:
+def shown_function(read: Read, functions: Mapping[str, type[Record]]) -> str:
     """The signature of a private function: as its ABI has it, or as its domain does."""
     if read.function is not None:
         return read.function.signature
