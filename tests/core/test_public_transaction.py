@@ -116,9 +116,9 @@ def test_nothing_more_is_offered_when_nothing_more_can_be() -> None:
 
 
 def test_gas_has_some_to_spare_as_far_as_a_block_has_room() -> None:
-    assert gas_for(100, 1_000) == 125
-    assert gas_for(100, 110) == 110
-    assert gas_for(100, 50) == 100
+    assert gas_for(40_000, 10**6) == 85_000
+    assert gas_for(40_000, 50_000) == 50_000
+    assert gas_for(40_000, 30_000) == 40_000
 
 
 def test_dependencies_end_well_before_it_begins() -> None:

@@ -35,7 +35,9 @@ REPLACEMENT_PERCENT: Final = 25
 REPRICE_MS: Final = 30_000
 # So often must the nonce be used and nothing of ours be found, before a stranger is believed to have used it.
 TAKEN_LOOKS_MIN: Final = 5
-GAS_TO_SPARE_PERCENT: Final = 25
+# What is estimated now runs later, on what others have done by then: a slot that was filled may be empty, and more.
+GAS_TO_SPARE_PERCENT: Final = 50
+GAS_TO_SPARE: Final = 25_000
 VERSIONS_MAX: Final = 64
 
 NONCE_TAKEN: Final = "another transaction of its account was mined with its nonce"
@@ -200,8 +202,8 @@ def is_repricing_due(transaction: PublicTransaction, market: Market, fee_max_wei
 
 
 def gas_for(estimate: int, block_limit: int) -> int:
-    """The estimate with some to spare, as far as a block has room."""
-    return max(min(estimate * (100 + GAS_TO_SPARE_PERCENT) // 100, block_limit), estimate)
+    """The estimate with some to spare, as far as a block has room; what is not used is not paid for."""
+    return max(min(estimate * (100 + GAS_TO_SPARE_PERCENT) // 100 + GAS_TO_SPARE, block_limit), estimate)
 
 
 def cost_max_wei(gas: int, fees: Fees, value_wei: int) -> int:
