@@ -105,7 +105,7 @@ class NodeProcess:
             await self.entrance.stop()
 
     async def _watch_files(self) -> None:
-        """What an operator changes while the node runs: its certificate, and a registry that is a file."""
+        """What an operator changes while the node runs: its certificate, its credentials, a registry that is a file."""
         while True:
             await asyncio.sleep(FILES_LOOK_S)
             for watched in self.watched:
@@ -153,6 +153,27 @@ class WatchedRegistry:
         if nodes != self._registry.registrations():
             self._registry.change(nodes)
             logger.info("the registry has changed", nodes=len(nodes))
+
+
+class WatchedCredentials:
+    """When the file with the credentials changes, those are known that it names: a token is taken back at once."""
+
+    def __init__(self, path: Path, entrance: Entrance) -> None:
+        self._path: Final = path
+        self._entrance: Final = entrance
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            found = read_credentials(self._path)
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the credentials cannot be read; those of before stay", error, self._told)
+            return
+        self._told = ""
+        if found != self._entrance.credentials:
+            self._entrance.use_credentials(found)
+            logger.info("the credentials have changed", credentials=len(found))
 
 
 def _tell_once(what: str, error: Exception, told: str) -> str:
@@ -232,6 +253,8 @@ async def opened(
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
             process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        if configuration.rpc.credentials_file is not None:
+            process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
         if following is not None:
