@@ -97,6 +97,8 @@ class LocalNode:
         self.keys: Final = keys
         self.peer_port: Final = peer_port
         self.starts = 0
+        self.rpc_url = ""
+        self.websocket_url = ""
         self._network: Final = network
         self._child: Child | None = None
         self._client: NodeClient | None = None
@@ -129,6 +131,7 @@ class LocalNode:
         self._child, told = await self._network.launch(self)
         await self._forget_client()
         self._client = NodeClient(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
+        self.rpc_url, self.websocket_url = str(told["rpc"]), str(told["websocket"])
         self.starts += 1
 
     async def until_ready(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -107,7 +108,7 @@ class ReceiptSource:
         self._store: Final = store
         self._view: Final = view
         self._full_view: Final = full_view
-        self._kept: Final[OrderedDict[int, ReceiptView]] = OrderedDict()
+        self._kept: Final[OrderedDict[int, asyncio.Future[ReceiptView]]] = OrderedDict()
 
     def encode(self, definition: ReceiptDefinition) -> bytes:
         """As JSON."""
@@ -143,12 +144,22 @@ class ReceiptSource:
         """What users see of it."""
         kept = self._kept.get(place.sequence)
         if kept is None:
-            kept = await self._view(place.intent)
-            assert kept is not None, "what has a number is known"
-            self._kept[place.sequence] = kept
+            # Many listeners come to the same receipt at the same time: one of them looks, the others wait.
+            kept = self._kept[place.sequence] = asyncio.ensure_future(self._look(place))
+            kept.add_done_callback(partial(self._drop_failed, place.sequence))
             if len(self._kept) > VIEWS_KEPT_MAX:
                 self._kept.popitem(last=False)
-        return kept
+        return await asyncio.shield(kept)
+
+    async def _look(self, place: NumberedReceipt) -> ReceiptView:
+        view = await self._view(place.intent)
+        assert view is not None, "what has a number is known"
+        return view
+
+    def _drop_failed(self, sequence: int, looked: asyncio.Future[ReceiptView]) -> None:
+        """Who could not look now may look again."""
+        if looked.cancelled() or looked.exception() is not None:
+            self._kept.pop(sequence, None)
 
     async def _full(self, place: NumberedReceipt) -> FullReceipt:
         full = await self._full_view(place.intent)

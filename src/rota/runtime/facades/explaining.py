@@ -29,12 +29,12 @@ class Explaining:
         if under_way is not None:
             return under_way
         stored = await self._running.adapters.store.transaction(intent)
-        place = await self._running.adapters.store.listening.receipt_number(intent)
         if stored is None:
+            place = await self._running.adapters.store.listening.receipt_number(intent)
             ended = await self._public.explain_ended(intent)
             return ended if ended is not None or place is None else _explain_anothers(place)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        return explain_stored(stored, receipt, place, self._running.name)
+        return explain_stored(stored, receipt, stored.place, self._running.name)
 
     def _under_way(self, intent: IntentId) -> Explanation | None:
         core = self._running.engine.core
