@@ -64,5 +64,5 @@ def test_every_acknowledged_intent_ends_once_and_all_agree_with_the_chain(tmp_pa
 def test_every_combination_survives_every_fault_in_any_order(tmp_path: Path, kind: Kind) -> None:
     chance = random.Random(str(kind))
     names = ["kill", "hang", "cut", "cut outward", "cut inward", "restart the ledger", "restart the database"]
-    names += ["fill the disk", "kill again"]
+    names += ["fill the disk", "kill again", "lose a database"]
     play(tmp_path, kind, [name for _ in range(ROUNDS) for name in chance.sample(names, len(names))])

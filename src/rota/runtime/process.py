@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -235,14 +236,16 @@ async def serve(
     configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
 ) -> None:
     """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    while await _live(configuration, keys, on_ready):
+    next_life = await _live(configuration, keys, on_ready)
+    while next_life is not None:
         logger.info("beginning a new life")
+        next_life = await _live(next_life, keys, None)
 
 
 async def _live(
     configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
-) -> bool:
-    """One life; whether it ended for another one to begin."""
+) -> NodeConfiguration | None:
+    """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -255,7 +258,16 @@ async def _live(
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
-        return process.running.begins_again
+        return _at_the_same_place(configuration, process.entrance) if process.running.begins_again else None
+
+
+def _at_the_same_place(configuration: NodeConfiguration, entrance: Entrance) -> NodeConfiguration:
+    """With the ports that the system chose, where it did."""
+    ports, operations = entrance.ports, configuration.operations
+    rpc = replace(configuration.rpc, port=ports["http"], websocket_port=ports["websocket"])
+    if "operations" in ports:
+        operations = replace(operations, port=ports["operations"])
+    return replace(configuration, rpc=rpc, operations=operations)
 
 
 async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
