@@ -103,6 +103,8 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
     SubmitterHeartbeat,
+    VerifierRequest,
+    VerifierResponse,
 )
 from rota.types import (
     NO_CONTRACT,
@@ -275,7 +277,7 @@ class Node:
             self._tell(NO_CONTRACT, event)
         elif isinstance(body, ContractsRequest | ContractsResponse | GenesisRequest | GenesisResponse):
             self.acquaintance.take(event.peer, contract, body)
-        elif contract != NO_CONTRACT:
+        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self._tell(contract, event)
 
     # Users.
