@@ -209,13 +209,14 @@ class Cluster:
         await self.until_confirmed(*self.kind.names)
 
     async def fill_disk(self) -> None:
-        """The active coordinator's disk is full until somebody makes room."""
+        """The active coordinator's disk is full; the others go on without it, and then somebody makes room."""
         victim = await self.coordinator()
         filler = self.disks[victim] / "filler"
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(4_096)):
                 pass
         await self.until_missing(victim, "the store")
+        await self.until_confirmed(*self.others(victim))
         filler.unlink()
         await self.until_confirmed(victim)
 

@@ -408,7 +408,7 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
 
@@ -423,7 +423,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
