@@ -29,6 +29,7 @@ from rota.ports import Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
@@ -50,8 +51,10 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        expiry: CertificateExpiry,
     ) -> None:
         self._running: Final = running
+        self.expiry: Final = expiry
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
@@ -412,6 +415,10 @@ class NodeFacade:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
 
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
+
     def measurements(self) -> Measurements:
         """The figures of this moment."""
         running = self._running
@@ -443,6 +450,7 @@ class NodeFacade:
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
         )
 
