@@ -101,6 +101,7 @@ class MemoryNode:
 
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     is_away: bool = False
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
@@ -280,6 +281,9 @@ class MemoryNode:
 
     def readiness(self) -> tuple[str, ...]:
         return self.missing
+
+    def warnings(self) -> tuple[str, ...]:
+        return self.warned
 
     def measurements(self) -> Measurements:
         known = Measurements(

@@ -615,6 +615,7 @@ class Measurements:
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    certificate_valid_until_s: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 
@@ -623,6 +624,10 @@ class Operations(Protocol):
 
     def readiness(self) -> tuple[str, ...]:
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
+        ...
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
         ...
 
     def measurements(self) -> Measurements:

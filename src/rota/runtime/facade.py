@@ -29,6 +29,7 @@ from rota.ports import Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
@@ -50,8 +51,10 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        expiry: CertificateExpiry,
     ) -> None:
         self._running: Final = running
+        self.expiry: Final = expiry
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
@@ -408,9 +411,13 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -423,7 +430,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
@@ -443,6 +450,7 @@ class NodeFacade:
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
         )
 
