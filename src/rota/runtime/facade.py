@@ -108,11 +108,17 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
+
+    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
+        """Why it failed, in the words of the contract that made it fail."""
+        hosted = self._running.contracts.hosted(intent.contract)
+        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
+        return reason or "no reason was given"
 
     def _domain_of(self, intent: Intent) -> str:
         """The domain of its contract; of a deployment that of the contract to come."""

@@ -43,7 +43,16 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.contents import Role
-from rota.domains.pente.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
+from rota.domains.pente.abi import (
+    SELECTOR_BYTES,
+    Entry,
+    decode_output,
+    encode_input,
+    explain_revert,
+    read_entry,
+    read_errors,
+    read_hex,
+)
 from rota.domains.pente.accounts import Accounts
 from rota.domains.pente.addresses import deployment_nonce
 from rota.domains.pente.changes import pack_predecessor, pack_slots
@@ -207,6 +216,12 @@ class Pente(Domain[Group]):
         entry = read_entry(arguments.function, "function") if arguments.function else None
         output = ran.execution.output
         return decode_output(entry.outputs, output, "output") if entry is not None else "0x" + output.hex()
+
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """By the errors that came with the request: a public contract's may stand among them."""
+        errors = _errors_of(arguments)
+        is_known = revert[:SELECTOR_BYTES] in [error.selector for error in errors]
+        return explain_revert(revert, errors) if is_known else None
 
     def receipt(self, settled: Settled[Group]) -> dict[str, object]:
         """What was run, the contract that it made, and what the contracts told."""
