@@ -57,13 +57,14 @@ def walk_back(recalled: Recalled, first: int) -> int:
 
 @in_loop
 async def test_a_domain_that_lacks_nothing_is_asked_once() -> None:
-    store, asked = Shelves(0), []
+    store = Shelves(0)
+    asked: list[Recalled] = []
 
-    def answer(recalled: Recalled) -> int:
+    def ask(recalled: Recalled) -> int:
         asked.append(recalled)
         return 7
 
-    assert await ask_recalling(store, CONTRACT, answer) == 7  # type: ignore[arg-type]
+    assert await ask_recalling(store, CONTRACT, ask) == 7  # type: ignore[arg-type]
     assert (len(asked), store.asked, store.asked_for_all) == (1, 0, 0)
 
 

@@ -96,6 +96,8 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
     SubmitterHeartbeat,
+    VerifierRequest,
+    VerifierResponse,
 )
 from rota.types import (
     NO_CONTRACT,
@@ -262,7 +264,7 @@ class Node:
             self.states.take(event.peer, contract, body)
         elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
             self._tell(NO_CONTRACT, event)
-        elif contract != NO_CONTRACT:
+        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self._tell(contract, event)
 
     # Users.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rota.abi import explain_revert
 from rota.ledger.bindings import FailedCall, revert_text
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
@@ -57,5 +58,6 @@ def _refusal(failure: RpcFailure) -> str:
         return failure.message
     if len(output) > REVERT_BYTES_MAX:
         return f"reverted with {len(output)} bytes that begin with 0x{output[:REVERT_BYTES_MAX].hex()}"
-    text = revert_text(output)
-    return f"reverted with 0x{output.hex()}" if text.startswith("0x") else text
+    own = revert_text(output)
+    is_ours = not own.startswith("0x") and not own.startswith("panic ")
+    return own if is_ours else explain_revert(output, ())

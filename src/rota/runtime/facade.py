@@ -6,6 +6,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -28,6 +29,9 @@ from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.facades.groups import Groups
+from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
@@ -54,6 +58,12 @@ class NodeFacade:
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
         self._ids: Final = IntentIds(secrets.token_bytes)
+        self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
+        store = running.adapters.store
+        self.keys: Final = Keys(running.name, signer, store.key_names)
+        self.groups: Final = Groups(
+            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+        )
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
@@ -71,6 +81,9 @@ class NodeFacade:
         reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
         if reply != intent.id:
             raise errors.key_used(submission.idempotency_key, reply)
+        # What is accepted is accepted; a party that cannot be noted now is noted the next time.
+        with suppress(Unavailable):
+            await self.keys.note(intent.sender)
         return intent.id
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:

@@ -28,7 +28,7 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
-from rota.domains.base import Rejected
+from rota.domains.base import Lacking, Rejected
 from rota.hosting import Checked
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
@@ -144,6 +144,24 @@ class Services:
 
     async def _sign(self, order: SignTransition) -> None:
         self._tell(ForContract(order.contract, await self._signatures.sign_transition(order)))
+
+    # Users.
+
+    async def call(self, hosted: hosting.Hosted, asked: hosting.UserCall) -> object:
+        """What a view answers from what this node holds now. `domains.base.Rejected` names what is to be mended.
+
+        What the domain lacks may be in the store, spent; then it is asked again with that.
+        """
+        verifiers = {asked.sender: self._signatures.verifier_of(asked.sender)}
+        held = await self._held.of(hosted)
+
+        def call(recalled: Recalled) -> object:
+            return hosting.call(hosted, asked, held, self._node, hosting.Background(recalled.find, verifiers))
+
+        try:
+            return await ask_recalling(self._store, hosted.contract.address, call)
+        except Lacking as lacking:
+            raise Unavailable(str(lacking)) from None
 
     # The domain.
 

@@ -44,7 +44,8 @@ from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
-from rota.types import ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
+from rota.store.groups import group_of_contract, group_of_deployment
+from rota.types import NO_CONTRACT, ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -68,6 +69,8 @@ class Writing:
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
+                if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
+                    yield from group_of_deployment(record.intent, self.clock())
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
@@ -99,6 +102,8 @@ class Writing:
                 yield from self._blocks(record, position)
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 yield from _of_deployment(record, position)
+                if isinstance(record, ContractTaken):
+                    yield from group_of_contract(record.known, self.clock())
             case _:
                 raise AssertionError(f"the store does not know {type(record).__name__}")
 

@@ -181,7 +181,12 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
             (target, FAIL, playground(), f"{FAIL} of {target}: reverted with 0x{refused.hex()}"),
             (target, FAIL, target_artifact, f"{FAIL} of {target}: Refused()"),
             (target, fail_with(encode_error("Error(string)", "not today")), playground(), "not today"),
-            (target, fail_with(encode_error("Panic(uint256)", 0x11)), playground(), "panic 0x11"),
+            (
+                target,
+                fail_with(encode_error("Panic(uint256)", 0x11)),
+                playground(),
+                "Panic(0x11): arithmetic overflow or underflow",
+            ),
             (nobody, FAIL, playground(), f"{FAIL} of {nobody}: there is no contract"),
         ):
             asked = call_of(place, playground(), "callOutside", to, content, 1) | {"errors": errors_of(errors)}
