@@ -252,8 +252,11 @@ class Store(Protocol):
         """Open it, and bring its schema up to date. `Unavailable` when it is away."""
         ...
 
-    async def close(self) -> None:
-        """Write what was ordered, and give it back."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give it back.
+
+        With `forget_from` the next life's index goes through the chain again from this block on, unless that fails.
+        """
         ...
 
     async def add_contract(self, known: KnownContract) -> None:
@@ -309,12 +312,10 @@ class Store(Protocol):
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         ...
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        ...
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:

@@ -611,6 +611,10 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    contracts_learned_total: int | None = None
+    contracts_refused_total: int | None = None
+    geneses_asked_total: int | None = None
+    geneses_given_total: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 

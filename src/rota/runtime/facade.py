@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -24,9 +24,9 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.deployments import FoundDeployment
 from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
+from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.facades.groups import Groups
@@ -37,7 +37,6 @@ from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 
-FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
@@ -446,6 +445,10 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            contracts_learned_total=core.acquaintance.acquired_count,
+            contracts_refused_total=core.acquaintance.refused_count,
+            geneses_asked_total=core.acquaintance.asked_count,
+            geneses_given_total=core.acquaintance.given_count,
             peers=self._read_peers(),
         )
 

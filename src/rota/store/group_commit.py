@@ -99,8 +99,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -109,6 +112,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -154,14 +160,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
