@@ -212,7 +212,12 @@ async def opened(
     )
     assert peers is not None, "the adapters were made"
     facade = NodeFacade(
-        running, keys.signer, _deployments_on(client, configuration), _measured(peers), _defaults(configuration)
+        running,
+        keys.signer,
+        _deployments_on(client, configuration),
+        _measured(peers),
+        _defaults(configuration),
+        registry.registrations,
     )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
