@@ -130,6 +130,7 @@ class Asking:
             kept=tuple(kept_for(record.prepared) for record, _ in prepared),
             endorsed=tuple(decode_kept(kept) for (kept,) in rows),
             latest_chain_time_s=latest[0][0],
+            final_height=final_height,
         )
 
     def _unfinished(self, address: ContractAddress, final_height: int) -> Reading[tuple[Restored, ...]]:
