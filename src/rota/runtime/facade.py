@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -36,9 +36,21 @@ from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    SubmitMode,
+    node_of,
+)
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
+Registered = Callable[[], Collection[NodeName]]
 
 
 class NodeFacade:
@@ -52,9 +64,11 @@ class NodeFacade:
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
         expiry: CertificateExpiry,
+        registered: Registered = dict,
     ) -> None:
         self._running: Final = running
         self.expiry: Final = expiry
+        self._registered: Final = registered
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
@@ -123,11 +137,17 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
+
+    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
+        """Why it failed, in the words of the contract that made it fail."""
+        hosted = self._running.contracts.hosted(intent.contract)
+        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
+        return reason or "no reason was given"
 
     def _domain_of(self, intent: Intent) -> str:
         """The domain of its contract; of a deployment that of the contract to come."""
@@ -194,7 +214,9 @@ class NodeFacade:
         try:
             initialised = hosting.init(hosted, asked)
         except DomainRejected as flaw:
-            raise errors.invalid(_field_of(flaw), flaw.message) from None
+            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(asked.function), "from_")
+            raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
+        self._require_registered(initialised.parties)
         return Intent(
             self._ids.next(sender, submission.to),
             submission.to,
@@ -218,6 +240,7 @@ class NodeFacade:
             genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
+        self._require_registered(genesis.members)
         # No page: what a party has deployed is nobody's to see.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),
@@ -227,6 +250,14 @@ class NodeFacade:
             submission.depends_on,
             idempotency_key=submission.idempotency_key,
         )
+
+    def _require_registered(self, parties: Iterable[Party]) -> None:
+        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
+        known = self._registered()
+        strangers = [party for party in parties if node_of(party) not in known]
+        # A registry that does not name us either has not been read yet.
+        if strangers and self.name in known:
+            raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
     def _party(self, text: str) -> Party:
         name, at, node = text.rpartition("@")

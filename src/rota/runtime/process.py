@@ -223,6 +223,7 @@ async def opened(
         _measured(peers),
         _defaults(configuration),
         CertificateExpiry(keys.certificate),
+        registry.registrations,
     )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
