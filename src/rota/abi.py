@@ -596,9 +596,13 @@ def _shown_address(value: str, style: Style) -> str:
         case "hex-plain":
             return plain
         case "checksum":
-            # A letter is a capital where the hash of the address has a digit above seven (EIP-55).
-            digits = keccak(plain.encode()).hex()
-            marked = (a.upper() if int(b, 16) > 7 else a for a, b in zip(plain, digits, strict=False))
-            return "0x" + "".join(marked)
+            return with_checksum(plain)
         case _:
             return "0x" + plain
+
+
+def with_checksum(address: str) -> str:
+    """An address in the writing that shows slips: a capital where its hash has a digit above seven (EIP-55)."""
+    plain = address.removeprefix("0x")
+    digits = keccak(plain.encode()).hex()
+    return "0x" + "".join(a.upper() if int(b, 16) > 7 else a for a, b in zip(plain, digits, strict=False))

@@ -10,9 +10,13 @@ from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
     ContractStatus,
     ContractSummary,
+    DraftView,
+    ExaminedView,
     Explanation,
+    LegView,
     Measurements,
     Moment,
+    NamedLeg,
     PeerMeasurements,
     ReceiptView,
     SequencerRole,
@@ -25,7 +29,9 @@ from rota.domains.records import Record, Uint64
 from rota.keys.signers import WalletSigner
 from rota.ports import StoredKey, Unavailable
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.types import Types
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
 
 CONTRACT = ContractAddress("0x" + "11" * 20)
@@ -99,9 +105,11 @@ class MemoryNode:
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
+    bound: dict[IntentId, tuple[tuple[NamedLeg, ...], str]] = field(default_factory=dict)
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
+    types: Types = field(default_factory=memory_types)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
@@ -186,6 +194,29 @@ class MemoryNode:
             log_index=3,
             source=CONTRACT,
         )
+
+    # Settlements.
+
+    async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
+        drafted = await self.submit(submission)
+        openings = tuple(reader.encode() for reader in readers)
+        return DraftView(drafted, CONTRACT, b"\x03" * 32, {"data": "0x"}, openings)
+
+    async def examine(self, opening: bytes) -> ExaminedView:
+        if not opening:
+            raise invalid("opening", "must be one that a node made of a draft")
+        return ExaminedView(CONTRACT, b"\x03" * 32, {"data": "0x"})
+
+    async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
+        if draft not in self.kept:
+            raise invalid("draft", "must be the id of a draft that this node has; draft it again")
+        self.bound = {**self.bound, draft: (legs, idempotency_key)}
+        return draft
+
+    async def leg(self, intent: IntentId) -> LegView | None:
+        if intent not in self.bound:
+            return None
+        return LegView(CONTRACT, b"\x03" * 32, b"\x04", b"\x05", b"\x06" * 32, CONTRACT, BEGAN_MS // 1_000, b"\x07")
 
     # The sequencer.
 

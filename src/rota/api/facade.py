@@ -17,7 +17,7 @@ What holds for all of them:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -147,6 +147,139 @@ class Transactions(Protocol):
 
         One is released only when this node holds the private states that belong to it.
         """
+        ...
+
+
+# Types.
+
+
+@dataclass(frozen=True, slots=True)
+class AbiView:
+    """An ABI that users stored."""
+
+    hash: bytes
+    abi: tuple[AbiEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedData:
+    """What bytes mean: the values as JSON text in the style that was asked for, and the entry that says so."""
+
+    data: str
+    summary: str
+    definition: AbiEntry
+    signature: str
+
+
+class Types(Protocol):
+    """What bytes on the chain mean, and who parties are there."""
+
+    async def store_abi(self, abi: Sequence[AbiEntry]) -> bytes:
+        """Remember an ABI; the hash by which it is known."""
+        ...
+
+    async def stored_abi(self, hash_: bytes) -> AbiView | None:
+        """The ABI of this hash."""
+        ...
+
+    async def query_abis(self, query: JsonValue) -> tuple[AbiView, ...]:
+        """The ABIs that a QueryJSON looks for."""
+        ...
+
+    async def decode_call(self, call_data: bytes, data_format: str) -> DecodedData:
+        """A call, by whatever ABI was stored. `Rejected` when none fits."""
+        ...
+
+    async def decode_error(self, revert_data: bytes, data_format: str) -> DecodedData:
+        """What a contract reverted with."""
+        ...
+
+    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> DecodedData:
+        """An event."""
+        ...
+
+    async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
+        """The address of a party of any node."""
+        ...
+
+
+class HasTypes(Protocol):
+    """A node that knows what bytes mean."""
+
+    @property
+    def types(self) -> Types:
+        """What it knows."""
+        ...
+
+
+# Settlements.
+
+
+@dataclass(frozen=True, slots=True)
+class DraftView:
+    """What a transaction would do, before it is submitted. `id` is set aside for it.
+
+    `receipt` is what its receipt would tell, `openings` what other nodes are to be shown of it, in the order asked for.
+    """
+
+    id: IntentId
+    contract: ContractAddress
+    core: bytes
+    receipt: Mapping[str, object]
+    openings: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedView:
+    """Somebody's draft: its contract, its core as this node has worked it out, and what its receipt would tell us."""
+
+    contract: ContractAddress
+    core: bytes
+    receipt: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLeg:
+    """Prepared transitions of one contract by their cores: what legs are bound to one another by."""
+
+    contract: ContractAddress
+    cores: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LegView:
+    """An endorsed transition that waits for its committer, with all that it takes to commit it.
+
+    `call` commits it alone, where that may be; nothing is left of it when `valid_until_s` has passed in chain time.
+    """
+
+    contract: ContractAddress
+    core: bytes
+    payload: bytes
+    auth: bytes
+    condition: bytes
+    committer: ContractAddress | None
+    valid_until_s: int
+    call: bytes
+
+
+class Settling(Protocol):
+    """Transactions of several contracts that happen together or not at all."""
+
+    async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
+        """What it would do now. Its id is kept for `bind` while this process lives."""
+        ...
+
+    async def examine(self, opening: bytes) -> ExaminedView:
+        """What a draft that a user of ours was shown would do."""
+        ...
+
+    async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
+        """Submit what was drafted, held to all legs. It is reverted if it would no longer do what was drafted."""
+        ...
+
+    async def leg(self, intent: IntentId) -> LegView | None:
+        """What was prepared of a transaction; nothing as long as it is not endorsed, and once it has ended."""
         ...
 
 
@@ -478,6 +611,10 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    contracts_learned_total: int | None = None
+    contracts_refused_total: int | None = None
+    geneses_asked_total: int | None = None
+    geneses_given_total: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 
@@ -493,7 +630,7 @@ class Operations(Protocol):
         ...
 
 
-class Node(Transactions, Sequencing, Contracts, HasKeys, HasGroups, Operations, Protocol):
+class Node(Transactions, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, Operations, Protocol):
     """The whole of it; what the server is given."""
 
     @property

@@ -33,6 +33,7 @@ from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
@@ -82,6 +83,7 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.abis: Final = Abis(self, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.groups = Groups(self._read)
 
@@ -97,8 +99,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -107,6 +112,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -152,14 +160,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
@@ -200,9 +205,11 @@ class DatabaseStore:
         `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
         """
         self._assert_at_work()
+        if self._is_closing:
+            raise Unavailable("the store is closing")
         if len(self._writes) >= WRITES_WAITING_MAX:
             raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writes.append(_Write(0, tuple(statements), waiting))
         self._has_writes.set()
         await waiting

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from rota.core.distribution import deliveries_of, order_of
+from rota.core.distribution import deliveries_of, order_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -74,10 +74,13 @@ class Writing:
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+                # What we dispatch ourselves is written with the dispatch.
+                yield from _alone(contract, transition, position) if delegate != self.node else ()
                 yield from _held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
+                yield from _alone(contract, prepared.transition, position)
                 yield from _held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
@@ -168,6 +171,7 @@ class Writing:
             ),
         )
         yield from self._deliveries(order_of(contract, record), None)
+        yield from _alone(contract, transition, position)
         yield from _held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
@@ -248,6 +252,12 @@ def _key_of(intent: Intent) -> bytes | None:
 
 def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
     return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+
+
+def _alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
+    if states_with_bytes((transition,)):
+        yield _transition(contract, Digest(transition.leaf), transition, position)
 
 
 def _held(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
