@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rota.api.facade import AbiEntry, JsonValue
 from rota.api.formats import Address, Timestamp, Word
+from rota.api.values import AbiEntry, JsonValue
 from rota.types import ContractAddress
 
 

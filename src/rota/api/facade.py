@@ -18,15 +18,18 @@ What holds for all of them:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
+from rota.api.chain import HasChain
+from rota.api.keyring import HasKeys
+from rota.api.network import HasNetwork
+from rota.api.privacy_groups import HasGroups
+from rota.api.states import HasStates
+from rota.api.values import AbiEntry as AbiEntry
+from rota.api.values import JsonValue as JsonValue
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
-
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-AbiEntry: TypeAlias = Mapping[str, JsonValue]
-
 
 # Transactions.
 
@@ -402,176 +405,6 @@ class Contracts(Protocol):
         ...
 
 
-# Keys.
-
-
-@dataclass(frozen=True, slots=True)
-class KeySegment:
-    """One step on the way to an identifier, and its number among those beside it."""
-
-    name: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyVerifier:
-    """By what others know a key: an address, of this type, for this algorithm."""
-
-    verifier: str
-    type: str
-    algorithm: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyMapping:
-    """An identifier, where its key is, and its verifier."""
-
-    identifier: str
-    wallet: str
-    handle: str
-    path: tuple[KeySegment, ...]
-    verifier: KeyVerifier
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A place in the tree of identifiers: a key, a branch, or both."""
-
-    is_key: bool
-    has_children: bool
-    parent: str
-    path: str
-    name: str
-    index: int
-    wallet: str
-    handle: str
-    verifiers: tuple[KeyVerifier, ...]
-
-
-class Keys(Protocol):
-    """The keys of this node's parties, by their identifiers."""
-
-    def wallets(self) -> tuple[str, ...]:
-        """Where keys come from."""
-        ...
-
-    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of an identifier; there is one for every name."""
-        ...
-
-    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this verifier, if it was asked for or used before."""
-        ...
-
-    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """The identifiers that were asked for or used, which a QueryJSON looks for."""
-        ...
-
-    async def sign(
-        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
-    ) -> bytes:
-        """A signature of this payload."""
-        ...
-
-
-class HasKeys(Protocol):
-    """A node that has keys."""
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of its parties."""
-        ...
-
-
-# Privacy groups.
-
-
-@dataclass(frozen=True, slots=True)
-class NewGroup:
-    """A privacy group that is to be. Members without a node are of this one."""
-
-    domain: str
-    members: tuple[str, ...]
-    name: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
-    idempotency_key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
-
-    id: bytes
-    domain: str
-    created_at_ms: int
-    name: str
-    members: tuple[Party, ...]
-    properties: Mapping[str, str]
-    configuration: Mapping[str, str]
-    schema: bytes
-    deployment: IntentId
-    contract: ContractAddress | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCall:
-    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
-
-    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
-    """
-
-    domain: str
-    group: bytes
-    sender: str
-    to: ContractAddress | None = None
-    function: AbiEntry | str | None = None
-    input: JsonValue = None
-    abi: tuple[AbiEntry, ...] = ()
-    bytecode: bytes = b""
-    gas: int = 0
-    value: int = 0
-    idempotency_key: str = ""
-    data_format: str = ""
-
-
-class Groups(Protocol):
-    """Privacy groups, and the private contracts in them."""
-
-    async def create(self, wanted: NewGroup) -> GroupView:
-        """A new group: its id is given when it is durable that it will be deployed."""
-        ...
-
-    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
-        ...
-
-    async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
-        ...
-
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
-        ...
-
-    async def send(self, call: GroupCall) -> IntentId:
-        """A transaction in a group; the id is given when it is durable."""
-        ...
-
-    async def call(self, call: GroupCall) -> JsonValue:
-        """What a private contract answers now, without a transaction."""
-        ...
-
-
-class HasGroups(Protocol):
-    """A node that has privacy groups."""
-
-    @property
-    def groups(self) -> Groups:
-        """Its groups."""
-        ...
-
-
 # Operators.
 
 
@@ -630,7 +463,20 @@ class Operations(Protocol):
         ...
 
 
-class Node(Transactions, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, Operations, Protocol):
+class Node(
+    Transactions,
+    Settling,
+    Sequencing,
+    Contracts,
+    HasTypes,
+    HasKeys,
+    HasGroups,
+    HasStates,
+    HasNetwork,
+    HasChain,
+    Operations,
+    Protocol,
+):
     """The whole of it; what the server is given."""
 
     @property

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rota.api.facade import JsonValue
 from rota.api.formats import Address, HexText, Timestamp, Uuid
+from rota.api.values import JsonValue
 from rota.types import ContractAddress, NodeName
 
 
@@ -149,9 +149,7 @@ class Registries(Protocol):
         """The registries that this node reads."""
         ...
 
-    def entries(
-        self, registry: str, query: JsonValue, active_filter: str
-    ) -> tuple[RegistryEntryWithProperties, ...]:
+    def entries(self, registry: str, query: JsonValue, active_filter: str) -> tuple[RegistryEntryWithProperties, ...]:
         """The nodes in one of them that a QueryJSON looks for."""
         ...
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -24,20 +24,35 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Signer, Unavailable
+from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.network import Domains, Neighbours, Registries
+from rota.runtime.facades.states import States
 from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
+from rota.transport.peer_state import PeerStatus
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What users may see of the world beside the node's own: the chain, the registry, the peers."""
+
+    looking_up: LookingUp
+    registry: Registry
+    read_peers: Callable[[], tuple[PeerStatus, ...]]
+    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
 
 
 class NodeFacade:
@@ -50,6 +65,7 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        surroundings: Surroundings,
     ) -> None:
         self._running: Final = running
         self._signer: Final = signer
@@ -61,8 +77,13 @@ class NodeFacade:
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
         self.groups: Final = Groups(
-            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+            running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.domains: Final = Domains(running.contracts, running.factory)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
@@ -71,6 +92,10 @@ class NodeFacade:
     def name(self) -> NodeName:
         """The node's name."""
         return self._running.name
+
+    def _confirmed_height(self) -> int:
+        running = self._running
+        return running.engine.core.height - running.config.confirmations if running.started.is_set() else 0
 
     # Transactions.
 

@@ -54,6 +54,7 @@ from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
+from rota.runtime.mail import GroupMail
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
@@ -137,6 +138,14 @@ class RunningNode:
         self.started: Final = asyncio.Event()
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
+        self.mail: Final = GroupMail(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            lambda: (self.engine.core.incarnation, self.engine.core.height),
+            monotonic_ms,
+        )
         self.arrears: Final = Arrears(
             self.adapters.store,
             self.adapters.chain.heights_of_rounds,
@@ -160,6 +169,7 @@ class RunningNode:
             running = [asyncio.create_task(each) for each in (self.adapters.ledger.run(), self.adapters.peers.run())]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
+            self.mail.start()
             self.started.set()
             await self._until_stopped()
         finally:
@@ -167,6 +177,7 @@ class RunningNode:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await self.arrears.close()
+            await self.mail.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
             await self.adapters.acquainting.close()
@@ -201,7 +212,8 @@ class RunningNode:
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
-        self.engine.tell(event)
+        if not self.mail.take(event):
+            self.engine.tell(event)
 
     async def _patiently(self, begin: Callable[[], Awaitable[None]]) -> bool:
         """A store that is away is waited for, unless the node is stopped meanwhile; one that is not for us raises."""

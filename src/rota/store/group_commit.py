@@ -34,9 +34,11 @@ from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
 from rota.store.abis import Abis
+from rota.store.archive import Archive
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
+from rota.store.mail import Mail
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -85,7 +87,9 @@ class DatabaseStore:
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
+        self.mail = Mail(self._read, self._write_alone)
 
     # Life.
 

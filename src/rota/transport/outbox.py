@@ -25,6 +25,7 @@ from rota.messages import (
     EndorsementRequest,
     Envelope,
     GenesisRequest,
+    GroupMessage,
     HandoverRequest,
     ListingRequest,
     Message,
@@ -56,6 +57,7 @@ REPEATABLE: Final[tuple[type[Message], ...]] = (
     DeploymentProposal,
     ContractsRequest,
     GenesisRequest,
+    GroupMessage,
 )
 
 _HEADER: Final = encode_frame(())

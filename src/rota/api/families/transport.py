@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.facade import Node
+from rota.api.facade import JsonValue, Node
 from rota.api.methods import method
 from rota.api.network import HasNetwork, PeerInfo, ReliableMessage, ReliableMessageAck
 from rota.api.query_json import QueryJson
@@ -88,21 +88,21 @@ async def query_reliable_message_acks(
 _OTHER_NAMES: Final = {"messageId": "id", "time": "acknowledged"}
 
 
-def _of_acknowledgements(query: dict[str, object]) -> dict[str, object]:
+def _of_acknowledgements(query: dict[str, Any]) -> dict[str, JsonValue]:
     """The same question about the messages themselves, of which only the acknowledged are wanted."""
     translated = {key: _translated(value) for key, value in query.items()}
     absent = translated.get("null")
-    unacknowledged = {"field": "acknowledged", "not": True}
+    unacknowledged: JsonValue = {"field": "acknowledged", "not": True}
     return {**translated, "null": [*(absent if isinstance(absent, list) else []), unacknowledged]}
 
 
-def _translated(value: object) -> object:
+def _translated(value: JsonValue) -> JsonValue:
     match value:
         case list():
             return [_translated(each) for each in value]
         case dict():
             return {
-                key: _OTHER_NAMES.get(str(inner), inner) if key == "field" else _translated(inner)
+                key: _OTHER_NAMES.get(str(inner), str(inner)) if key == "field" else _of_entry(key, inner)
                 for key, inner in value.items()
             }
         case str():
@@ -110,6 +110,11 @@ def _translated(value: object) -> object:
             return value.replace(name, _OTHER_NAMES.get(name, name), 1)
         case _:
             return value
+
+
+def _of_entry(key: str, value: JsonValue) -> JsonValue:
+    """What is looked for stays as it is."""
+    return value if key in ("value", "values") else _translated(value)
 
 
 METHODS: Final = (

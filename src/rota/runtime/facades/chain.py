@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from rota import abi
 from rota.api import errors
 from rota.api.chain import EventWithData, IndexedBlock, IndexedEvent, IndexedTransaction
-from rota.api.facade import AbiEntry, JsonValue
 from rota.api.formats import Address, timestamp_of, word_of
+from rota.api.values import AbiEntry, JsonValue
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.queries import Query
 from rota.domains.records import Bytes32, Record, Uint64

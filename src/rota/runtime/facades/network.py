@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 from rota.api import errors
-from rota.api.facade import JsonValue
 from rota.api.formats import Address, Timestamp, Uuid, hex_of, timestamp_of
 from rota.api.network import (
     Domain,
@@ -22,6 +21,7 @@ from rota.api.network import (
     ReliableMessageAckNoMsgID,
     SmartContract,
 )
+from rota.api.values import JsonValue
 from rota.digests import keccak
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.records import Record, shown
@@ -105,7 +105,7 @@ class Neighbours:
             traffic.received_messages,
             traffic.sent_bytes,
             traffic.received_bytes,
-            self._mail.highest_sent(status.name),
+            status.traffic.sent_messages,
             self._at(traffic.sent_at_ms),
             self._at(traffic.received_at_ms),
         )
