@@ -645,15 +645,15 @@ class GenesisResponse(Reply):
 class GroupMessage(Message):
     """What a member of a group tells the others; the envelope names the group's contract. `content` is JSON."""
 
-    id: bytes
+    id: IntentId
     sent_at_ms: int
     topic: str
     content: bytes
-    correlation_id: bytes = b""
+    correlation_id: IntentId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMessageAcknowledgement(Message):
     """It is durable here."""
 
-    id: bytes
+    id: IntentId

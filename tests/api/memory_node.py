@@ -89,10 +89,10 @@ class MemoryKeyNames:
 
 
 class Elsewhere:
-    """A family that is tried on real nodes: to ask it here is a mistake of the test."""
+    """A family that is tried on real nodes: here it refuses whatever is asked."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
-        raise AssertionError(f"the node in memory has no {name}")
+        raise invalid("", f"the node in memory has no {name}")
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, M
 from rota.ports import Store, StoredMail, StoredMessage, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.store.mail import GROUP_MESSAGE, STATE
-from rota.types import ContractAddress, Digest, Leaf, NodeName, RequestId
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 
 WINDOW: Final = 32
 PAUSE_MS: Final = 1_000
@@ -167,7 +167,13 @@ class GroupMail:
             self._transfers[(peer, Leaf(mail.reference))] = None
             self._store.perform(FindStates(mail.contract, peer, (Leaf(mail.reference),)))
         elif message is not None:
-            body = GroupMessage(message.id, message.sent_at_ms, message.topic, message.content, message.correlation_id)
+            body = GroupMessage(
+                IntentId(message.id),
+                message.sent_at_ms,
+                message.topic,
+                message.content,
+                IntentId(message.correlation_id) if message.correlation_id else None,
+            )
             self._tell(peer, mail.contract, body)
 
     def _tell(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
@@ -230,7 +236,7 @@ class GroupMail:
             _wall_ms(),
             message.topic,
             message.content,
-            message.correlation_id,
+            message.correlation_id or b"",
         )
         try:
             await self._store.mail.add(stored, ())

@@ -314,7 +314,7 @@ class Reader:
             number(wire.sent_at_ms),
             self.text(wire.topic),
             opaque(wire.content, self.limits.payload_bytes_max, "a group's message"),
-            intent_id(wire.correlation_id) if wire.correlation_id else b"",
+            intent_id(wire.correlation_id) if wire.correlation_id else None,
         )
 
     def group_message_acknowledgement(

@@ -321,7 +321,7 @@ def _write_genesis_response(wire: pb.GenesisResponse, response: messages.Genesis
 def _write_group_message(wire: pb.GroupMessage, message: messages.GroupMessage) -> None:
     wire.id = message.id
     wire.sent_at_ms = message.sent_at_ms
-    wire.correlation_id = message.correlation_id
+    wire.correlation_id = message.correlation_id or b""
     wire.topic = _text(message.topic)
     wire.content = message.content
 
