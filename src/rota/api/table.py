@@ -19,6 +19,7 @@ from rota.api.families import (
     follow,
     groups,
     keys,
+    listen,
     registry,
     sequencer,
     settlement,
@@ -53,6 +54,7 @@ TABLE: Final = table_of(
     (
         *submit.METHODS,
         *follow.METHODS,
+        *listen.METHODS,
         *types.METHODS,
         *settlement.METHODS,
         *sequencer.METHODS,

@@ -24,6 +24,7 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
 from rota.ports import Registry, Signer, Unavailable
@@ -33,9 +34,11 @@ from rota.runtime.engine import monotonic_ms
 from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.states import States
 from rota.runtime.facades.types import Types
+from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
@@ -66,12 +69,14 @@ class NodeFacade:
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
         surroundings: Surroundings,
+        client: RpcClient,
     ) -> None:
         self._running: Final = running
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
+        self._listeners: Final = NodeListeners(running, client, self.receipt)
         self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
@@ -87,6 +92,7 @@ class NodeFacade:
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
     def name(self) -> NodeName:
@@ -132,16 +138,17 @@ class NodeFacade:
         """How it ended."""
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            return None
+            return await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        if receipt is None:
+        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
-            stored.accepted_at_ms,
-            stored.sequence,
+            place.numbered_at_ms,
+            place.sequence,
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
@@ -149,6 +156,24 @@ class NodeFacade:
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
+        """That of a transaction of another node, whose states this one has."""
+        place = await self._running.receipts.place_of(intent, is_final=False)
+        commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
+        if place is None or commit is None:
+            return None
+        return facade.ReceiptView(
+            intent,
+            True,
+            place.numbered_at_ms,
+            place.sequence,
+            place.domain,
+            place.leaf,
+            block_number=commit[0],
+            transaction_hash=commit[1] or None,
+            source=place.contract,
         )
 
     def _domain_of(self, intent: Intent) -> str:
@@ -171,9 +196,25 @@ class NodeFacade:
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
 
+    # Listeners.
+
     def receipts(self, after_sequence: int) -> AsyncIterator[facade.ReceiptView]:
-        """Listeners come with the family that listens."""
-        raise Unavailable(f"receipts after {after_sequence}: this node has no listeners yet")
+        """All with greater numbers, in order: those that are there, then those that come."""
+        return self._listeners.receipts(after_sequence)
+
+    @property
+    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.ReceiptView]:
+        """Those that get receipts."""
+        return self._listeners.receipt_listeners
+
+    @property
+    def event_listeners(self) -> facade.Listeners[facade.EventDefinition, facade.EventView]:
+        """Those that get events of the base ledger."""
+        return self._listeners.event_listeners
+
+    async def event_listener_status(self, name: str) -> facade.EventListenerStatus | None:
+        """How far a listener of events is."""
+        return await self._listeners.event_listener_status(name)
 
     async def _contract_of(self, intent: IntentId) -> ContractAddress:
         open_ = self._running.engine.core.intake.open.get(intent)
@@ -395,6 +436,10 @@ class NodeFacade:
             sending_count=len(sequencer.sender.transactions),
             coordinating_count=len(sequencer.coordinator.transactions),
         )
+
+    def follow(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval."""
+        return self._feed.follow(interval_ms)
 
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms

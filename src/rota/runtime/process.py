@@ -219,6 +219,7 @@ async def opened(
         _measured(peers),
         _defaults(configuration),
         Surroundings(LookingUp(client), registry, peers.status, _owners(registry)),
+        client,
     )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None

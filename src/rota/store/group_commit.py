@@ -38,6 +38,7 @@ from rota.store.archive import Archive
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
+from rota.store.listening import Listening
 from rota.store.mail import Mail
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -76,6 +77,7 @@ class DatabaseStore:
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
+        self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()

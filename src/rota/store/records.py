@@ -38,14 +38,26 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events import LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.types import NO_CONTRACT, ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
+from rota.store.listening import ending_due, transition_due
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    KeptStates,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Transition,
+)
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -69,6 +81,8 @@ class Writing:
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
+                if isinstance(record, IntentFinalised):
+                    yield ending_due(contract, record.receipt)
                 if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
                     yield from group_of_deployment(record.intent, self.clock())
             case PermissionGranted(intent, number, delegate, transition):
@@ -76,12 +90,12 @@ class Writing:
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
                 # What we dispatch ourselves is written with the dispatch.
                 yield from _alone(contract, transition, position) if delegate != self.node else ()
-                yield from _held(contract, transition, position, self.clock())
+                yield from self._held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
                 yield from _alone(contract, prepared.transition, position)
-                yield from _held(contract, prepared.transition, position, self.clock())
+                yield from self._held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -147,7 +161,13 @@ class Writing:
     ) -> Iterator[Statement]:
         for transition in source.transitions:
             yield _transition(contract, source.digest, transition, position)
-            yield from _held(contract, transition, position, self.clock())
+            yield from self._held(contract, transition, position)
+
+    def _held(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+        """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
+        if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
+            yield transition_due(contract, transition)
+        yield from _held(contract, transition, position, self.clock())
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
@@ -172,7 +192,7 @@ class Writing:
         )
         yield from self._deliveries(order_of(contract, record), None)
         yield from _alone(contract, transition, position)
-        yield from _held(contract, transition, position, self.clock())
+        yield from self._held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
         return Statement(_ENDORSE, (contract, kept.leaf, kept.valid_until_s, position, kept.intent, encode(kept)))
@@ -211,7 +231,7 @@ class Writing:
                 ),
             )
             if outcome.status is LedgerStatus.COMMITTED:
-                sql = _VOIDED if self._is_void(contract, outcome) else _SETTLED
+                sql = _VOIDED if self._voids(contract, outcome.intent, outcome.leaf) else _SETTLED
                 yield Statement(sql, (block.height, outcome.intent, contract))
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
@@ -221,9 +241,9 @@ class Writing:
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
-    def _is_void(self, contract: ContractAddress, outcome: LedgerOutcome) -> bool:
-        assert contract in self.separators, f"a contract is added before its blocks are indexed: {contract}"
-        return outcome.leaf == void_leaf(self.separators[contract], outcome.intent)
+    def _voids(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
+        assert contract in self.separators, f"a contract is added before anything of it is written: {contract}"
+        return leaf == void_leaf(self.separators[contract], intent)
 
 
 def _of_deployment(
