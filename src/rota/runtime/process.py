@@ -39,6 +39,7 @@ from rota.ledger.account import Account
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
+from rota.ledger.looking_up import LookingUp
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
@@ -47,7 +48,7 @@ from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_o
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.expiry import CertificateExpiry
-from rota.runtime.facade import NodeFacade
+from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
@@ -56,7 +57,7 @@ from rota.runtime.verifiers import Verifiers
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
-from rota.types import IntentId
+from rota.types import ContractAddress, IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -222,8 +223,8 @@ async def opened(
         _deployments_on(client, configuration),
         _measured(peers),
         _defaults(configuration),
-        CertificateExpiry(keys.certificate),
-        registry.registrations,
+        Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
+        client,
     )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
@@ -379,6 +380,16 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
         )
 
     return measure
+
+
+def _owners(registry: Registry) -> Callable[[], Mapping[NodeName, ContractAddress]]:
+    """Who registered each node, where the chain knows it."""
+
+    def read() -> Mapping[NodeName, ContractAddress]:
+        nodes = registry.nodes() if isinstance(registry, ChainRegistry) else {}
+        return {name: node.owner for name, node in nodes.items()}
+
+    return read
 
 
 def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
