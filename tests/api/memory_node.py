@@ -303,7 +303,7 @@ class MemoryNode:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
 
-    async def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:

@@ -448,6 +448,7 @@ class SequencerRole(Enum):
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
+    OBSERVER = "observer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +461,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is, what it waits for since when, and who is in the way: nodes, of which several may be.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
     """
@@ -474,6 +475,7 @@ class Explanation:
     blocked_by: tuple[NodeName, ...] = ()
     detail: str = ""
     history: tuple[Moment, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,10 +607,10 @@ class FeedUpdate:
     counts: tuple[MilestoneCount, ...] = ()
 
 
-class Following(Protocol):
+class Watching(Protocol):
     """Watching a node live."""
 
-    def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
         ...
 

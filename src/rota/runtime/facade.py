@@ -15,7 +15,6 @@ from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
@@ -33,6 +32,7 @@ from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.chain import Chain
+from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
@@ -107,6 +107,7 @@ class NodeFacade:
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._explaining: Final = Explaining(running, self._at)
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -367,49 +368,7 @@ class NodeFacade:
 
     async def explain(self, intent: IntentId) -> facade.Explanation | None:
         """Where a transaction is, also when it has ended."""
-        for address, sequencer in self._running.engine.core.sequencers.loaded.items():
-            held = sequencer.coordinator.transactions.get(intent)
-            found = explain_at_coordinator(sequencer, intent) if held is not None and not held.is_gone else None
-            role = facade.SequencerRole.COORDINATOR if found is not None else facade.SequencerRole.SENDER
-            found = found or explain_at_sender(sequencer, intent)
-            if found is not None:
-                own = explain_at_sender(sequencer, intent)
-                history = own.history if own is not None else found.history
-                return self._explanation(intent, role, found, address, history)
-        deployment = self._running.engine.core.deployments.own.get(intent)
-        if deployment is not None:
-            return self._explanation(intent, facade.SequencerRole.SENDER, explain_deployment(deployment))
-        stored = await self._running.adapters.store.transaction(intent)
-        if stored is None:
-            return None
-        receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        state = receipt.outcome.value if receipt is not None else "unfinished"
-        detail = receipt.reason if receipt is not None else ""
-        contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
-        if receipt is not None and receipt.contract is not None:
-            contract = receipt.contract
-        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, contract, detail=detail)
-
-    def _explanation(
-        self,
-        intent: IntentId,
-        role: facade.SequencerRole,
-        found: Explanation,
-        contract: ContractAddress | None = None,
-        history: tuple[tuple[int, str], ...] | None = None,
-    ) -> facade.Explanation:
-        lines = found.history if history is None else history
-        return facade.Explanation(
-            intent,
-            role,
-            found.state,
-            contract,
-            self._at(found.since_ms),
-            found.waits_for,
-            found.who,
-            found.detail,
-            tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in lines),
-        )
+        return await self._explaining.explain(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
         """How a contract stands."""
@@ -469,9 +428,9 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
-    def follow(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval."""
-        return self._feed.follow(interval_ms)
+        return self._feed.watch(interval_ms)
 
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
