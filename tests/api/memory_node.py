@@ -38,6 +38,7 @@ from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.runtime.listeners import DurableListeners
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_following import MemoryFollowing
 from tests.api.memory_listeners import MemoryListening, MemorySource
 from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
@@ -136,6 +137,7 @@ class MemoryNode:
     receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
     event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
     types: Types = field(default_factory=memory_types)
+    following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
@@ -148,6 +150,7 @@ class MemoryNode:
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
         self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
+        self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.
 
