@@ -49,6 +49,8 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
+    # Those of a real node are tested with it; whoever needs some here brings them.
+    commands: Any = None
 
     # Transactions.
 

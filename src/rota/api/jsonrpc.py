@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 import msgspec
 import structlog
 
-from rota.api.credentials import Caller
+from rota.api.credentials import CALLER, Caller
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Node
 from rota.api.methods import Method
@@ -114,6 +114,7 @@ class Dispatcher:
             return refusal(f"a request is an object with method, params and id: {error}")
         began_s = time.perf_counter()
         name = UNKNOWN
+        CALLER.set(caller)
         try:
             method = self._method_of(request, caller)
             name = method.name

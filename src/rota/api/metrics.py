@@ -75,6 +75,8 @@ GAUGES: Final = (
     Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
     Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+    Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
+    Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )
 COUNTERS: Final = (
     Figure("rota_intents_accepted", "intents_accepted_total", "Transactions accepted from users"),
@@ -84,6 +86,11 @@ COUNTERS: Final = (
     Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
     Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),
     Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+    Figure("rota_commands_accepted", "commands_accepted_total", "Commands that happened"),
+    Figure(
+        "rota_commands_rejected", "commands_rejected_total", "Commands that did not happen, duplicates not among them"
+    ),
+    Figure("rota_commands_duplicate", "commands_duplicate_total", "Submissions refused as duplicates or as in flight"),
 )
 SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
 COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")

@@ -53,5 +53,6 @@ def _addresses(process: NodeProcess) -> dict[str, object]:
         "rpc": process.entrance.http_url,
         "websocket": process.entrance.websocket_url,
         "operations": process.entrance.operations_url,
+        "commands": process.entrance.commands.address if process.entrance.commands is not None else None,
         "peer_port": process.peers.port,
     }

@@ -26,6 +26,7 @@ from rota.keys.names import endorser_key
 from rota.ledger.deployments import FoundDeployment
 from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
+from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.intent_ids import IntentIds
@@ -37,7 +38,9 @@ ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
 class NodeFacade:
-    """`api.facade.Node`."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+
+    commands: CommandOffice
 
     def __init__(
         self,
@@ -393,6 +396,11 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
             peers=self._read_peers(),
         )
 

@@ -40,6 +40,7 @@ from rota.ledger.driver import LedgerDriver
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
+from rota.runtime.commands import CommandOffice, NodeTransactions
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
@@ -49,7 +50,7 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.services import Services
 from rota.runtime.verifiers import Verifiers
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
 from rota.types import IntentId
@@ -94,11 +95,23 @@ class NodeProcess:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
         watching = asyncio.create_task(self._watch_files())
+        commands = asyncio.create_task(self._take_commands())
         try:
             await self.running.run()
         finally:
             watching.cancel()
+            commands.cancel()
+            await asyncio.gather(commands, return_exceptions=True)
+            await self.facade.commands.close()
             await self.entrance.stop()
+
+    async def _take_commands(self) -> None:
+        """From the moment on at which the node has begun; an error of ours there is one of the node's."""
+        await self.running.started.wait()
+        try:
+            await self.facade.commands.run()
+        except Exception as error:
+            self.running.fail(error)
 
     async def _watch_files(self) -> None:
         """What an operator changes while the node runs: its certificate, and a registry that is a file."""
@@ -175,10 +188,13 @@ async def opened(
     tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
 
+    commands: DatabaseCommands | None = None
+
     def adapters_for(tell: Tell) -> Adapters:
-        nonlocal peers
+        nonlocal peers, commands
         peers = _peers(configuration, keys, registry, tell)
         store = DatabaseStore(database, name, configuration.sequencer, tell)
+        commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
@@ -209,9 +225,14 @@ async def opened(
         factory,
     )
     assert peers is not None, "the adapters were made"
+    assert commands is not None, "the adapters were made"
     facade = NodeFacade(
         running, keys.signer, _deployments_on(client, configuration), _measured(peers), _defaults(configuration)
     )
+    facade.commands = CommandOffice(
+        name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
+    )
+    facade.commands.failed = running.fail
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
@@ -358,6 +379,7 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(rpc.host, rpc.port),
             Bind(rpc.host, rpc.websocket_port),
             None if is_shared else Bind(*configuration.operations_address),
+            Bind(*configuration.commands_address) if configuration.commands_address is not None else None,
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
             rpc.origins,
             rpc.limits,
