@@ -2,12 +2,15 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
+    Acknowledgement,
+    CommandConfiguration,
+    CommandSubmission,
     ContractStatus,
     ContractSummary,
     Explanation,
@@ -19,6 +22,15 @@ from rota.api.facade import (
     StateCount,
     Submission,
     TransactionView,
+)
+from rota.command_types import (
+    Checkpoint,
+    CommandRejected,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    Failure,
+    StatusCode,
 )
 from rota.ports import Unavailable
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
@@ -36,6 +48,41 @@ class Kept:
     receipt: ReceiptView | None = None
 
 
+class ClosedOffice:
+    """Takes no commands: those of a real node are tested with it (tests/runtime/test_commands.py)."""
+
+    def __init__(self) -> None:
+        failure = Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", "no commands are taken here")
+        self.closed = CommandRejected(failure)
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        raise self.closed
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        raise self.closed
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        raise self.closed
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        raise self.closed
+
+    async def published(self, after: int) -> None:
+        raise self.closed
+
+    async def end(self) -> Checkpoint:
+        raise self.closed
+
+    async def prune(self, offset: int) -> int:
+        raise self.closed
+
+    def configuration(self) -> CommandConfiguration:
+        return CommandConfiguration(1_000)
+
+    async def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        yield self.configuration()
+
+
 @dataclass(slots=True)
 class MemoryNode:
     """Answers at once, unless it is told to be away or to hold its answers."""
@@ -49,8 +96,7 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
-    # Those of a real node are tested with it; whoever needs some here brings them.
-    commands: Any = None
+    commands: ClosedOffice = field(default_factory=lambda: ClosedOffice())
 
     # Transactions.
 

@@ -371,6 +371,12 @@ async def test_the_document_is_served_and_describes_every_method() -> None:
     described = {each["name"]: each for each in served_document["methods"]}
     assert list(described) == list(TABLE)
     assert sorted(described) == [
+        "cmd_completionEnd",
+        "cmd_completions",
+        "cmd_configuration",
+        "cmd_prune",
+        "cmd_submit",
+        "cmd_submitAndWait",
         "ptx_cancelTransaction",
         "ptx_getTransaction",
         "ptx_getTransactionReceipt",
