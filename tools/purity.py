@@ -21,6 +21,7 @@ from typing import Final
 PURE_PACKAGES: Final = frozenset(
     {
         "types",
+        "abi",
         "config",
         "digests",
         "payload",

@@ -145,7 +145,7 @@ async def submit_all(life: Life, attempt: str) -> dict[str, Any]:
         office.submit(command(2, f"{attempt} 2")),
         office.submit_and_wait(command(3, f"{attempt} 3")),
     ]
-    tasks = [asyncio.create_task(each) for each in calls]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(each) for each in calls]
     while not office.is_gone and not all(task.done() for task in tasks):
         await asyncio.sleep(0.001)
     for task in tasks:

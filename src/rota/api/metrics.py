@@ -91,6 +91,10 @@ COUNTERS: Final = (
         "rota_commands_rejected", "commands_rejected_total", "Commands that did not happen, duplicates not among them"
     ),
     Figure("rota_commands_duplicate", "commands_duplicate_total", "Submissions refused as duplicates or as in flight"),
+    Figure("rota_contracts_learned", "contracts_learned_total", "Contracts that this node has learned of from a peer"),
+    Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
+    Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),
+    Figure("rota_geneses_given", "geneses_given_total", "How often a peer was told what a contract is"),
 )
 SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
 COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")

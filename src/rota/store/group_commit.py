@@ -33,7 +33,10 @@ from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
+from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -48,7 +51,7 @@ Question = LookUpIntents | LoadContract | FindStates
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """Of the core, which is told by its token; or of somebody who waits."""
+    """A syncpoint, known by its token; or something that somebody waits for by itself."""
 
     token: int
     statements: tuple[Statement, ...]
@@ -80,6 +83,9 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.abis: Final = Abis(self, clock)
+        self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -93,8 +99,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -103,6 +112,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -115,12 +127,12 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
@@ -148,14 +160,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
@@ -188,23 +197,25 @@ class DatabaseStore:
         """How many intents of this node have no final outcome."""
         return await self._database.read(self._asking.unfinished_count())
 
-    # What others than the core keep here.
+    # Tables that the core knows nothing of: each has a module of its own, which says what is written and read.
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """One database transaction, shared with whatever else waits; durable on return.
+        """Durable on return, in one transaction with whatever else is being written.
 
-        `Unavailable` when it did not happen, or may not have.
+        `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
         """
         self._assert_at_work()
-        if self._is_closing or len(self._writes) >= WRITES_WAITING_MAX:
-            raise Unavailable("the store is closing" if self._is_closing else "too many writes are waiting")
+        if self._is_closing:
+            raise Unavailable("the store is closing")
+        if len(self._writes) >= WRITES_WAITING_MAX:
+            raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writes.append(_Write(0, tuple(statements), waiting))
         self._has_writes.set()
         await waiting
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """What somebody else keeps here. `Unavailable` when the database is away."""
+        """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
         return await self._database.read(reading)
 
     # Orders.

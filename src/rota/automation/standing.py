@@ -1,0 +1,117 @@
+"""What a node has learnt of the others and of the time: who is at work, who missed its slots, how long things take.
+
+All of it comes from the ledger's word: who performed which task, and when that was seen. So nodes that follow the same
+ledger come to the same view, and one that does not yet have it makes a duplicate and loses nothing.
+
+A node *missed* its slot when a task was performed by one whose slot came later, and nothing was heard of it since the
+task was ready: one that is busy wins something, one that is down or always fails does not. It goes to the
+back for a while, each time for twice as long; what it wins brings it forward again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from rota.automation.settings import (
+    BACK_MAX_MS,
+    BACK_MS,
+    DURATIONS_KEPT,
+    LEDGER_SAMPLES_KEPT,
+    SLOT_DURATIONS_MAX,
+    SLOT_MARGIN_PERCENT,
+    SLOT_MIN_MS,
+)
+from rota.automation.strategies import Member
+
+
+class Standing:
+    """Who won lately, and who is at the back. There are no more entries than members."""
+
+    def __init__(self) -> None:
+        self._won_ms: Final[dict[Member, int]] = {}
+        self._back_until_ms: Final[dict[Member, int]] = {}
+        self._back_for_ms: Final[dict[Member, int]] = {}
+
+    def won(self, member: Member, now_ms: int) -> None:
+        """This member has performed something."""
+        self._won_ms[member] = now_ms
+        self._back_until_ms.pop(member, None)
+        self._back_for_ms.pop(member, None)
+
+    def missed(self, member: Member, ready_ms: int, now_ms: int) -> None:
+        """Somebody behind this member performed a task that has been ready since then."""
+        if self.has_won_since(member, ready_ms) or self._back_until_ms.get(member, 0) > now_ms:
+            return
+        for_ms = min(2 * self._back_for_ms.get(member, BACK_MS // 2), BACK_MAX_MS)
+        self._back_for_ms[member] = for_ms
+        self._back_until_ms[member] = now_ms + for_ms
+
+    def has_won_since(self, member: Member, since_ms: int) -> bool:
+        """Whether it performed anything after this time."""
+        won_ms = self._won_ms.get(member)
+        return won_ms is not None and won_ms >= since_ms
+
+    def back(self, now_ms: int) -> tuple[Member, ...]:
+        """Those that stand at the back now."""
+        return tuple(member for member, until_ms in self._back_until_ms.items() if until_ms > now_ms)
+
+    def keep(self, members: tuple[Member, ...]) -> None:
+        """Forget those that are no members any more."""
+        for book in (self._won_ms, self._back_until_ms, self._back_for_ms):
+            for member in [each for each in book if each not in members]:
+                del book[member]
+
+
+class Durations:
+    """How long a slot is: as long as the longest of the latest durations, from an attempt's start to its being seen.
+
+    In the beginning all of them are the expected one, so that a slot becomes shorter only after several measurements,
+    and longer after one.
+    """
+
+    def __init__(self, expected_ms: int) -> None:
+        self._most_ms: Final = SLOT_DURATIONS_MAX * expected_ms
+        self._latest: Final = deque([expected_ms] * DURATIONS_KEPT, DURATIONS_KEPT)
+
+    def measured(self, duration_ms: int) -> None:
+        """One more."""
+        self._latest.append(max(0, duration_ms))
+
+    def was_too_short(self) -> None:
+        """We began in our slot, and somebody before us was not through: slots have to be longer."""
+        self._latest.append(self.slot_ms * 3 // 2)
+
+    @property
+    def slot_ms(self) -> int:
+        """The length of a slot now."""
+        return min(max(max(self._latest) * (100 + SLOT_MARGIN_PERCENT) // 100, SLOT_MIN_MS), self._most_ms)
+
+
+class LedgerClock:
+    """The ledger's time by our clock.
+
+    A block is seen some time after the time that it bears. The least such difference of late is how our clock
+    stands to the ledger's, whatever it says otherwise: nodes whose clocks differ by seconds agree on when a slot
+    begins.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_ms: Final[deque[int]] = deque(maxlen=LEDGER_SAMPLES_KEPT)
+
+    def seen(self, ledger_ms: int, now_ms: int) -> None:
+        """A block with this time is seen for the first time."""
+        self._ahead_ms.append(now_ms - ledger_ms)
+
+    @property
+    def ahead_ms(self) -> int:
+        """By how much our clock is ahead of the ledger's; as long as no block was seen, they are taken to agree."""
+        return min(self._ahead_ms, default=0)
+
+    def own_ms(self, ledger_ms: int) -> int:
+        """What our clock says at this time of the ledger."""
+        return ledger_ms + self.ahead_ms
+
+    def ledger_ms(self, own_ms: int) -> int:
+        """What the ledger's clock says at this time of ours."""
+        return own_ms - self.ahead_ms
