@@ -73,8 +73,8 @@ async def submitted(client: NodeClient, contract: ContractAddress, run: int, att
 
 async def completions(client: NodeClient) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    after, end = 0, await client.call("cmd_completionEnd")
-    while after != end:
+    after, end = 0, int(str(await client.call("cmd_completionEnd")))
+    while after < end:
         page: Any = await client.call("cmd_completions", ["alice"], after, "shop", None, 0)
         found += page["completions"]
         after = page["checkpoint"]

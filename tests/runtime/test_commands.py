@@ -33,6 +33,7 @@ from rota.command_types import (
 from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
+from rota.runtime.process import WatchedMaximum
 from rota.types import ContractAddress, IntentId, NodeName, SubmitMode
 from tests.runtime.kit import Network, network
 from tests.store.kit import in_loop
@@ -502,6 +503,22 @@ async def test_configuration_is_streamed_and_health_and_reflection_are_there(tmp
                 "PruningService",
             )
         } <= listed
+
+
+@in_loop
+async def test_a_maximum_that_changes_in_the_file_holds_without_a_restart(tmp_path: Path) -> None:
+    async with one_node(tmp_path) as (made, _):
+        file = tmp_path / "config.toml"
+        least = '[node]\nname = "node1"\n[ledger]\nurl = "http://127.0.0.1:1"\nchain_id = 1\nregistry = "0x{}"\n'
+        watched = WatchedMaximum(file, office(made))
+        for content, expected_ms in (
+            ("[commands]\nmaximum_duration_ms = 60000\n", 60_000),
+            ("[commands]\nmaximum_duration_ms = -5\n", 60_000),
+            ("", WEEK_MS),
+        ):
+            file.write_text(least.format("11" * 20) + content)
+            watched.look()
+            assert office(made).configuration().maximum_duration_ms == expected_ms
 
 
 # JSON-RPC.

@@ -42,7 +42,13 @@ from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.commands import CommandOffice, NodeTransactions
-from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
+from rota.runtime.configuration import (
+    ConfigurationRejected,
+    NodeConfiguration,
+    SqliteFile,
+    password_of,
+    read_configuration,
+)
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.facade import NodeFacade
@@ -165,6 +171,32 @@ class WatchedRegistry:
             logger.info("the registry has changed", nodes=len(nodes))
 
 
+class WatchedMaximum:
+    """When the maximum deduplication duration changes in the configuration file, it holds from then on."""
+
+    def __init__(self, path: Path, office: CommandOffice) -> None:
+        self._path: Final = path
+        self._office: Final = office
+        self._seen: tuple[int, int] | None = None
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp == self._seen:
+                return
+            maximum_ms = read_configuration(self._path).commands.maximum_duration_ms
+        except (ConfigurationRejected, OSError) as error:
+            self._told = _tell_once("the configuration cannot be read; what it said before stays", error, self._told)
+            return
+        self._seen, self._told = stamp, ""
+        if maximum_ms != self._office.configuration().maximum_duration_ms:
+            self._office.change_maximum(maximum_ms)
+            logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -253,18 +285,26 @@ async def opened(
 
 
 async def serve(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
+    configuration: NodeConfiguration,
+    keys: NodeKeys,
+    on_ready: Callable[[NodeProcess], None] | None = None,
+    file: Path | None = None,
 ) -> None:
-    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    while await _live(configuration, keys, on_ready):
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once.
+
+    `file` is where the configuration was read from; what may change in it without a restart is looked for there.
+    """
+    while await _live(configuration, keys, on_ready, file):
         logger.info("beginning a new life")
 
 
 async def _live(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None, file: Path | None
 ) -> bool:
     """One life; whether it ended for another one to begin."""
     async with opened(configuration, keys) as process:
+        if file is not None:
+            process.watched.append(WatchedMaximum(file, process.facade.commands))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, process.running.stop)
