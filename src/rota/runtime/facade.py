@@ -29,6 +29,7 @@ from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
 from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
+from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
@@ -76,7 +77,9 @@ class Surroundings:
 
 
 class NodeFacade:
-    """`api.facade.Node`."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+
+    commands: CommandOffice
 
     def __init__(
         self,
@@ -566,6 +569,11 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
             contracts_learned_total=core.acquaintance.acquired_count,
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
