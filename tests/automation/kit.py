@@ -70,7 +70,7 @@ class Bench:
 
     def take(self, kind: type[Kind]) -> list[Kind]:
         """What was ordered of this kind since it was last asked."""
-        found = [each for each in self.effects if isinstance(each, kind)]
+        found: list[Kind] = [each for each in self.effects if isinstance(each, kind)]
         self.effects = [each for each in self.effects if not isinstance(each, kind)]
         return found
 
