@@ -19,7 +19,20 @@ from pathlib import Path
 from typing import Final
 
 PURE_PACKAGES: Final = frozenset(
-    {"types", "config", "digests", "payload", "messages", "wire", "core", "domains", "commands", "automation"}
+    {
+        "types",
+        "abi",
+        "config",
+        "digests",
+        "payload",
+        "messages",
+        "wire",
+        "core",
+        "domains",
+        "command_types",
+        "commands",
+        "automation",
+    }
 )
 IMPURE_MODULES: Final = frozenset(
     {

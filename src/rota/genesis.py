@@ -59,6 +59,10 @@ class Genesis:
         """Those that have a part in it, and so have to have it: endorsers, coordinators, and the members' nodes."""
         return tuple(dict.fromkeys((*self.endorsers, *self.committee, *map(node_of, self.members))))
 
+    def is_open_to(self, node: NodeName) -> bool:
+        """Whether a node may know of it: a ring is for those that it names, in the others any node may act (§5)."""
+        return self.mode is not Mode.RING or node in self.nodes
+
     def contract(self, address: ContractAddress) -> Contract:
         """The contract that the factory deployed at this address."""
         return Contract(

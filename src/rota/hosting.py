@@ -53,7 +53,7 @@ from rota.domains.base import (
 from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
-from rota.messages import AssemblyOutcome, Refusal, Snapshot
+from rota.messages import AssemblyOutcome, Refusal
 from rota.types import (
     Contract,
     ContractAddress,
@@ -131,6 +131,14 @@ class UserCall:
     function: str
     arguments: object = None
     submit_mode: SubmitMode = SubmitMode.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a drafted intent must turn out to be, and the condition under which alone it may be committed."""
+
+    core: Core
+    condition: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +253,13 @@ def init(hosted: Hosted, call: UserCall) -> Initialised:
     return Initialised(payload, tuple(dict.fromkeys(parties)))
 
 
+def bound(intent: Intent, binding: Binding) -> Intent:
+    """The same intent, to be committed under a condition and only as what it was drafted to be (`drafting`)."""
+    function, values = msgspec.json.decode(intent.payload, type=tuple[str, list[object]])
+    written = [binding.core.hex(), binding.condition.hex()]
+    return replace(intent, payload=msgspec.json.encode([function, values, written]))
+
+
 def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> object:
     """Answer a question from what this node holds, as JSON. `Rejected` names the field.
 
@@ -310,24 +325,6 @@ def assemble(
     return results
 
 
-def core_of_external(
-    hosted: Hosted, intent: Intent, held: Held, node: NodeName, background: Background = NO_BACKGROUND
-) -> Core:
-    """The core that an external intent has when it is assembled on what is held now, whatever it is conditional on.
-
-    A condition is made of the cores of all that is to be committed together, so that they must be known before the
-    condition is (ledger). `Rejected` when it cannot be assembled.
-    """
-    assert intent.submit_mode is SubmitMode.EXTERNAL, "only what its user commits can be conditional"
-    order = AssembleIntents(hosted.contract.address, RequestId(0, 0), (intent,), Snapshot(), 0, 0, 0)
-    (result,) = assemble(hosted, order, held, node, background)
-    transition = result.transition if isinstance(result, AssemblyFinished) else None
-    if transition is None:
-        raise Rejected("", result.reason)
-    unconditional = leaf_of_transition(hosted.separator, replace(transition, preparation=None))
-    return Core(unconditional)
-
-
 def _assemble_one(
     hosted: Hosted,
     order: AssembleIntents,
@@ -338,10 +335,12 @@ def _assemble_one(
 ) -> AssemblyFinished | AssemblyFailed:
     """A domain is somebody else's code: whatever it raises is its failure, not the node's."""
     try:
-        work = _work(hosted, intent, available, history, verifiers)
+        asked = _payload_of(hosted.domain, intent.payload)
+        work = _work(hosted, intent, asked, available, history, verifiers)
         outcome = hosted.domain.assemble(work)
         if isinstance(outcome, Assembled):
-            transition = _transition(hosted, order, intent, outcome, _preparation(hosted, work))
+            preparation = _preparation(hosted, work, asked.binding)
+            transition = _transition(hosted, order, intent, outcome, preparation, asked.binding)
             return AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
     except Rejected as error:
         outcome = Reverted(str(error))
@@ -353,18 +352,31 @@ def _assemble_one(
     return AssemblyFinished(order.request_id, intent.id, kind, reason=_bounded(outcome.reason))
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an intent's payload says."""
+
+    function: str
+    arguments: Record
+    binding: Binding | None
+
+
 def _work(
-    hosted: Hosted, intent: Intent, available: Available, history: History, verifiers: Mapping[Party, str]
+    hosted: Hosted,
+    intent: Intent,
+    asked: _Asked,
+    available: Available,
+    history: History,
+    verifiers: Mapping[Party, str],
 ) -> Assembly[Any]:
-    function, arguments = _payload_of(hosted.domain, intent.payload)
     return Assembly(
         hosted.contract,
         hosted.configuration,
         hosted.separator,
         intent.id,
         intent.sender,
-        function,
-        arguments,
+        asked.function,
+        asked.arguments,
         intent.submit_mode,
         available,
         history,
@@ -373,21 +385,37 @@ def _work(
     )
 
 
-def _preparation(hosted: Hosted, work: Assembly[Any]) -> Preparation | None:
-    return hosted.domain.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
+def _preparation(hosted: Hosted, work: Assembly[Any], binding: Binding | None) -> Preparation | None:
+    preparation = hosted.domain.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
+    if binding is None:
+        return preparation
+    if preparation is None:
+        raise Rejected("", "it has no committer, and only who alone may commit it can be held to a condition")
+    return replace(preparation, condition=binding.condition)
 
 
-def _payload_of(domain: AnyDomain, payload: bytes) -> tuple[str, Record]:
-    """What `init` has written; another node's domain may know more functions than ours."""
+def _payload_of(domain: AnyDomain, payload: bytes) -> _Asked:
+    """What `init` and `bound` have written; another node's domain may know more functions than ours."""
     try:
-        function, values = msgspec.json.decode(payload, type=tuple[str, list[object]])
-    except (msgspec.MsgspecError, RecursionError):
+        match msgspec.json.decode(payload):
+            case [str(function), list(values)]:
+                binding = None
+            case [str(function), list(values), [str(core), str(condition)]]:
+                binding = Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
+            case _:
+                raise ValueError
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise Rejected("payload", "must be what this domain's init makes") from None
-    return function, unpacked(_function(domain.functions, function), values)
+    return _Asked(function, unpacked(_function(domain.functions, function), values), binding)
 
 
 def _transition(
-    hosted: Hosted, order: AssembleIntents, intent: Intent, outcome: Assembled, preparation: Preparation | None
+    hosted: Hosted,
+    order: AssembleIntents,
+    intent: Intent,
+    outcome: Assembled,
+    preparation: Preparation | None,
+    binding: Binding | None,
 ) -> Transition:
     made = _contents(hosted, order.request_id, intent, outcome)
     for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
@@ -408,6 +436,9 @@ def _transition(
         outputs=commitments,
         calls=outcome.calls,
     )
+    if binding is not None and core != binding.core:
+        # Its partners are held to the other core: nobody could ever commit this one.
+        raise Rejected("", "what it stands on has changed since it was drafted, and so has what it does; draft it anew")
     leaf = leaf_of(core, preparation)
     outputs = tuple(
         State(StateId(leaf, n), commitment, distribution_of(hosted.contract, intent.sender, content.readers), each)
@@ -429,7 +460,7 @@ def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assem
     """The states in their order, each with the infos for its readers; then what carries the infos that are left.
 
     Each has a salt of its own, which nobody else can work out. The same request has the same salts; an external intent
-    has them whatever the request, so that its core is known before it is asked for (`core_of_external`).
+    has them whatever the request, so that its core is known before it is asked for (`drafting`).
     """
     riders: dict[tuple[Party, ...], list[Told]] = {}
     for number, info in enumerate(outcome.info):

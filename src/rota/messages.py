@@ -599,3 +599,40 @@ class DeploymentWithdrawn(Message):
     """What was proposed under this id will not be deployed: forget it."""
 
     deployment: IntentId
+
+
+# Contracts that a node should have and does not: Requests (decision 32).
+
+CONTRACTS_LISTED_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class ContractsRequest(Message):
+    """Which contracts may I have? Those whose addresses come after this one, in their order."""
+
+    request_id: RequestId
+    after: ContractAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ContractsResponse(Reply):
+    """The next of them; when they are fewer than `CONTRACTS_LISTED_MAX`, there are no more."""
+
+    request_id: RequestId
+    contracts: tuple[ContractAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisRequest(Message):
+    """What is the contract of this envelope? You speak of it, and we do not know it."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisResponse(Reply):
+    """Its genesis, whose hash stands on the chain, and the intent that deployed it."""
+
+    request_id: RequestId
+    deployment: IntentId
+    genesis: bytes

@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from rota.abi import Entry
+from rota.command_types import ChangeId, CompletionFilter, CompletionPage
+from rota.commands.effects import Closing, InFlight
+from rota.commands.periods import Acceptance, Stream
 from rota.core.effects import (
     FetchBlocks,
     FindStates,
@@ -22,6 +26,8 @@ from rota.core.effects import (
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.domains.pente.groups import DescribedGroup
+from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
 from rota.types import (
     NO_LEAF,
@@ -31,6 +37,7 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    Party,
     Receipt,
     State,
     StateId,
@@ -87,6 +94,101 @@ class StateChanges:
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAbi:
+    """An ABI that users stored or submitted: the hash by which it is known, and its entries as JSON."""
+
+    hash: bytes
+    written: bytes
+
+
+class AbiStore(Protocol):
+    """The ABIs that users of this node stored. All: `Unavailable` when the store is away."""
+
+    async def add(self, entries: Sequence[Entry]) -> bytes:
+        """Remember an ABI, and each of its entries; its hash."""
+        ...
+
+    async def get(self, hash_: bytes) -> StoredAbi | None:
+        """The ABI of this hash."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredAbi, ...]:
+        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        ...
+
+    async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
+        """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A place in the tree of key identifiers; without an address it is only a branch.
+
+    `place` numbers what has the same parent, in the order in which it came.
+    """
+
+    path: str
+    parent: str
+    name: str
+    place: int
+    address: ContractAddress | None = None
+    handle: str = ""
+    has_children: bool = False
+
+
+class KeyNames(Protocol):
+    """Which keys users asked for, so that an address leads back to its identifier. All: `Unavailable` when away."""
+
+    async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
+        """Those of these that are there, in the order asked for."""
+        ...
+
+    async def with_address(self, address: ContractAddress) -> StoredKey | None:
+        """The key that has this address."""
+        ...
+
+    async def next_place(self, parent: str) -> int:
+        """The number of the next one under this parent."""
+        ...
+
+    async def add(self, keys: Sequence[StoredKey]) -> None:
+        """Remember these, durably; one that is there as a branch becomes a key as well."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredKey, ...]:
+        """Those that are looked for. `domains.records.Rejected` names what is wrong with the query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A privacy group that this node knows; its contract is there when the node has it."""
+
+    domain: str
+    group: DescribedGroup
+    created_at_ms: int
+    deployment: IntentId
+    contract: ContractAddress | None = None
+
+
+class Groups(Protocol):
+    """The privacy groups of this node. All: `Unavailable` when the store is away."""
+
+    async def with_id(self, domain: str, group: bytes) -> StoredGroup | None:
+        """The group of this id."""
+        ...
+
+    async def with_contract(self, contract: ContractAddress) -> StoredGroup | None:
+        """The group whose contract this is."""
+        ...
+
+    async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
+        """Those that are looked for, with this member. `Rejected` names what is wrong with the query."""
+        ...
 
 
 class Contracts(Protocol):
@@ -150,8 +252,11 @@ class Store(Protocol):
         """Open it, and bring its schema up to date. `Unavailable` when it is away."""
         ...
 
-    async def close(self) -> None:
-        """Write what was ordered, and give it back."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give it back.
+
+        With `forget_from` the next life's index goes through the chain again from this block on, unless that fails.
+        """
         ...
 
     async def add_contract(self, known: KnownContract) -> None:
@@ -207,12 +312,10 @@ class Store(Protocol):
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         ...
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        ...
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
@@ -234,6 +337,21 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def abis(self) -> AbiStore:
+        """The ABIs that users stored."""
+        ...
+
+    @property
+    def key_names(self) -> KeyNames:
+        """The identifiers of keys."""
+        ...
+
+    @property
+    def groups(self) -> Groups:
+        """The privacy groups of this node."""
+        ...
+
     def perform(self, effect: StoreEffect) -> None:
         """Begin to do this. A record that it does not know is an assertion."""
         ...
@@ -241,6 +359,46 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+class CommandStore(Protocol):
+    """What commands need remembered, in the store of their node. Each raises `Unavailable` when it is away.
+
+    A write is one database transaction, durable on return. One that raised may have happened; written again in the same
+    words it changes nothing.
+    """
+
+    async def restore(self) -> tuple[Stream, tuple[InFlight, ...]]:
+        """What a new life finds: where the stream of completions stands, and what is in flight."""
+        ...
+
+    async def write_in_flight(self, submission: InFlight) -> None:
+        """Insert it if its change is absent."""
+        ...
+
+    async def remove_in_flight(self, submission: InFlight) -> None:
+        """Nothing came of it."""
+        ...
+
+    async def latest_acceptances(self, changes: Sequence[ChangeId]) -> dict[ChangeId, Acceptance]:
+        """The latest acceptance of each of these changes that has one."""
+        ...
+
+    async def write_completions(self, closings: Sequence[Closing]) -> None:
+        """Completions, the acceptances among them, and their submissions no longer in flight."""
+        ...
+
+    async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
+        """Those after an offset and up to an end, in their order, and how far they were read."""
+        ...
+
+    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
+        """When the completion at this offset was published, and the latest that was before the horizon."""
+        ...
+
+    async def prune(self, offset: int, published_at_ms: int) -> None:
+        """Forget completions and acceptances up to this offset, and note that."""
         ...
 
 

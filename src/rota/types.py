@@ -36,6 +36,15 @@ def address_bytes(address: ContractAddress) -> bytes:
     return bytes.fromhex(match[1])
 
 
+class Rejected(Exception):
+    """They erred: the field that is wrong, and what would be right."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        self.message = message
+
+
 class HeartbeatNumber(NamedTuple):
     """Orders the heartbeats of one node for one contract, across its restarts."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -10,9 +10,13 @@ from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
     ContractStatus,
     ContractSummary,
+    DraftView,
+    ExaminedView,
     Explanation,
+    LegView,
     Measurements,
     Moment,
+    NamedLeg,
     PeerMeasurements,
     ReceiptView,
     SequencerRole,
@@ -20,8 +24,15 @@ from rota.api.facade import (
     Submission,
     TransactionView,
 )
-from rota.ports import Unavailable
+from rota.domains.queries import Query
+from rota.domains.records import Record, Uint64
+from rota.keys.signers import WalletSigner
+from rota.ports import StoredKey, Unavailable
+from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.types import Types
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_types import memory_types
+from tests.keys.kit import WALLET
 
 CONTRACT = ContractAddress("0x" + "11" * 20)
 BEGAN_MS = 1_760_000_000_123
@@ -36,6 +47,54 @@ class Kept:
     receipt: ReceiptView | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KeyRow(Record):
+    """A key as queries name its fields."""
+
+    path: str
+    parent: str
+    name: str
+    index: Uint64
+
+    @classmethod
+    def of(cls, key: StoredKey) -> "KeyRow":
+        return cls(key.path, key.parent, key.name, key.place)
+
+
+class MemoryKeyNames:
+    """`ports.KeyNames` without a database."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, StoredKey] = {}
+
+    async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
+        return tuple(self._shown(self.kept[path]) for path in paths if path in self.kept)
+
+    async def with_address(self, address: ContractAddress) -> StoredKey | None:
+        return next((self._shown(key) for key in self.kept.values() if key.address == address), None)
+
+    async def next_place(self, parent: str) -> int:
+        return sum(key.parent == parent for key in self.kept.values())
+
+    async def add(self, keys: Sequence[StoredKey]) -> None:
+        for key in keys:
+            there = self.kept.get(key.path)
+            self.kept[key.path] = key if there is None or there.address is None else there
+
+    async def find(self, query: Query) -> tuple[StoredKey, ...]:
+        return query.select([self._shown(self.kept[path]) for path in sorted(self.kept)], KeyRow.of)
+
+    def _shown(self, key: StoredKey) -> StoredKey:
+        return replace(key, has_children=any(each.parent == key.path for each in self.kept.values()))
+
+
+class Elsewhere:
+    """A family that is tried on real nodes: to ask it here is a mistake of the test."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
+        raise AssertionError(f"the node in memory has no {name}")
+
+
 @dataclass(slots=True)
 class MemoryNode:
     """Answers at once, unless it is told to be away or to hold its answers."""
@@ -46,9 +105,14 @@ class MemoryNode:
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
+    bound: dict[IntentId, tuple[tuple[NamedLeg, ...], str]] = field(default_factory=dict)
     holding: asyncio.Event | None = None
     waiting_count: int = 0
     waiting_most: int = 0
+    types: Types = field(default_factory=memory_types)
+    keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
+
+    groups: Any = field(default_factory=Elsewhere)
 
     # Transactions.
 
@@ -130,6 +194,29 @@ class MemoryNode:
             log_index=3,
             source=CONTRACT,
         )
+
+    # Settlements.
+
+    async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
+        drafted = await self.submit(submission)
+        openings = tuple(reader.encode() for reader in readers)
+        return DraftView(drafted, CONTRACT, b"\x03" * 32, {"data": "0x"}, openings)
+
+    async def examine(self, opening: bytes) -> ExaminedView:
+        if not opening:
+            raise invalid("opening", "must be one that a node made of a draft")
+        return ExaminedView(CONTRACT, b"\x03" * 32, {"data": "0x"})
+
+    async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
+        if draft not in self.kept:
+            raise invalid("draft", "must be the id of a draft that this node has; draft it again")
+        self.bound = {**self.bound, draft: (legs, idempotency_key)}
+        return draft
+
+    async def leg(self, intent: IntentId) -> LegView | None:
+        if intent not in self.bound:
+            return None
+        return LegView(CONTRACT, b"\x03" * 32, b"\x04", b"\x05", b"\x06" * 32, CONTRACT, BEGAN_MS // 1_000, b"\x07")
 
     # The sequencer.
 

@@ -70,6 +70,7 @@ from rota.messages import (
 )
 from rota.sim.disk import Disk
 from rota.types import (
+    NO_CONTRACT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -145,6 +146,7 @@ class NodeBench:
     seen: list[Effect] = field(default_factory=list)
     writes: list[Persist] = field(default_factory=list)
     disk: Disk = field(default_factory=lambda: Disk(blocks=[START]))
+    factory: ContractAddress = NO_CONTRACT
 
     def __post_init__(self) -> None:
         self.chain = list(self.stored.blocks) or [START]
@@ -156,7 +158,7 @@ class NodeBench:
 
     def begin(self) -> None:
         """The node starts from what is stored, and the chain is where the bench says."""
-        self.node = Node(A, self.contracts, self.config, self.now_ms, self.stored)
+        self.node = Node(A, self.contracts, self.config, self.now_ms, self.stored, factory=self.factory)
         self.perform(self.node.start())
         if self.stored.blocks and self.has_chain:
             self.tell(HeadSeen(self.chain[-1].height, self.chain[-1].hash))

@@ -9,7 +9,15 @@ import pytest
 from rota.config import Config
 from rota.core.coordinator_transaction import TABLE
 from rota.core.effects import DispatchRound, Effect, SendMessage
-from rota.core.events import BlocksRemoved, ConnectionLost, ConnectionMade, LedgerOutcome, LedgerStatus, RoundSubmitted
+from rota.core.events import (
+    BlockIndexed,
+    BlocksRemoved,
+    ConnectionLost,
+    ConnectionMade,
+    LedgerOutcome,
+    LedgerStatus,
+    RoundSubmitted,
+)
 from rota.core.events.coordinator_transaction import (
     Abandoned,
     AssembleTimeout,
@@ -636,6 +644,35 @@ def test_who_stands_on_a_foreign_version_of_an_intent_begins_anew_when_ours_is_a
     assert bench.state_of("B-1") is State.POOLED
     assert bench.state_of("B-2") is State.PREASSEMBLY_BLOCKED
     assert foreign.leaf not in bench.coordinator.graph.placed
+
+
+def test_nothing_is_built_any_more_on_a_foreign_version_that_the_ledger_did_not_have() -> None:
+    """Its transaction failed as a whole, of which only its submitter hears; who stood on it was skipped for ever."""
+    foreign = transition("C-3", version=1)
+    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
+    bench = active()
+    bench.beat(C)
+    hand_over(bench, HandedOver(point, foreign.leaf, (), foreign.outputs), peer=C)
+    first = transition("B-1", foreign.outputs[0].id)
+    bench.bring(State.SUBMITTED, first)
+    bench.block(1, bench.outcome(first, LedgerStatus.SKIPPED, reason="state not available", is_contention=True))
+    assert foreign.leaf not in bench.coordinator.graph.placed
+    [(_, again)] = bench.asked(AssembleRequest)
+    assert foreign.outputs[0] not in again.snapshot.states
+
+
+def test_what_was_handed_over_holds_nothing_when_the_ledger_takes_it_no_longer() -> None:
+    spent = transition("X-1").outputs[0].id
+    foreign = transition("C-3", spent)
+    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
+    bench = active()
+    bench.beat(C)
+    hand_over(bench, HandedOver(point, foreign.leaf, foreign.inputs, foreign.outputs), peer=C)
+    until_s = bench.coordinator.context.latest_valid_until_s(is_prepared=False)
+    bench.tell(BlockIndexed(1, until_s))
+    assert foreign.leaf in bench.coordinator.graph.placed
+    bench.tell(BlockIndexed(2, until_s + 1))
+    assert bench.coordinator.graph.foreign() == ()
 
 
 def test_other_version_of_a_removed_block_makes_the_intent_leave() -> None:

@@ -136,7 +136,7 @@ def test_graph_answers_as_a_look_at_everything_would(script: list[tuple[str, obj
             step = step_of(next_index, inputs, reads)
             next_index += 1
             if kind == "foreign":
-                graph.place_foreign(foreign(step))
+                graph.place_foreign(foreign(step), 900)
             elif not graph.conflicts(step):
                 graph.place(step)
             else:
@@ -184,7 +184,7 @@ def test_leaf_is_placed_once() -> None:
 def test_foreign_transition_that_is_known_already_is_not_placed_again() -> None:
     graph = Graph()
     graph.place(step_of(1))
-    graph.place_foreign(foreign(step_of(1)))
+    graph.place_foreign(foreign(step_of(1)), 900)
     assert graph.foreign() == ()
     assert graph.placed[leaf(1)].point is None
 
@@ -192,7 +192,7 @@ def test_foreign_transition_that_is_known_already_is_not_placed_again() -> None:
 def test_foreign_transition_is_known_by_its_flush_point_until_it_is_removed() -> None:
     graph = Graph()
     handed = foreign(step_of(1, [(-1, 0)]))
-    graph.place_foreign(handed)
+    graph.place_foreign(handed, 900)
     assert [placed.point for placed in graph.foreign()] == [handed.point]
     graph.remove(handed.leaf)
     assert graph.foreign() == ()
@@ -219,8 +219,8 @@ def test_state_whose_maker_is_gone_is_not_offered_when_its_spender_goes() -> Non
 
 def test_lock_of_a_state_that_two_spend_goes_with_the_first_alone() -> None:
     graph = Graph()
-    graph.place_foreign(foreign(step_of(1, [(-1, 0)])))
-    graph.place_foreign(foreign(step_of(2, [(-1, 0)])))
+    graph.place_foreign(foreign(step_of(1, [(-1, 0)])), 900)
+    graph.place_foreign(foreign(step_of(2, [(-1, 0)])), 900)
     graph.remove(leaf(2))
     assert graph.snapshot(A).locks == (StateId(GROUND, 0),)
     graph.remove(leaf(1))
@@ -229,8 +229,8 @@ def test_lock_of_a_state_that_two_spend_goes_with_the_first_alone() -> None:
 
 def test_state_that_was_spent_before_its_maker_was_handed_over_is_not_offered() -> None:
     graph = Graph()
-    graph.place_foreign(foreign(step_of(2, [(1, 0)])))
-    graph.place_foreign(foreign(step_of(1)))
+    graph.place_foreign(foreign(step_of(2, [(1, 0)])), 900)
+    graph.place_foreign(foreign(step_of(1)), 900)
     assert graph.snapshot(A).states == (*step_of(2).outputs, made(1, 1))
 
 

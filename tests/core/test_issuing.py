@@ -320,7 +320,7 @@ def test_external_transition_looks_again_at_the_state_timeout() -> None:
 def test_external_transition_may_stand_on_what_another_coordinator_dispatched() -> None:
     bench = active()
     point = handed("C-1")
-    bench.coordinator.graph.place_foreign(point)
+    bench.coordinator.graph.place_foreign(point, 900)
     bench.delegate("B-2", submit_mode=EXTERNAL)
     bench.assemble(prepared_transition("B-2", point.states[0].id))
     bench.sign()
@@ -341,7 +341,7 @@ def test_foreign_dispatch_on_top_of_ours_is_told_nothing() -> None:
     bench = active()
     made = transition("B-1")
     bench.bring(State.CONFIRMING_DISPATCH, made)
-    bench.coordinator.graph.place_foreign(handed("C-9", made.outputs[0].id))
+    bench.coordinator.graph.place_foreign(handed("C-9", made.outputs[0].id), 900)
     bench.permit()
     assert bench.state_of("B-1") is State.READY_FOR_DISPATCH
 

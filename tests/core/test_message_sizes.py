@@ -207,9 +207,9 @@ def test_snapshot_has_its_number_of_locks_and_states(extra: int) -> None:
     locking, offering = Graph(), Graph()
     locks = states(SNAPSHOT_LOCKS_MAX + extra)
     point = FlushPoint(Digest(bytes(32)), intent_id("A-1"))
-    locking.place_foreign(HandedOver(point, Leaf(b"l" * 32), locks))
+    locking.place_foreign(HandedOver(point, Leaf(b"l" * 32), locks), 900)
     many = tuple(State(state, bytes(32), (), b"") for state in states(SNAPSHOT_STATES_MAX + extra))
-    offering.place_foreign(HandedOver(point, Leaf(b"l" * 32), (), many))
+    offering.place_foreign(HandedOver(point, Leaf(b"l" * 32), (), many), 900)
     for graph in (locking, offering):
         assert graph.fits_snapshot(CONFIG.message_bytes_max) is (extra == 0)
         assert fits(AssembleRequest(REQUEST, (intent_id("A-1"),) * 64, graph.snapshot(A)))

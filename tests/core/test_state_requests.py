@@ -13,7 +13,7 @@ from rota.core.events import StatesFound, StatesWanted, Tick
 from rota.core.node import StoredNode
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
-from rota.types import Leaf, NodeName, State, StateId, Transition
+from rota.types import Digest, Leaf, NodeName, State, StateId, Transition
 from rota.wire.sizes import transition_bytes
 from tests.core.kit import ADDRESS, GENESIS_S, SEPARATOR, A, B, C, D, contract, digest_of, intent_id, transition
 from tests.core.node_bench import NOWHERE, START, NodeBench
@@ -53,6 +53,12 @@ def test_every_other_member_is_asked_for_states_that_are_wanted() -> None:
     assert asked == [(B, StateRequest((MADE.leaf,))), (C, StateRequest((MADE.leaf,)))]
 
 
+def test_endorser_that_is_no_member_is_asked_too() -> None:
+    bench = NodeBench(contracts=(contract(A, B, endorsers=(D,), threshold=1),))
+    bench.tell(StatesWanted(ADDRESS, (MADE.leaf,)))
+    assert [sent.peer for sent in bench.all(SendMessage)] == [B, D]
+
+
 def test_many_leaves_are_asked_for_in_several_requests() -> None:
     bench = bench_of_three()
     wanted = leaves(2 * STATE_REQUEST_LEAVES_MAX + 1)
@@ -76,6 +82,23 @@ def test_store_is_asked_for_what_a_peer_asks_for() -> None:
     bench = bench_of_three()
     bench.hear(C, StateRequest((MADE.leaf,)))
     assert bench.all(FindStates) == [FindStates(ADDRESS, C, (MADE.leaf,))]
+
+
+def test_peer_gets_what_an_endorser_has_seen_and_nobody_may_have_stored() -> None:
+    seen = states("B-1", (b"for C", (A, C)), (b"for D", (A, D)))
+    bench = bench_of_three()
+    bench.sequencer().endorser.seen.note(seen)
+    bench.hear(C, StateRequest((seen.leaf, MADE.leaf)))
+    [sent] = bench.said(StateDistribution, C)
+    assert [state.content for state in sent.transitions[0].outputs] == [b"for C", None]
+    assert (sent.digest, sent.part) == (Digest(seen.leaf), FOUND_PARTS_FROM)
+    assert bench.all(FindStates) == [FindStates(ADDRESS, C, (seen.leaf, MADE.leaf))]
+
+
+def test_store_is_asked_of_a_contract_that_is_not_in_memory() -> None:
+    bench = bench_of_three()
+    bench.hear(C, StateRequest((MADE.leaf,)), NOWHERE)
+    assert bench.all(FindStates) == [FindStates(NOWHERE, C, (MADE.leaf,))]
 
 
 def test_peer_gets_the_bytes_that_are_for_it_and_no_others() -> None:

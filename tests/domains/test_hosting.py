@@ -10,6 +10,7 @@ from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
+from rota.drafting import draft
 from rota.hosting import (
     Background,
     Checked,
@@ -18,7 +19,6 @@ from rota.hosting import (
     UserCall,
     assemble,
     check,
-    core_of_external,
     deploy,
     genesis_of,
     init,
@@ -134,13 +134,13 @@ def test_the_same_request_has_the_same_salts_and_another_has_others(hosted: Host
 
 def test_the_core_of_an_external_intent_is_known_before_it_is_asked_for(hosted: Hosted) -> None:
     asked = intent(hosted, 1, UserCall(ALICE, "raise", [1], SubmitMode.EXTERNAL))
-    core = core_of_external(hosted, asked, {}, NODE2)
+    core = draft(hosted, asked, {}, NODE2).core
     for request in (1, 2):
         made = transition_of(assemble(hosted, assembly_order([asked], request=request), {}, NODE2)[0])
         assert bytes(made.leaf) == bytes(core)
     for function, reason in (("wait", "not today"), ("fail", "the domain failed: RuntimeError: out of order")):
         with pytest.raises(Rejected, match=reason):
-            core_of_external(hosted, intent(hosted, 2, UserCall(ALICE, function, None, SubmitMode.EXTERNAL)), {}, NODE2)
+            draft(hosted, intent(hosted, 2, UserCall(ALICE, function, None, SubmitMode.EXTERNAL)), {}, NODE2)
 
 
 def test_a_state_goes_to_its_readers_to_its_sender_and_to_whoever_checks_it(hosted: Hosted) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rota.digests import Core
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import lock_id_of
-from rota.hosting import core_of_external
+from rota.drafting import draft
 from rota.payload import encode_payload, settlement_condition
 from rota.types import ContractAddress, Intent, Party, SubmitMode, Transition, node_of
 from tests.contracts.evm import Chain, Reverted, call_data
@@ -54,7 +54,7 @@ class Leg:
     def core(self) -> Core:
         """Before the condition is known."""
         home = node_of(self.payer)
-        return core_of_external(self.town.hosted, self.intent(bytes(32)), self.town.held(home), home)
+        return draft(self.town.hosted, self.intent(bytes(32)), self.town.held(home), home).core
 
     def prepared(self, condition: bytes) -> Transition:
         """What the notary endorses when it is known."""

@@ -19,10 +19,10 @@ from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party,
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))
-# By another implementation (eth-account), of this leaf as a message, with the key of alice in the contract.
+# By another implementation (eth-account), of this leaf as a message, with the key of alice.
 BY_A_WALLET = bytes.fromhex(
-    "2858c3e9e284271b69b6ef8f211d3a40c695d9168231544d12ee941e61a52f1a"
-    "441c17892b380253db2e54876719658c071dd143ad47ec604f60518775feb14e1c"
+    "64e81b9f835da5ebc0bd34ab62079acf24659648a92993854dfc34053e3938dd"
+    "46d7b17ff5bc899b8fd670932d4bb7ac992f7f9c224b5518be78b648472c946d1c"
 )
 DIGEST = round_digest(domain_separator(1337, CONTRACT), (LEAF,), 1_800_000_000)
 REQUEST = RequestId(1, 1)
@@ -84,10 +84,9 @@ def test_both_forms_of_a_signature_are_our_party_s() -> None:
         assert verified(signature) == SignatureVerified(REQUEST, INTENT, is_ours=True)
 
 
-def test_a_signature_serves_no_other_party_contract_or_leaf() -> None:
+def test_a_signature_serves_no_other_party_or_leaf() -> None:
     assert not verified(BY_A_WALLET, party=Party("bob@node1")).is_ours
-    assert not verified(BY_A_WALLET, contract=OTHER).is_ours
-    assert not has_signed_leaf(SIGNATURES.verifier_of(ALICE, CONTRACT), Leaf(bytes(32)), BY_A_WALLET)
+    assert not has_signed_leaf(SIGNATURES.verifier_of(ALICE), Leaf(bytes(32)), BY_A_WALLET)
 
 
 def test_a_party_of_another_node_is_not_signed_for_and_not_known() -> None:
@@ -101,22 +100,22 @@ def test_a_party_of_another_node_is_not_signed_for_and_not_known() -> None:
 
 @pytest.mark.parametrize("party", [Party("x" * 250 + "@node1")])
 def test_a_party_whose_name_is_too_long_has_no_verifier(party: Party) -> None:
-    assert SIGNATURES.verifier_of(party, CONTRACT) == ""
+    assert SIGNATURES.verifier_of(party) == ""
 
 
 def test_a_signer_without_the_key_fails_the_assembly_and_knows_no_verifier() -> None:
     answer = signed(WITHOUT_KEYS)
     assert isinstance(answer, AssemblyFailed)
-    assert answer.reason == f"the signer of {ALICE}: there is no key of the name party/{ALICE}/{CONTRACT}"
-    assert WITHOUT_KEYS.verifier_of(ALICE, CONTRACT) == ""
+    assert answer.reason == f"the signer of {ALICE}: there is no key of the name party/{ALICE}"
+    assert WITHOUT_KEYS.verifier_of(ALICE) == ""
 
 
-def test_a_verifier_is_the_party_s_address_in_that_contract_alone() -> None:
+def test_a_party_has_one_address_in_all_contracts() -> None:
     here, there = (
         SIGNATURES.look_up_verifier(LookUpVerifier(contract, PEER, REQUEST, ALICE)) for contract in (CONTRACT, OTHER)
     )
-    assert here == VerifierLookedUp(PEER, REQUEST, ALICE, SIGNER.address_of(party_key(ALICE, CONTRACT)))
-    assert here.verifier != there.verifier
+    assert here == VerifierLookedUp(PEER, REQUEST, ALICE, SIGNER.address_of(party_key(ALICE)))
+    assert here.verifier == there.verifier
 
 
 def test_an_endorsement_is_over_the_digest_as_it_is_and_counts() -> None:

@@ -18,8 +18,8 @@ from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, MemorySigner, WalletSigner, read_key, write_key
 from rota.keys.wallet import Wallet, open_wallet, write_wallet
 from rota.ports import Signer, UnknownKey
-from rota.types import ContractAddress, NodeName, Party
-from tests.keys.kit import ALICE, CHEAP, CONTRACT, DEPLOYMENT, NODE, PASSWORD, WALLET, WORDS
+from rota.types import ContractAddress, IntentId, NodeName, Party
+from tests.keys.kit import ALICE, CHEAP, DEPLOYMENT, NODE, PASSWORD, WALLET, WORDS
 
 KEY = Secret(b"\x46" * 32)
 ADDRESS = ContractAddress("0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f")
@@ -100,18 +100,23 @@ def test_whatever_a_signer_signs_recovers_to_the_address_that_it_tells(digest: b
     memory = MemorySigner({SUBMITTER: PrivateKey(KEY.reveal())})
     assert address_of_signature(memory, SUBMITTER, digest) == memory.address_of(SUBMITTER) == ADDRESS
     wallet = WalletSigner(WALLET)
-    for name in (SUBMITTER, party_key(ALICE, CONTRACT), endorser_key(NODE, DEPLOYMENT)):
+    for name in (SUBMITTER, party_key(ALICE), endorser_key(NODE, DEPLOYMENT)):
         assert address_of_signature(wallet, name, digest) == wallet.address_of(name)
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(min_size=20, max_size=20)), unique=True, max_size=8)
-)
-def test_no_two_parties_or_contracts_show_the_same_address(pairs: list[tuple[str, bytes]]) -> None:
+@given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=8))
+def test_no_two_parties_show_the_same_address(parties: list[str]) -> None:
     signer = WalletSigner(WALLET)
-    names = [party_key(Party(party), ContractAddress("0x" + contract.hex())) for party, contract in pairs]
-    assert len({signer.address_of(name) for name in names}) == len(pairs)
+    assert len({signer.address_of(party_key(Party(party))) for party in parties}) == len(parties)
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(min_size=16, max_size=16), unique=True, max_size=8))
+def test_no_two_contracts_show_the_same_endorser(deployments: list[bytes]) -> None:
+    signer = WalletSigner(WALLET)
+    names = [endorser_key(NODE, IntentId(deployment)) for deployment in deployments]
+    assert len({signer.address_of(name) for name in names}) == len(names)
 
 
 def test_two_nodes_with_one_wallet_still_have_keys_of_their_own() -> None:
@@ -123,7 +128,7 @@ def test_two_nodes_with_one_wallet_still_have_keys_of_their_own() -> None:
 def test_a_wallet_keeps_the_keys_that_were_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signers, "DERIVED_KEYS_MAX", 2)
     signer = WalletSigner(WALLET)
-    names = [party_key(Party(f"p{number}@node1"), CONTRACT) for number in range(3)]
+    names = [party_key(Party(f"p{number}@node1")) for number in range(3)]
     addresses = [signer.address_of(name) for name in (names[0], names[1], names[0], names[2], names[1])]
     assert list(signer._kept) == [names[2], names[1]]
     assert addresses[1] == addresses[4]
@@ -140,18 +145,18 @@ def test_a_signer_without_the_key_says_so(signer: Signer) -> None:
 
 def test_a_file_signer_has_the_keys_of_its_folder(folder: Path) -> None:
     write_key(folder, SUBMITTER, KEY, PASSWORD, CHEAP)
-    write_key(folder, party_key(ALICE, CONTRACT), Secret(b"\x47" * 32), PASSWORD, CHEAP)
+    write_key(folder, party_key(ALICE), Secret(b"\x47" * 32), PASSWORD, CHEAP)
     signer = FileSigner(folder, PASSWORD)
     assert signer.address_of(SUBMITTER) == ADDRESS
     assert address_of_signature(signer, SUBMITTER, DIGEST) == ADDRESS
-    assert signer.address_of(party_key(ALICE, CONTRACT)) != ADDRESS
+    assert signer.address_of(party_key(ALICE)) != ADDRESS
 
 
 def test_an_imported_key_stands_before_the_derived_one(folder: Path) -> None:
     write_key(folder, SUBMITTER, KEY, PASSWORD, CHEAP)
     signer = FirstSigner(FileSigner(folder, PASSWORD), WalletSigner(WALLET))
     assert signer.address_of(SUBMITTER) == address_of_signature(signer, SUBMITTER, DIGEST) == ADDRESS
-    assert signer.address_of(party_key(ALICE, CONTRACT)) == WalletSigner(WALLET).address_of(party_key(ALICE, CONTRACT))
+    assert signer.address_of(party_key(ALICE)) == WalletSigner(WALLET).address_of(party_key(ALICE))
 
 
 def test_a_key_is_not_overwritten(folder: Path) -> None:

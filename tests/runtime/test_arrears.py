@@ -30,6 +30,19 @@ async def until_equal(nodes: Network, contract: ContractAddress, one: NodeName, 
         await asyncio.sleep(0.05)
 
 
+async def until_held(nodes: Network, name: NodeName, contract: ContractAddress) -> None:
+    """A node has the contract and a state of it, in whatever life."""
+    while not await held(nodes, name, contract):
+        await asyncio.sleep(0.05)
+
+
+async def lose_database(nodes: Network, name: NodeName) -> None:
+    """Stopped, and its database removed; its keys are elsewhere."""
+    await nodes.stop(name)
+    for file in (nodes.home / name).glob("rota.db*"):
+        file.unlink()
+
+
 @in_loop
 async def test_node_that_lost_its_database_gets_its_states_back_and_takes_part_again(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -39,11 +52,9 @@ async def test_node_that_lost_its_database_gets_its_states_back_and_takes_part_a
             receipt = await nodes.final(NODE1, await nodes.submit(NODE1, contract, "spend", {"names": [name]}))
             assert receipt.outcome is Outcome.CONFIRMED
         before = await until_equal(nodes, contract, NODE1, NODE3)
-        await nodes.stop(NODE3)
-        for file in (tmp_path / NODE3).glob("rota.db*"):
-            file.unlink()
+        await lose_database(nodes, NODE3)
+        # Nothing happens in the contract, and no operator does anything.
         await nodes.start(NODE3)
-        await nodes.take_in(NODE3)
         assert await until_equal(nodes, contract, NODE1, NODE3) == before
         receipt = await nodes.final(NODE3, await nodes.submit(NODE3, contract, "spend", {"names": ["first"]}))
         assert receipt.outcome is Outcome.CONFIRMED
@@ -51,13 +62,45 @@ async def test_node_that_lost_its_database_gets_its_states_back_and_takes_part_a
 
 
 @in_loop
-async def test_member_that_gets_a_contract_late_has_its_rounds_and_its_states(tmp_path: Path) -> None:
+async def test_receiver_that_no_genesis_names_finds_the_contract_when_it_connects(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(NODE1, NODE2)
+        contract = await nodes.create([f"{ALICE}@{NODE1}"], threshold=1, mode="static")
+        await nodes.start(NODE3)
+        await nodes.until(lambda: contract in nodes.processes[NODE3].running.contracts.addresses())
+        paid = {"to": f"{ALICE}@{NODE3}"}
+        receipt = await nodes.final(NODE1, await nodes.submit(NODE1, contract, "pay", paid))
+        assert receipt.outcome is Outcome.CONFIRMED
+        await until_held(nodes, NODE3, contract)
+        await lose_database(nodes, NODE3)
+        await nodes.start(NODE3)
+        await until_held(nodes, NODE3, contract)
+
+
+@in_loop
+async def test_genesis_of_a_ring_is_for_those_that_it_names(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
+        contract = await nodes.create(MEMBERS[:2], threshold=2)
+        await nodes.connected()
+        core = nodes.processes[NODE3].running.engine.core
+        core.acquaintance.note_unknown(NODE1, contract)
+        nodes.processes[NODE3].running.engine.outbox.put(core._take_effects())
+        before = core.acquaintance.asked_count
+        await nodes.until(lambda: not core.acquaintance.asked)
+        assert before == 1
+        assert nodes.processes[NODE1].running.engine.core.acquaintance.given_count == 0
+        assert nodes.processes[NODE3].running.contracts.addresses() == ()
+
+
+@in_loop
+async def test_member_that_was_not_told_of_a_contract_learns_of_it_by_a_heartbeat(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        await nodes.connected()
         contract = await nodes.create_by_hand(MEMBERS, threshold=2, taken_in_by=(NODE1, NODE2))
         receipt = await nodes.final(NODE1, await nodes.submit(NODE1, contract, "spend"))
         assert receipt.outcome is Outcome.CONFIRMED
-        await nodes.take_in(NODE3)
         await until_equal(nodes, contract, NODE1, NODE3)
         receipt = await nodes.final(NODE3, await nodes.submit(NODE3, contract, "spend"))
         assert receipt.outcome is Outcome.CONFIRMED

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 from random import Random
 
 import pytest
 
 from rota.config import Config
-from rota.core.events import CancelRequested, ForContract, IntentSubmitted
+from rota.core.effects import NodeStarted
+from rota.core.events import CancelRequested, ForContract, IntentSubmitted, Tick
 from rota.core.events.chain import EndorsedDeployment
+from rota.core.node import OWN
 from rota.genesis import Genesis, encode_genesis, genesis_hash
-from rota.sim.disk import Fate
+from rota.sim.disk import Disk, Fate
 from rota.sim.facts import Request
 from rota.sim.faults import BadWeather
 from rota.sim.world import World
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation, StateId
 
 NAMES = tuple(map(NodeName, "ABCD"))
 DEPLOYMENTS = 6
@@ -23,6 +26,7 @@ TROUBLE_MS = 30_000
 REST_MS = 180_000
 CATCHING_UP_MS = 10_000
 CONFIRMATIONS = 2
+LATER_LIFE = 1_000_000
 
 
 class Story:
@@ -31,7 +35,9 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.weather = BadWeather(self.random, NAMES, has_echo=False)
-        self.world = World(NAMES, (), Config(confirmations=CONFIRMATIONS), weather=self.weather, has_codec=True)
+        self.world = World(
+            NAMES, (), Config(confirmations=CONFIRMATIONS), weather=self.weather, has_codec=True, has_factory=True
+        )
         self.geneses: dict[IntentId, Genesis] = {}
         self.taken: set[ContractAddress] = set()
         for name in NAMES:
@@ -45,6 +51,10 @@ class Story:
         self.world.at(TROUBLE_MS, self.mend)
         self.world.run_until(TROUBLE_MS + REST_MS, self.is_over)
         # Who was away takes in what it finds on the chain when it is back.
+        self.world.run_until(self.world.now_ms + CATCHING_UP_MS)
+        # Who was not invited, or lost an invitation, learns of a token when it finds its peers again.
+        for one, other in combinations(NAMES, 2):
+            self.world.wires.reconnect(one, other)
         self.world.run_until(self.world.now_ms + CATCHING_UP_MS)
 
     def deploy(self, number: int) -> None:
@@ -153,7 +163,9 @@ class Story:
             assert is_ours == (outcomes == {Outcome.CONFIRMED})
             if on_chain is not None and is_ours:
                 deployer = world.submitted[intent]
-                for name in dict.fromkeys((deployer, *self.geneses[intent].nodes)):
+                genesis = self.geneses[intent]
+                everybody = NAMES if genesis.mode is Mode.STATIC else genesis.nodes
+                for name in dict.fromkeys((deployer, *everybody)):
                     known = [contract.address for contract in world.contracts_of[name]]
                     assert on_chain.contract in known, f"{name} has not got {intent!r}"
         for contracts in world.contracts_of.values():
@@ -196,3 +208,86 @@ def test_contract_that_was_deployed_is_used_at_once_by_everybody() -> None:
     assert world.run_until(30_000, lambda: all(intent in world.receipts for intent in intents))
     assert {world.receipts[intent][0].outcome for intent in intents} == {Outcome.CONFIRMED}
     assert world.judge.found == []
+
+
+class Town:
+    """Nodes that learn of contracts from one another, and one contract, whose states all of its members may see."""
+
+    def __init__(self, mode: Mode, members: tuple[NodeName, ...] = NAMES) -> None:
+        self.world = World(NAMES, (), Config(), has_codec=True, has_factory=True)
+        committee = members if mode is Mode.RING else members[:1]
+        self.genesis = Genesis("any", b"", (), committee, members, 1, mode, Rotation.STICKY, 100, 16, 1337, bytes(32))
+
+    def deploy(self) -> ContractAddress:
+        deployment = IntentId(b"deploy".ljust(16, b"\0"))
+        wanted = Intent(deployment, NO_CONTRACT, Party("a@A"), encode_genesis(self.genesis))
+        self.world.submit(NAMES[0], NO_CONTRACT, IntentSubmitted("deploy", wanted))
+        assert self.world.run_until(self.world.now_ms + 30_000, lambda: deployment in self.world.receipts)
+        contract = self.world.receipts[deployment][0].contract
+        assert contract is not None
+        return contract
+
+    def spend(self, contract: ContractAddress, number: int) -> None:
+        intent = IntentId(f"A-{number}".encode().ljust(16, b"\0"))
+        self.world.submit(
+            NAMES[0], contract, IntentSubmitted(f"{number}", Intent(intent, contract, Party("a@A"), b"spend"))
+        )
+        assert self.world.run_until(self.world.now_ms + 30_000, lambda: intent in self.world.receipts)
+
+    def lose_disk(self, name: NodeName) -> None:
+        """It begins with nothing, in a life that is later than all before; its keys are elsewhere."""
+        self.world.crash(name)
+        self.world.nodes[name].disk = Disk(records=[(OWN, NodeStarted(LATER_LIFE))])
+        self.world.contracts_of[name] = ()
+
+    def has(self, name: NodeName, contract: ContractAddress) -> bool:
+        return any(each.address == contract for each in self.world.contracts_of[name])
+
+    def held(self, name: NodeName) -> set[StateId]:
+        return self.world.nodes[name].disk.contents.held
+
+
+def test_node_that_lost_its_disk_gets_its_contracts_and_states_back() -> None:
+    town = Town(Mode.RING)
+    for name in NAMES:
+        town.world.start(name)
+    contract = town.deploy()
+    for number in range(3):
+        town.spend(contract, number)
+    town.world.run_until(town.world.now_ms + 20_000)
+    before = set(town.held(NAMES[3]))
+    assert before
+    town.lose_disk(NAMES[3])
+    # Nothing happens in the contract any more.
+    town.world.run_until(town.world.now_ms + 60_000)
+    town.world.start(NAMES[3])
+    assert town.world.run_until(town.world.now_ms + 30_000, lambda: town.held(NAMES[3]) == before)
+    assert town.has(NAMES[3], contract)
+
+
+def test_node_that_was_away_when_a_token_was_deployed_learns_of_it_when_it_is_back() -> None:
+    town = Town(Mode.STATIC, NAMES[:2])
+    for name in NAMES[:3]:
+        town.world.start(name)
+    contract = town.deploy()
+    assert not town.has(NAMES[3], contract)
+    town.world.wires.lose_all(NAMES[3])
+    town.world.start(NAMES[3])
+    assert town.world.run_until(town.world.now_ms + 10_000, lambda: town.has(NAMES[3], contract))
+    assert town.world.judge.found == []
+
+
+def test_node_that_a_ring_does_not_name_never_learns_of_it() -> None:
+    town = Town(Mode.RING, NAMES[:2])
+    for name in NAMES[:3]:
+        town.world.start(name)
+    contract = town.deploy()
+    town.world.wires.lose_all(NAMES[3])
+    town.world.start(NAMES[3])
+    for name in NAMES[:2]:
+        core = town.world.nodes[NAMES[3]].core
+        assert core is not None
+        core.acquaintance.note_unknown(name, contract)
+        town.world.tell(town.world.nodes[NAMES[3]], Tick())
+        town.world.run_until(town.world.now_ms + 10_000)
+    assert not any(town.has(name, contract) for name in NAMES[2:])

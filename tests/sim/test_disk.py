@@ -10,6 +10,7 @@ from rota.core.effects import (
     IntentFinalised,
     LookUpIntents,
     NodeStarted,
+    PermissionGranted,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
@@ -24,6 +25,7 @@ from rota.types import (
     BlockHash,
     Contract,
     ContractAddress,
+    DelegationNumber,
     Digest,
     Intent,
     IntentId,
@@ -84,6 +86,15 @@ def test_only_the_states_that_are_asked_for_are_found() -> None:
     disk.write(ADDRESS, (StatesReceived(ROUND, (first, second), 0),))
     assert disk.find_states(ADDRESS, (second.leaf,)) == ((ROUND, (second,)),)
     assert disk.find_states(ContractAddress("0x" + "11" * 20), (second.leaf,)) == ()
+
+
+def test_what_a_sender_permitted_and_somebody_else_dispatched_is_found_whole() -> None:
+    disk, made = Disk(), transition("first")
+    accepted(disk, "first")
+    disk.write(ADDRESS, (StatesReceived(ROUND, (replace(made, outputs=()),), 0),))
+    disk.write(ADDRESS, (PermissionGranted(made.intent, DelegationNumber(1, 1), B, made),))
+    disk.write(ADDRESS, (StatesReceived(ROUND, (made,), 1),))
+    assert disk.find_states(ADDRESS, (made.leaf,)) == ((Digest(made.leaf), (made,)),)
 
 
 def test_what_became_of_another_nodes_intent_is_not_told() -> None:

@@ -74,6 +74,7 @@ from rota.types import (
     Digest,
     IntentId,
     KnownContract,
+    Leaf,
     NodeName,
     Outcome,
     Receipt,
@@ -150,6 +151,7 @@ class Sameness(RuleBasedStateMachine):
         self.next_nonce = 0
         self.taken_in: dict[ContractAddress, KnownContract] = {}
         self.rounds: list[tuple[ContractAddress, Digest, tuple[Transition, ...]]] = []
+        self.alone: list[Leaf] = []
         self.followers: dict[ContractAddress, tuple[int, dict[StateId, State]]] = {FIRST: (0, {}), SECOND: (0, {})}
 
     def do(self, work: Callable[[], Awaitable[Made]]) -> Made:
@@ -270,7 +272,8 @@ class Sameness(RuleBasedStateMachine):
             "issue": TransitionIssued(a_prepared(made, choice), choice),
             "finalise": IntentFinalised(Receipt(intent, outcome, f"reason {choice}", made.leaf)),
         }
-        self.write(fate, contract, records[kind])
+        if self.write(fate, contract, records[kind]) and kind in ("permit", "issue"):
+            self.alone.append(made.leaf)
 
     @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), version=VERSIONS, fate=FATES)
     def dispatch(self, choices: list[int], version: int, fate: Fate) -> None:
@@ -582,7 +585,7 @@ class Sameness(RuleBasedStateMachine):
 
     @rule(contract=ADDRESSES, choices=st.lists(SMALL, min_size=1, max_size=4, unique=True))
     def find_states(self, contract: ContractAddress, choices: list[int]) -> None:
-        known = [made.leaf for _, _, transitions in self.rounds for made in transitions]
+        known = [*self.alone, *(made.leaf for _, _, transitions in self.rounds for made in transitions)]
         leaves = tuple(dict.fromkeys([leaf(999), *(known[choice % len(known)] for choice in choices if known)]))
         expected = {
             name: {made.leaf: made for made in transitions}

@@ -17,8 +17,8 @@ What holds for all of them:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -150,6 +150,139 @@ class Transactions(Protocol):
         ...
 
 
+# Types.
+
+
+@dataclass(frozen=True, slots=True)
+class AbiView:
+    """An ABI that users stored."""
+
+    hash: bytes
+    abi: tuple[AbiEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedData:
+    """What bytes mean: the values as JSON text in the style that was asked for, and the entry that says so."""
+
+    data: str
+    summary: str
+    definition: AbiEntry
+    signature: str
+
+
+class Types(Protocol):
+    """What bytes on the chain mean, and who parties are there."""
+
+    async def store_abi(self, abi: Sequence[AbiEntry]) -> bytes:
+        """Remember an ABI; the hash by which it is known."""
+        ...
+
+    async def stored_abi(self, hash_: bytes) -> AbiView | None:
+        """The ABI of this hash."""
+        ...
+
+    async def query_abis(self, query: JsonValue) -> tuple[AbiView, ...]:
+        """The ABIs that a QueryJSON looks for."""
+        ...
+
+    async def decode_call(self, call_data: bytes, data_format: str) -> DecodedData:
+        """A call, by whatever ABI was stored. `Rejected` when none fits."""
+        ...
+
+    async def decode_error(self, revert_data: bytes, data_format: str) -> DecodedData:
+        """What a contract reverted with."""
+        ...
+
+    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> DecodedData:
+        """An event."""
+        ...
+
+    async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
+        """The address of a party of any node."""
+        ...
+
+
+class HasTypes(Protocol):
+    """A node that knows what bytes mean."""
+
+    @property
+    def types(self) -> Types:
+        """What it knows."""
+        ...
+
+
+# Settlements.
+
+
+@dataclass(frozen=True, slots=True)
+class DraftView:
+    """What a transaction would do, before it is submitted. `id` is set aside for it.
+
+    `receipt` is what its receipt would tell, `openings` what other nodes are to be shown of it, in the order asked for.
+    """
+
+    id: IntentId
+    contract: ContractAddress
+    core: bytes
+    receipt: Mapping[str, object]
+    openings: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedView:
+    """Somebody's draft: its contract, its core as this node has worked it out, and what its receipt would tell us."""
+
+    contract: ContractAddress
+    core: bytes
+    receipt: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLeg:
+    """Prepared transitions of one contract by their cores: what legs are bound to one another by."""
+
+    contract: ContractAddress
+    cores: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LegView:
+    """An endorsed transition that waits for its committer, with all that it takes to commit it.
+
+    `call` commits it alone, where that may be; nothing is left of it when `valid_until_s` has passed in chain time.
+    """
+
+    contract: ContractAddress
+    core: bytes
+    payload: bytes
+    auth: bytes
+    condition: bytes
+    committer: ContractAddress | None
+    valid_until_s: int
+    call: bytes
+
+
+class Settling(Protocol):
+    """Transactions of several contracts that happen together or not at all."""
+
+    async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
+        """What it would do now. Its id is kept for `bind` while this process lives."""
+        ...
+
+    async def examine(self, opening: bytes) -> ExaminedView:
+        """What a draft that a user of ours was shown would do."""
+        ...
+
+    async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
+        """Submit what was drafted, held to all legs. It is reverted if it would no longer do what was drafted."""
+        ...
+
+    async def leg(self, intent: IntentId) -> LegView | None:
+        """What was prepared of a transaction; nothing as long as it is not endorsed, and once it has ended."""
+        ...
+
+
 # The sequencer.
 
 
@@ -269,6 +402,176 @@ class Contracts(Protocol):
         ...
 
 
+# Keys.
+
+
+@dataclass(frozen=True, slots=True)
+class KeySegment:
+    """One step on the way to an identifier, and its number among those beside it."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyVerifier:
+    """By what others know a key: an address, of this type, for this algorithm."""
+
+    verifier: str
+    type: str
+    algorithm: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMapping:
+    """An identifier, where its key is, and its verifier."""
+
+    identifier: str
+    wallet: str
+    handle: str
+    path: tuple[KeySegment, ...]
+    verifier: KeyVerifier
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """A place in the tree of identifiers: a key, a branch, or both."""
+
+    is_key: bool
+    has_children: bool
+    parent: str
+    path: str
+    name: str
+    index: int
+    wallet: str
+    handle: str
+    verifiers: tuple[KeyVerifier, ...]
+
+
+class Keys(Protocol):
+    """The keys of this node's parties, by their identifiers."""
+
+    def wallets(self) -> tuple[str, ...]:
+        """Where keys come from."""
+        ...
+
+    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
+        """The key of an identifier; there is one for every name."""
+        ...
+
+    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
+        """The key that has this verifier, if it was asked for or used before."""
+        ...
+
+    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
+        """The identifiers that were asked for or used, which a QueryJSON looks for."""
+        ...
+
+    async def sign(
+        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
+    ) -> bytes:
+        """A signature of this payload."""
+        ...
+
+
+class HasKeys(Protocol):
+    """A node that has keys."""
+
+    @property
+    def keys(self) -> Keys:
+        """The keys of its parties."""
+        ...
+
+
+# Privacy groups.
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A privacy group that is to be. Members without a node are of this one."""
+
+    domain: str
+    members: tuple[str, ...]
+    name: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
+
+    id: bytes
+    domain: str
+    created_at_ms: int
+    name: str
+    members: tuple[Party, ...]
+    properties: Mapping[str, str]
+    configuration: Mapping[str, str]
+    schema: bytes
+    deployment: IntentId
+    contract: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCall:
+    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
+
+    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
+    """
+
+    domain: str
+    group: bytes
+    sender: str
+    to: ContractAddress | None = None
+    function: AbiEntry | str | None = None
+    input: JsonValue = None
+    abi: tuple[AbiEntry, ...] = ()
+    bytecode: bytes = b""
+    gas: int = 0
+    value: int = 0
+    idempotency_key: str = ""
+    data_format: str = ""
+
+
+class Groups(Protocol):
+    """Privacy groups, and the private contracts in them."""
+
+    async def create(self, wanted: NewGroup) -> GroupView:
+        """A new group: its id is given when it is durable that it will be deployed."""
+        ...
+
+    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
+        """The group of this id."""
+        ...
+
+    async def with_address(self, contract: ContractAddress) -> GroupView | None:
+        """The group whose contract this is."""
+        ...
+
+    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
+        """The groups that a QueryJSON looks for, with this member if one is named."""
+        ...
+
+    async def send(self, call: GroupCall) -> IntentId:
+        """A transaction in a group; the id is given when it is durable."""
+        ...
+
+    async def call(self, call: GroupCall) -> JsonValue:
+        """What a private contract answers now, without a transaction."""
+        ...
+
+
+class HasGroups(Protocol):
+    """A node that has privacy groups."""
+
+    @property
+    def groups(self) -> Groups:
+        """Its groups."""
+        ...
+
+
 # Operators.
 
 
@@ -308,6 +611,10 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    contracts_learned_total: int | None = None
+    contracts_refused_total: int | None = None
+    geneses_asked_total: int | None = None
+    geneses_given_total: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 
@@ -323,7 +630,7 @@ class Operations(Protocol):
         ...
 
 
-class Node(Transactions, Sequencing, Contracts, Operations, Protocol):
+class Node(Transactions, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, Operations, Protocol):
     """The whole of it; what the server is given."""
 
     @property

@@ -135,7 +135,8 @@ def _parameter(argument: str, kind: Any, is_required: bool) -> Parameter:  # noq
 
 def _description_of(kind: Any) -> str:  # noqa: ANN401  # a type is any object
     if get_origin(kind) is Annotated:
-        return next((meta.description for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta)), "") or ""
+        metas = (meta for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta))
+        return next((meta.description for meta in metas if meta.description), "")
     return ""
 
 

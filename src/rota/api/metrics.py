@@ -84,6 +84,10 @@ COUNTERS: Final = (
     Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
     Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),
     Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+    Figure("rota_contracts_learned", "contracts_learned_total", "Contracts that this node has learned of from a peer"),
+    Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
+    Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),
+    Figure("rota_geneses_given", "geneses_given_total", "How often a peer was told what a contract is"),
 )
 SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
 COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")

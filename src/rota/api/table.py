@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, sequencer, submit, transport
+from rota.api.families import contracts, follow, groups, keys, sequencer, settlement, submit, transport, types
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -36,7 +36,18 @@ def table_of(methods: Sequence[Method]) -> dict[str, Method]:
 
 
 TABLE: Final = table_of(
-    (*submit.METHODS, *follow.METHODS, *sequencer.METHODS, *contracts.METHODS, *transport.METHODS, discover)
+    (
+        *submit.METHODS,
+        *follow.METHODS,
+        *types.METHODS,
+        *settlement.METHODS,
+        *sequencer.METHODS,
+        *contracts.METHODS,
+        *groups.METHODS,
+        *keys.METHODS,
+        *transport.METHODS,
+        discover,
+    )
 )
 
 

@@ -466,11 +466,13 @@ class Coordinator(Machine):
         """An outcome on our own index, of whoever's dispatch."""
         self.outcomes.note(outcome)
         self._settle_foreign(outcome)
+        doubtful = self.graph.foreign_makers(outcome.leaf) if outcome.is_contention else ()
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None:
             transaction.handle(Confirmed(outcome))
             if self.state not in ACTING and transaction.state in UNDISPATCHED:
                 transaction.handle(Abandoned())
+        self._give_up_all(doubtful)
         settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
         for point in settled:
             del self.awaited[point]
@@ -510,10 +512,20 @@ class Coordinator(Machine):
     def give_up_foreign(self, intents: Collection[IntentId]) -> None:
         """We make versions of our own of these: nothing is to stand on those that were handed over, least of all ours.
 
-        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows.
+        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows. For the
+        same reason nothing is built any more on one that the ledger did not have when what stood on it came there, nor
+        on one that the ledger takes no longer.
         """
-        for placed in self.graph.foreign():
-            if placed.intent in intents:
+        self._give_up_all(placed for placed in self.graph.foreign() if placed.intent in intents)
+
+    def give_up_expired(self) -> None:
+        """What was handed over is void now, unless it has its outcome; nobody would tell us."""
+        now_s = self.context.chain_time_s
+        self._give_up_all(placed for placed in self.graph.foreign() if placed.valid_until_s < now_s)
+
+    def _give_up_all(self, some: Iterable[Placed]) -> None:
+        for placed in some:
+            if placed.leaf in self.graph.placed:
                 self._give_up(placed)
 
     def _give_up(self, placed: Placed) -> None:

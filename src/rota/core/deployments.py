@@ -25,6 +25,8 @@ from rota.core.events import (
     PersistFailed,
     ResumeRequested,
     Tick,
+    VerifierLookedUp,
+    VerifierWanted,
 )
 from rota.core.events.chain import ChainBlock, EndorsedDeployment
 from rota.core.events.deployment import (
@@ -44,11 +46,20 @@ from rota.core.events.deployment import (
     ProposalJudged,
     TakenInReceived,
 )
+from rota.core.lookups import Lookups
 from rota.core.machine import Event
 from rota.core.proposals import Proposals
 from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
-from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentProposal, DeploymentWithdrawn, Message
+from rota.messages import (
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
+    Message,
+    VerifierRequest,
+    VerifierResponse,
+)
 from rota.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, KnownContract, NodeName, Outcome
 
 
@@ -70,6 +81,7 @@ class Deployments:
         self.factory = factory
         self.connected: dict[NodeName, None] = {}
         self.proposals = Proposals(self.context, stored.proposals)
+        self.lookups = Lookups(self.context)
         self.own: dict[IntentId, Deployment] = {}
         agreed = dict(stored.agreed)
         for restored in own.intents:
@@ -184,6 +196,10 @@ class Deployments:
                 self._take_judged(event)
             case FactoryCalled(deployment) | FactoryRefused(deployment):
                 self._tell_own(deployment, event)
+            case VerifierWanted(party):
+                self.lookups.want(party)
+            case VerifierLookedUp(peer, request_id, party, verifier):
+                self.lookups.answer(peer, request_id, party, verifier)
             case _:
                 raise AssertionError(f"deployments do not know {type(event).__name__}")
 
@@ -208,6 +224,10 @@ class Deployments:
                 self._tell_own(deployment, TakenInReceived(peer))
             case DeploymentWithdrawn(deployment):
                 self.proposals.take_withdrawn(peer, deployment)
+            case VerifierRequest():
+                self.lookups.take_request(peer, body)
+            case VerifierResponse():
+                self.lookups.take_response(peer, body)
             case _:
                 raise AssertionError(f"deployments do not know {type(body).__name__}")
 

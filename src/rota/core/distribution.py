@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from rota.config import Config
 from rota.core.effects import DispatchRound, TransitionPrepared
 from rota.digests import leaf_of_transition, state_commitment
-from rota.types import ContractAddress, Digest, NodeName, StateId, Transition
+from rota.types import Contract, ContractAddress, Digest, Leaf, NodeName, StateId, Transition
 from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
@@ -174,6 +174,29 @@ def order_of(contract: ContractAddress, record: TransitionPrepared) -> DispatchR
 def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...]:
     """The states whose bytes are in these transitions."""
     return tuple(s.id for transition in transitions for s in transition.outputs if s.content is not None)
+
+
+def holders_of(contract: Contract) -> tuple[NodeName, ...]:
+    """Who may have a contract's private states, and is asked by who lacks them."""
+    return tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
+
+
+def fullest(
+    found: Iterable[tuple[Digest, Transition]], leaves: tuple[Leaf, ...]
+) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
+    """Of each of these leaves the copy with the most states in it, the earliest of equals, by round.
+
+    What a sender permitted it has alone and whole; what was distributed to it, or dispatched by it, may hold less.
+    """
+    best: dict[Leaf, tuple[Digest, Transition]] = {}
+    for digest, transition in found:
+        held = best.get(transition.leaf)
+        if held is None or len(states_with_bytes((transition,))) > len(states_with_bytes((held[1],))):
+            best[transition.leaf] = (digest, transition)
+    rounds: dict[Digest, list[Transition]] = {}
+    for digest, transition in (best[leaf] for leaf in leaves if leaf in best):
+        rounds.setdefault(digest, []).append(transition)
+    return tuple((digest, tuple(of_round)) for digest, of_round in rounds.items())
 
 
 def has_false_content(transition: Transition) -> bool:

@@ -271,6 +271,45 @@ class CallFactory(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class ListContracts(Effect):
+    """Which of our contracts are open to this peer, in the order of their addresses, after this one? `ContractsListed`.
+
+    At most `CONTRACTS_LISTED_MAX`.
+    """
+
+    peer: NodeName
+    request_id: RequestId
+    after: ContractAddress
+
+
+@dataclass(frozen=True, slots=True)
+class SiftContracts(Effect):
+    """Which of these contracts, that a peer says we may have, do we lack? Told as `ContractsSifted`."""
+
+    peer: NodeName
+    contracts: tuple[ContractAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindGenesis(Effect):
+    """A peer wants to know what this contract is. Told as `GenesisFound` if we have it."""
+
+    contract: ContractAddress
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class AcquireContract(Effect):
+    """Have this contract from now on, if the chain says that it was deployed so. Told as `AcquisitionEnded`."""
+
+    contract: ContractAddress
+    peer: NodeName
+    deployment: IntentId
+    genesis: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TakeInContract(Effect):
     """From now on this node has this contract, which is in its store: look for its rounds, and host it."""
 

@@ -6,7 +6,7 @@ refusal. It recomputes every leaf from the full transition and never signs a dig
 has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
 given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
 was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
-shows it, and members are asked for it, because what is on the chain the coordinator need not have. Nothing
+shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
 while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
 """
@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from rota.core.context import Context
-from rota.core.distribution import has_false_content, has_false_ids, is_true
+from rota.core.distribution import has_false_content, has_false_ids, holders_of, is_true
 from rota.core.effects import CheckRound, PreparedEndorsed
 from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
@@ -276,9 +276,9 @@ class Endorser:
         leaves = tuple(dict.fromkeys(state.leaf for state in missing))
         self.context.send(peer, EndorsementError(request.request_id, Rejection.MISSING_STATES, missing=leaves))
         for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
-            for member in dict.fromkeys((peer, *self.context.contract.committee)):
-                if member != self.context.node:
-                    self.context.send(member, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
+            for holder in dict.fromkeys((peer, *holders_of(self.context.contract))):
+                if holder != self.context.node:
+                    self.context.send(holder, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
 
     def _answer(
         self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]

@@ -36,7 +36,7 @@ class Offered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A transition in the graph; a foreign one came with a hand-over."""
+    """A transition in the graph; a foreign one came with a hand-over, and the ledger takes it until that time."""
 
     intent: IntentId
     leaf: Leaf
@@ -45,6 +45,7 @@ class Placed:
     reads: tuple[StateId, ...]
     outputs: tuple[State, ...]
     point: FlushPoint | None = None
+    valid_until_s: int = 0
 
 
 class Graph:
@@ -67,10 +68,11 @@ class Graph:
         offered = transition.outputs if offers_states else ()
         self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, offered)
 
-    def place_foreign(self, handed: HandedOver) -> None:
-        """The same for a transition that another coordinator dispatched."""
+    def place_foreign(self, handed: HandedOver, valid_until_s: int) -> None:
+        """The same for a transition that another coordinator dispatched, valid no longer than that."""
         if handed.leaf not in self.placed:
-            self._place(handed.point.intent, handed.leaf, handed.locks, (), handed.states, handed.point)
+            point = handed.point
+            self._place(point.intent, handed.leaf, handed.locks, (), handed.states, point, valid_until_s)
 
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""
@@ -97,10 +99,11 @@ class Graph:
         reads: tuple[StateId, ...],
         outputs: tuple[State, ...],
         point: FlushPoint | None = None,
+        valid_until_s: int = 0,
     ) -> None:
         assert leaf not in self.placed, "a leaf is placed once"
         self._order += 1
-        placed = self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point)
+        placed = self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point, valid_until_s)
         if point is not None:
             self._foreign[leaf] = placed
         for state in inputs:
@@ -183,6 +186,11 @@ class Graph:
     def foreign(self) -> tuple[Placed, ...]:
         """What came with a hand-over and has no outcome yet."""
         return tuple(self._foreign.values())
+
+    def foreign_makers(self, leaf: Leaf) -> tuple[Placed, ...]:
+        """Of these, the ones whose states this transition spends or reads."""
+        makers = self.dependencies(leaf) if leaf in self.placed else ()
+        return tuple(maker for maker in makers if maker.point is not None)
 
     def withdraw(self, leaf: Leaf) -> None:
         """A dispatched transition whose input is gone cannot commit: nothing more is to stand on it."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rota.config import Config
+from rota.core.acquaintance import Acquaintance
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
 from rota.core.distribution import Delivery, Distribution
@@ -61,6 +62,7 @@ from rota.core.events import (
     StopRequested,
     Tick,
 )
+from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import (
     AccountSeen,
     BlocksFetched,
@@ -85,17 +87,24 @@ from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.messages import (
     SUBMITTED_LISTED_MAX,
+    ContractsRequest,
+    ContractsResponse,
     ContractTakenIn,
     DeploymentAnswer,
     DeploymentProposal,
     DeploymentWithdrawn,
     Envelope,
+    GenesisRequest,
+    GenesisResponse,
     HandedOver,
     Message,
+    Reply,
     StateDistribution,
     StateDistributionAcknowledgement,
     StateRequest,
     SubmitterHeartbeat,
+    VerifierRequest,
+    VerifierResponse,
 )
 from rota.types import (
     NO_CONTRACT,
@@ -166,6 +175,7 @@ class Node:
         self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
         self.taking_in: tuple[KnownContract, ...] = ()
         self.states = PrivateStates(self)
+        self.acquaintance = Acquaintance(self, factory)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
         self.token = 0
@@ -219,15 +229,22 @@ class Node:
                 self._take_from_store(event)
             case ProposalJudged() | FactoryCalled() | FactoryRefused():
                 self._tell(NO_CONTRACT, event)
+            case ContractsListed() | ContractsSifted() | GenesisFound() | AcquisitionEnded():
+                self.acquaintance.handle(event)
             case _:
                 self._take_for_all(event)
         return self._take_effects()
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        earliest_ms = self.sequencers.next_due_ms()
-        others = (self.distribution.next_due_ms(), self.index.next_due_ms(), self.deployments.next_deadline_ms())
-        for due_ms in (self.next_heartbeat_ms, *others):
+        earliest_ms = self.index.next_due_ms()
+        for due_ms in (
+            self.sequencers.next_due_ms(),
+            self.next_heartbeat_ms,
+            self.distribution.next_due_ms(),
+            self.deployments.next_deadline_ms(),
+            self.acquaintance.timers.next_due_ms(),
+        ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
@@ -258,7 +275,9 @@ class Node:
             self.states.take(event.peer, contract, body)
         elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
             self._tell(NO_CONTRACT, event)
-        elif contract != NO_CONTRACT:
+        elif isinstance(body, ContractsRequest | ContractsResponse | GenesisRequest | GenesisResponse):
+            self.acquaintance.take(event.peer, contract, body)
+        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self._tell(contract, event)
 
     # Users.
@@ -279,14 +298,16 @@ class Node:
     # The store.
 
     def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
-        """A contract is there, or there is none: what waited for it goes on, or is refused."""
+        """A contract is there, and what waited for it goes on; or there is none, and who spoke of it is asked."""
         if isinstance(event, ContractLoaded):
             address = event.contract.address
             self._bring_in(event.contract, event.stored)
         else:
             address = event.contract
         for waited in self.sequencers.take_loaded(address):
-            if isinstance(event, ContractMissing):
+            if isinstance(event, ContractMissing) and isinstance(waited, MessageReceived):
+                self.acquaintance.note_unknown(waited.peer, address)
+            elif isinstance(event, ContractMissing):
                 self._refuse(waited, f"contract: {address} is not known to {self.name}")
             elif isinstance(waited, MessageReceived):
                 self._take_message(waited)
@@ -528,6 +549,7 @@ class Node:
                 self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
                 self.states.deliver()
+                self.acquaintance.connection_changed(peer, is_made)
                 self._tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
@@ -563,6 +585,7 @@ class Node:
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
         self.states.deliver()
+        self.acquaintance.run_timers()
         due_ms = self.deployments.next_deadline_ms()
         if due_ms is not None and due_ms <= self.now_ms:
             self._tell(NO_CONTRACT, Tick())
@@ -627,10 +650,14 @@ class Node:
         if sequencer is not None:
             self._perform(contract, sequencer.step(self.now_ms, event))
             self.sequencers.note_step(contract, sequencer)
-        elif self.sequencers.has_room:
-            load = self.sequencers.load(self.now_ms, contract)
-            if load is not None:
-                self.effects.append(load)
+        else:
+            self.load(contract)
+
+    def load(self, contract: ContractAddress) -> None:
+        """Bring a contract into memory without paging another out."""
+        load = self.sequencers.load(self.now_ms, contract) if self.sequencers.has_room else None
+        if load is not None:
+            self.effects.append(load)
 
     def _perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
@@ -711,7 +738,10 @@ class Node:
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
-        envelope = Envelope(contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger)
+        answers = body.in_reply_to if isinstance(body, Reply) else None
+        envelope = Envelope(
+            contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers
+        )
         if peer == self.name:
             self._tell(contract, MessageReceived(peer, envelope))
         else:

@@ -2,26 +2,23 @@
 
 Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
 other about it. States that arrive are checked against their leaves, made durable, then acknowledged, copies too. An
-acknowledgement is made durable and ends the delivery. A node that lacks states asks every member by leaf; who is asked
-looks in its store and sends what the asking node may see and nothing else (S8), which is not assured, since who wants
-them asks until it has them.
+acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
+who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
+until it has them. It looks in its store, where it has what it dispatched, was sent, and permitted as a sender: who
+dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both be.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.distribution import FOUND_PARTS_FROM, is_true, order_of, parts_of, states_with_bytes
+from rota.core.distribution import FOUND_PARTS_FROM, holders_of, is_true, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 
 if TYPE_CHECKING:
     from rota.core.node import Node
-
-# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
-RECEIVING_MAX = 1_000
-
 
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000
@@ -45,7 +42,7 @@ class PrivateStates:
         if isinstance(body, StateDistribution):
             self.take_states(peer, contract, body)
         elif isinstance(body, StateRequest):
-            self.node.effects.append(FindStates(contract, peer, body.leaves))
+            self._answer(peer, contract, body)
         elif self.distribution.is_open(peer, body.digest, body.part):
             self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
 
@@ -76,14 +73,27 @@ class PrivateStates:
             self.distribution.acknowledged(record.peer, record.digest, record.part)
 
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Every other member is asked; whoever has them sends what we may see, and we ask again if nobody does."""
+        """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
+
+        A contract that is not in memory is loaded, to be there when it is asked for again.
+        """
         sequencer = self.node.sequencers.loaded.get(contract)
-        members = sequencer.context.contract.committee if sequencer is not None else ()
+        if sequencer is None:
+            self.node.load(contract)
+            return
+        holders = holders_of(sequencer.context.contract)
         for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
-            for member in members:
-                if member != self.node.name:
+            for holder in holders:
+                if holder != self.node.name:
                     request = StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX])
-                    self.node.send(member, contract, request)
+                    self.node.send(holder, contract, request)
+
+    def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
+        """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf."""
+        self.node.effects.append(FindStates(contract, peer, request.leaves))
+        sequencer = self.node.sequencers.loaded.get(contract)
+        for seen in sequencer.endorser.seen.find(request.leaves) if sequencer is not None else ():
+            self.send_found(contract, peer, Digest(seen.leaf), (seen,))
 
     def send_found(
         self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]

@@ -19,12 +19,16 @@ class Due(NamedTuple):
     event: Event
 
 
-class _Entry(NamedTuple):
-    due_ms: int
-    order: int
-    machine: Handler
-    kind: str
-    event: Event
+class _Entry:
+    """A timer as it was set; one that was moved or cancelled is not current any more."""
+
+    __slots__ = ("event", "is_current", "kind", "machine")
+
+    def __init__(self, machine: Handler, kind: str, event: Event) -> None:
+        self.machine = machine
+        self.kind = kind
+        self.event = event
+        self.is_current = True
 
 
 class Timers:
@@ -39,13 +43,17 @@ class Timers:
     def set(self, machine: Handler, kind: str, due_ms: int, event: Event) -> None:
         """Tell the machine this event at that time; a timer of that kind that it had is moved."""
         self._order += 1
-        entry = _Entry(due_ms, self._order, machine, kind, event)
+        entry = _Entry(machine, kind, event)
         mine = self._set.setdefault(id(machine), {})
-        self._count += kind not in mine
+        moved = mine.get(kind)
+        if moved is None:
+            self._count += 1
+        else:
+            moved.is_current = False
         mine[kind] = entry
         heappush(self._heap, (due_ms, self._order, entry))
         if len(self._heap) > 2 * self._count + 64:
-            self._heap = [item for item in self._heap if self._is_current(item[2])]
+            self._heap = [item for item in self._heap if item[2].is_current]
             heapify(self._heap)
 
     def is_set(self, machine: Handler, kind: str) -> bool:
@@ -54,19 +62,28 @@ class Timers:
 
     def cancel(self, machine: Handler, kind: str) -> None:
         """Forget one timer; it need not be set."""
-        mine = self._set.get(id(machine), {})
-        if mine.pop(kind, None) is not None:
+        mine = self._set.get(id(machine))
+        cancelled = mine.pop(kind, None) if mine else None
+        if cancelled is not None:
+            cancelled.is_current = False
             self._count -= 1
 
     def cancel_all(self, machine: Handler) -> None:
         """Forget every timer of a machine that is about to go."""
-        self._count -= len(self._set.pop(id(machine), {}))
+        mine = self._set.pop(id(machine), {})
+        self._count -= len(mine)
+        for cancelled in mine.values():
+            cancelled.is_current = False
 
     def next_due_ms(self) -> int | None:
         """When the earliest timer runs out."""
-        while self._heap and not self._is_current(self._heap[0][2]):
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        while heap:
+            due_ms, _, entry = heap[0]
+            if entry.is_current:
+                return due_ms
+            heappop(heap)
+        return None
 
     def pop_due(self, now_ms: int) -> Due | None:
         """The earliest timer that has run out, if any; it is then no longer set."""
@@ -76,6 +93,3 @@ class Timers:
         entry = heappop(self._heap)[2]
         self.cancel(entry.machine, entry.kind)
         return Due(entry.machine, entry.event)
-
-    def _is_current(self, entry: _Entry) -> bool:
-        return self._set.get(id(entry.machine), {}).get(entry.kind) is entry

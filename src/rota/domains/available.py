@@ -125,6 +125,10 @@ class Available:
         found = {state.id: state for shelf in (self._shelf, self._on_top) for state in shelf.find(record_type, labels)}
         return tuple(state for ref, state in found.items() if ref not in self._gone and holds(state.record))
 
+    def is_withheld(self, record_type: type[Record], /, **labels: object) -> bool:
+        """There is such a state, but somebody else is about to spend it; what it becomes is not there yet."""
+        return any(state.id in self._gone for state in self._shelf.find(record_type, labels))
+
     def query(self, record_type: type[R], query: Query) -> tuple[Known[R], ...]:
         """The states of a kind that a client's query finds, in its order."""
         return query.select(self.where(record_type), lambda state: state.record)

@@ -24,6 +24,7 @@ import msgspec
 
 from rota.digests import keccak
 from rota.types import ContractAddress, Party
+from rota.types import Rejected as Rejected
 
 LIST_MAX: Final = 255
 TEXT_BYTES_MAX: Final = 524_288
@@ -45,15 +46,6 @@ _HEX: Final = re.compile("(?:0[xX])?([0-9a-fA-F]*)")
 
 # As many as there are record classes.
 _FIELDS: Final[dict[type[Record], tuple[Field, ...]]] = {}
-
-
-class Rejected(Exception):
-    """They erred: the field that is wrong, and what would be right."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}" if field else message)
-        self.field = field
-        self.message = message
 
 
 class Record:

@@ -3,16 +3,19 @@
     submitter                         pays for what the node submits      m/44'/60'/0'/0/0
     registrar                         owns the node's registration        m/44'/60'/0'/0/1
     submitter/CONTRACT                the same, for one contract          m/44'/60'/1'/[CONTRACT]
-    party/PARTY/CONTRACT              signs a party's transitions         m/44'/60'/2'/[PARTY]/[CONTRACT]
+    party/PARTY                       is a party: its one address         m/44'/60'/2'/[PARTY]
     endorser/NODE/DEPLOYMENT          signs the rounds of a contract      m/44'/60'/3'/[NODE]/[DEPLOYMENT]
 
 [X] is eight hardened steps: the first 248 bits of the SHA-256 of X in UTF-8, 31 bits a step, the highest first. A
 single step would hold 31 bits, and whoever may choose names or addresses finds two that agree in 31, or in 62, with
-little work; with 248 nobody does, and so no two contracts show the same address of a member (protocol §2). As all
-steps are hardened, one key that becomes known tells nothing of another, and the node at the end of [PARTY] can be
-given to another node with all keys of that party and no others. The first two paths are those that every wallet shows
-first, so that an operator sees and funds them with any tool. The registrar is not the submitter, because two that take
-nonces of one account without knowing of each other stand in each other's way: a node may run while it is registered.
+little work; with 248 nobody does. As all steps are hardened, one key that becomes known tells nothing of another. The
+first two paths are those that every wallet shows first, so that an operator sees and funds them with any tool. The
+registrar is not the submitter, because two that take nonces of one account without knowing of each other stand in each
+other's way: a node may run while it is registered.
+
+A party has one address, wherever it acts: it signs transitions and public transactions with the same key, and is
+`msg.sender` of a private contract by the same address (decision 81). What the chain shows of a private contract are its
+endorsers, and their keys are new in every contract: no two contracts show the same address of a member (protocol §2).
 
 An endorser's key cannot be derived from the contract's address, because that address is computed from the endorsers'
 addresses (`Factory`). It is derived from the id of the intent that deploys the contract, in 32 hex digits, which is
@@ -47,7 +50,7 @@ _ENDORSERS: Final[Path] = (*_ETHEREUM, 3 + HARDENED)
 
 _ADDRESS: Final = "0x[0-9a-f]{40}"
 _SUBMITTER_NAME: Final = re.compile(f"submitter/({_ADDRESS})")
-_PARTY_NAME: Final = re.compile(f"party/(.+)/({_ADDRESS})", re.DOTALL)
+_PARTY_NAME: Final = re.compile("party/(.+)", re.DOTALL)
 _ENDORSER_NAME: Final = re.compile("endorser/([^/]+)/([0-9a-f]{32})")
 
 
@@ -57,11 +60,10 @@ def submitter_key(contract: ContractAddress) -> KeyName:
     return KeyName(f"submitter/{contract}")
 
 
-def party_key(party: Party, contract: ContractAddress) -> KeyName:
-    """Signs what a party does in a contract."""
+def party_key(party: Party) -> KeyName:
+    """Signs what a party does, privately and publicly."""
     _require_name("party", party)
-    address_bytes(contract)
-    return KeyName(f"party/{party}/{contract}")
+    return KeyName(f"party/{party}")
 
 
 def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
@@ -80,7 +82,7 @@ def path_of(name: str) -> Path:
         match = form.fullmatch(name)
         if match:
             return sum((steps_of(part) for part in match.groups()), root)
-    raise ValueError(f"key name: submitter, registrar, submitter/…, party/…/… or endorser/…/…, not {name!r}")
+    raise ValueError(f"key name: submitter, registrar, submitter/…, party/… or endorser/…/…, not {name!r}")
 
 
 def steps_of(name: str) -> Path:

@@ -57,7 +57,7 @@ class Signatures:
     async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
         """A party of ours signs a leaf."""
         try:
-            name = self._name_of(order.party, order.contract)
+            name = self.key_of(order.party)
             signature = to_compact(await self._signer.sign(name, leaf_hash(order.leaf)))
         except Unavailable as error:
             return AssemblyFailed(order.request_id, order.intent, f"the signer of {order.party}: {error}")
@@ -65,19 +65,19 @@ class Signatures:
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
         """Is this the signature of our own party?"""
-        verifier = self.verifier_of(order.party, order.contract)
+        verifier = self.verifier_of(order.party)
         is_ours = bool(verifier) and has_signed_leaf(verifier, order.leaf, order.signature)
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
-        """The address by which others know a party of ours in this contract, or nothing."""
-        verifier = self.verifier_of(order.party, order.contract)
+        """The address by which others know a party of ours, or nothing."""
+        verifier = self.verifier_of(order.party)
         return VerifierLookedUp(order.peer, order.request_id, order.party, verifier)
 
-    def verifier_of(self, party: Party, contract: ContractAddress) -> str:
-        """The address of a party of ours in a contract; empty when we have no key for it."""
+    def verifier_of(self, party: Party) -> str:
+        """The address of a party of ours; empty when we have no key for it."""
         try:
-            return self._signer.address_of(self._name_of(party, contract))
+            return self._signer.address_of(self.key_of(party))
         except UnknownKey:
             return ""
 
@@ -102,11 +102,12 @@ class Signatures:
         policy = self._contracts.policy_of(contract)
         return "" if policy is None else dict(policy.endorsers).get(node, "")
 
-    def _name_of(self, party: Party, contract: ContractAddress) -> str:
+    def key_of(self, party: Party) -> str:
+        """The name of the key of a party of ours. `UnknownKey` when it is another node's, or has no proper name."""
         if node_of(party) != self._node:
             raise UnknownKey(f"the party is not one of {self._node}")
         try:
-            return party_key(party, contract)
+            return party_key(party)
         except ValueError as error:
             raise UnknownKey(str(error)) from None
 

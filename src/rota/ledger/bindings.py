@@ -220,7 +220,8 @@ def revert_text(output: bytes) -> str:
 @lru_cache(maxsize=1)
 def _errors() -> dict[bytes, dict[str, Any]]:
     """The errors of all contracts that we call, by selector."""
-    entries = [each for name in ("Endorsed", "Proved", "Factory", "Registry") for each in load_artifact(name).abi]
+    names = ("Endorsed", "Proved", "Factory", "Registry", "Settlement")
+    entries = [each for name in names for each in load_artifact(name).abi]
     return {_selector(each): each for each in entries if each["type"] == "error"}
 
 

@@ -9,7 +9,10 @@ a new life that goes through them again. Indexing is the same thing twice, so no
 
 States. What was distributed before the node had the contract is gone with whoever received it. Its peers are asked for
 the states of every leaf that was committed until then, and send what this node may see: it cannot know which
-those are, so it asks a few times and then takes the rest for somebody else's.
+those are, so it asks until nothing new has come a few times, with all there who may have them, and then takes the rest
+for somebody else's.
+
+A new life is not begun while the node is learning of contracts: it would be one for each.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ import structlog
 
 from rota.core.events import StatesWanted
 from rota.ports import Store, Tell, Unavailable
-from rota.types import ContractAddress, KnownContract
+from rota.types import ContractAddress, KnownContract, Leaf
 
 LOOK_S: Final = 0.1
 RETRY_S: Final = 2.0
-ASKED_MAX: Final = 8
+RETRY_MAX_S: Final = 60.0
+PAGE_S: Final = 0.2
+SETTLED_WITHIN_S: Final = 10.0
+IN_VAIN_MAX: Final = 4
 LEAVES_MAX: Final = 2_048
 
 Answer = TypeVar("Answer")
@@ -36,7 +42,7 @@ logger = structlog.get_logger("rota.arrears")
 
 
 class Arrears:
-    """Makes up for what was missed, contract by contract. `begin_again` ends this life for a new one."""
+    """Makes up for what was missed, contract by contract. `begin_again` ends this life: the next indexes from there."""
 
     def __init__(
         self,
@@ -44,13 +50,17 @@ class Arrears:
         heights_of_rounds: HeightsOfRounds,
         index_height: Callable[[], int],
         tell: Tell,
-        begin_again: Callable[[], None],
+        begin_again: Callable[[int], None],
+        are_holders_there: Callable[[ContractAddress], bool],
+        is_settled: Callable[[], bool],
     ) -> None:
         self._store: Final = store
         self._heights_of_rounds: Final = heights_of_rounds
         self._index_height: Final = index_height
         self._tell: Final = tell
         self._begin_again: Final = begin_again
+        self._are_holders_there: Final = are_holders_there
+        self._is_settled: Final = is_settled
         self._tasks: Final[set[asyncio.Task[None]]] = set()
 
     def make_up_for(self, known: KnownContract) -> None:
@@ -72,10 +82,16 @@ class Arrears:
             await asyncio.sleep(LOOK_S)
         if await self._lacks_rounds(known):
             logger.warning("the index lacks rounds of a contract: going through the chain again from its deployment")
-            await self._until_done(lambda: self._store.forget_blocks(known.deployed_at))
-            self._begin_again()
+            await self._until_settled()
+            self._begin_again(known.deployed_at)
             return
         await self._ask_for_states(known)
+
+    async def _until_settled(self) -> None:
+        for _ in range(int(SETTLED_WITHIN_S / LOOK_S)):
+            if self._is_settled():
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def _lacks_rounds(self, known: KnownContract) -> bool:
         address, first, last = known.contract.address, known.deployed_at, known.taken_in_at
@@ -84,16 +100,34 @@ class Arrears:
         return bool(on_chain - indexed)
 
     async def _ask_for_states(self, known: KnownContract) -> None:
-        address = known.contract.address
-        for attempt in range(ASKED_MAX):
-            leaves = await self._until_done(
-                lambda: self._store.leaves_without_states(address, known.taken_in_at, LEAVES_MAX)
-            )
-            if not leaves:
+        lacking, in_vain, pause_s = -1, 0, RETRY_S
+        while in_vain < IN_VAIN_MAX:
+            before, lacking = lacking, await self._ask_for_all(known)
+            if not lacking:
                 return
-            logger.info("asking peers for private states", contract=address, leaves=len(leaves), attempt=attempt + 1)
+            if lacking != before:
+                in_vain, pause_s = 0, RETRY_S
+            elif self._are_holders_there(known.contract.address):
+                in_vain += 1
+            else:
+                pause_s = min(2 * pause_s, RETRY_MAX_S)
+            await asyncio.sleep(pause_s)
+
+    async def _ask_for_all(self, known: KnownContract) -> int:
+        """Every leaf of which this node holds nothing, page by page; how many they are."""
+        address, count = known.contract.address, 0
+        while leaves := await self._leaves(known, count):
+            count += len(leaves)
+            logger.info("asking peers for private states", contract=address, leaves=len(leaves))
             self._tell(StatesWanted(address, leaves))
-            await asyncio.sleep(RETRY_S)
+            if len(leaves) < LEAVES_MAX:
+                break
+            await asyncio.sleep(PAGE_S)
+        return count
+
+    async def _leaves(self, known: KnownContract, skip: int) -> tuple[Leaf, ...]:
+        address, last = known.contract.address, known.taken_in_at
+        return await self._until_done(lambda: self._store.leaves_without_states(address, last, LEAVES_MAX, skip))
 
     async def _until_done(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         while True:

@@ -16,7 +16,7 @@ from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
 from rota.ports import Policy, Signer
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Mode, NodeName, Party
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
 
 
 class ContractRefused(ValueError):
@@ -35,6 +35,7 @@ class KnownContracts:
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] = ()
+        self._geneses: Final[dict[ContractAddress, Genesis]] = {}
 
     def add(self, known: KnownContract) -> None:
         """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
@@ -42,7 +43,7 @@ class KnownContracts:
         self._known[address] = known
         self._addresses = tuple(self._known)
         try:
-            genesis = decode_genesis(known.genesis)
+            genesis = self._geneses[address] = decode_genesis(known.genesis)
             self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             self._unhosted[address] = str(flaw)
@@ -64,6 +65,13 @@ class KnownContracts:
     def unhosted(self) -> Mapping[ContractAddress, str]:
         """For an operator: the contracts in which nothing can be done, and why."""
         return self._unhosted
+
+    # For other nodes.
+
+    def open_to(self, node: NodeName, after: ContractAddress, limit: int) -> tuple[ContractAddress, ...]:
+        """The contracts that a node may know of, in the order of their addresses, after this one."""
+        found = sorted(each for each, genesis in self._geneses.items() if each > after and genesis.is_open_to(node))
+        return tuple(found[:limit])
 
     # `ports.Contracts` and `ports.Deployments`.
 
@@ -109,7 +117,7 @@ class KnownContracts:
         Where the signers are known, ours must be the one that we name; the others' are theirs to check.
         """
         genesis = self._opened(encoded, NO_CONTRACT)
-        if not is_own and genesis.mode is Mode.RING and self._node not in genesis.nodes:
+        if not is_own and not genesis.is_open_to(self._node):
             raise ContractRefused(f"genesis: {self._node} has no part in it")
         ours = None
         if self._node in genesis.endorsers:

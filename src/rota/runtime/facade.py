@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -23,16 +24,19 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.deployments import FoundDeployment
 from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
+from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.facades.groups import Groups
+from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
+from rota.runtime.settling import Settlements
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 
-FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
@@ -53,6 +57,13 @@ class NodeFacade:
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
         self._ids: Final = IntentIds(secrets.token_bytes)
+        self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
+        store = running.adapters.store
+        self.keys: Final = Keys(running.name, signer, store.key_names)
+        self.groups: Final = Groups(
+            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+        )
+        self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 
@@ -69,6 +80,9 @@ class NodeFacade:
         reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
         if reply != intent.id:
             raise errors.key_used(submission.idempotency_key, reply)
+        # What is accepted is accepted; a party that cannot be noted now is noted the next time.
+        with suppress(Unavailable):
+            await self.keys.note(intent.sender)
         return intent.id
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
@@ -218,6 +232,38 @@ class NodeFacade:
         if node != self.name or not name:
             raise errors.invalid("from", f"must be a party of this node, such as alice@{self.name}, not {text!r}")
         return Party(f"{name}@{node}")
+
+    # Settlements.
+
+    async def draft(self, submission: facade.Submission, readers: tuple[str, ...]) -> facade.DraftView:
+        """What an external transaction would do now; its id is set aside."""
+        if submission.to is None:
+            raise errors.invalid("to", "must be a contract's address: a deployment cannot be prepared")
+        intent = self._intent_of(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
+        return await self._settlements.draft(intent, nodes)
+
+    async def examine(self, opening: bytes) -> facade.ExaminedView:
+        """What a draft that a user of ours was shown would do."""
+        return await self._settlements.examine(opening)
+
+    async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
+        """Submit what was drafted, held to all legs."""
+        drafted = self._settlements.take_out(draft)
+        try:
+            intent = self._settlements.bound(drafted, legs, idempotency_key)
+            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+        except (errors.Rejected, Unavailable):
+            self._settlements.put_back(drafted)
+            raise
+        if reply != intent.id:
+            raise errors.key_used(idempotency_key, reply)
+        return intent.id
+
+    async def leg(self, intent: IntentId) -> facade.LegView | None:
+        """What was prepared of a transaction, for its committer."""
+        stored = await self._running.adapters.store.transaction(intent)
+        return self._settlements.leg(stored) if stored is not None else None
 
     # The sequencer.
 
@@ -393,6 +439,10 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            contracts_learned_total=core.acquaintance.acquired_count,
+            contracts_refused_total=core.acquaintance.refused_count,
+            geneses_asked_total=core.acquaintance.asked_count,
+            geneses_given_total=core.acquaintance.given_count,
             peers=self._read_peers(),
         )
 

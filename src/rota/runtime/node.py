@@ -21,12 +21,16 @@ from typing import Any, Final, Protocol
 import structlog
 
 from rota.config import Config
+from rota.core.distribution import holders_of
 from rota.core.effects import (
+    AcquireContract,
     CallFactory,
     Effect,
     FetchBlocks,
+    FindGenesis,
     FindStates,
     JudgeProposal,
+    ListContracts,
     LoadContract,
     LookUpIntents,
     Persist,
@@ -35,6 +39,7 @@ from rota.core.effects import (
     ReportReceipt,
     ReportVerifier,
     SendMessage,
+    SiftContracts,
     SignDispatch,
     SubmitTransaction,
     TakeInContract,
@@ -44,6 +49,7 @@ from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
+from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
@@ -93,6 +99,7 @@ class Adapters:
     verifiers: Verifiers
     chain: ChainQuestions
     deploying: Deploying
+    acquainting: Acquainting
 
 
 class RunningNode:
@@ -118,6 +125,7 @@ class RunningNode:
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
+        self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self.factory: Final = factory
@@ -135,6 +143,8 @@ class RunningNode:
             lambda: self.engine.core.height,
             self.tell,
             self.begin_again,
+            self._are_holders_there,
+            lambda: self.engine.core.acquaintance.is_idle,
         )
 
     # Its life.
@@ -159,9 +169,10 @@ class RunningNode:
             await self.arrears.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
+            await self.adapters.acquainting.close()
             self.engine.stop()
             self.users.close()
-            await self.adapters.store.close()
+            await self.adapters.store.close(self._forget_from)
 
     def stop(self) -> None:
         """Hand over, drain, and end; asked for a second time, end at once."""
@@ -171,9 +182,10 @@ class RunningNode:
         self.is_stopping = True
         self._stop.set()
 
-    def begin_again(self) -> None:
-        """This life ends at once, for another to begin from what the store has."""
+    def begin_again(self, from_block: int) -> None:
+        """This life ends at once, for another that goes through the chain again from this block on."""
         self.begins_again = True
+        self._forget_from = from_block if self._forget_from is None else min(self._forget_from, from_block)
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -277,6 +289,13 @@ class RunningNode:
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
 
+    def _are_holders_there(self, contract: ContractAddress) -> bool:
+        """Everybody is connected who may have its private states."""
+        known = self.contracts.known(contract)
+        holders = holders_of(known.contract) if known is not None else ()
+        connected = self.engine.core.deployments.connected
+        return all(holder == self.name or holder in connected for holder in holders)
+
     # Effects.
 
     def _perform(self, effect: Effect) -> None:
@@ -302,6 +321,8 @@ class RunningNode:
                 self.adapters.verifiers.take(effect)
             case JudgeProposal() | CallFactory():
                 self.adapters.deploying.perform(effect)
+            case ListContracts() | SiftContracts() | FindGenesis() | AcquireContract():
+                self.adapters.acquainting.perform(effect, self.take_in)
             case TakeInContract(known):
                 self.contracts.add(known)
                 logger.info("has a new contract", contract=known.contract.address)

@@ -40,10 +40,11 @@ from rota.ledger.driver import LedgerDriver
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
+from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
-from rota.runtime.facade import FindDeployment, NodeFacade
+from rota.runtime.facade import NodeFacade
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
@@ -196,7 +197,8 @@ async def opened(
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
         registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
-        return Adapters(store, ledger, peers, services, verifiers, chain, deploying)
+        acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
+        return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting)
 
     running = RunningNode(
         name,

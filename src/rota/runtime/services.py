@@ -11,10 +11,12 @@ An exception of a domain is its own fault and ends nothing but that answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
-from rota import hosting
+from rota import drafting, hosting
 from rota.core.effects import (
     AssembleIntents,
     CheckRound,
@@ -26,19 +28,28 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
+from rota.domains.base import Lacking, Rejected
 from rota.hosting import Checked
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
 from rota.ports import Store, Tell, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.held_states import HeldStates
+from rota.runtime.recalling import Recalled, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, NodeName, Party, State, StateId
+from rota.types import ContractAddress, Intent, NodeName, Party
 
 TROUBLES_MAX: Final = 256
-RECALLS_MAX: Final = 32
 
 DomainOrder = AssembleIntents | CheckRound
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Of one contract: who is answered now, and how many want to be."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
 
 
 class Services:
@@ -62,7 +73,7 @@ class Services:
         self._verifiers: Final = verifiers
         self._tell: Final = tell
         self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._turns: Final[dict[ContractAddress, asyncio.Lock]] = {}
+        self._turns: Final[dict[ContractAddress, _Turn]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
 
     @property
@@ -107,22 +118,50 @@ class Services:
 
     async def _in_turn(self, order: DomainOrder, answer: Callable[[DomainOrder], Awaitable[list[Event]]]) -> None:
         """One after the other within a contract; what the world cannot do now is left unanswered."""
-        lock = self._turns.setdefault(order.contract, asyncio.Lock())
-        async with lock:
+        async with self._turn_of(order.contract):
             try:
                 events = await answer(order)
             except Unavailable as trouble:
                 if len(self._troubles) < TROUBLES_MAX:
                     self._troubles[order.contract] = str(trouble)
                 return
-        if not lock.locked():
-            self._turns.pop(order.contract, None)
         self._troubles.pop(order.contract, None)
         for event in events:
             self._tell(ForContract(order.contract, event))
 
+    @asynccontextmanager
+    async def _turn_of(self, contract: ContractAddress) -> AsyncIterator[None]:
+        """Nobody else is answered about this contract meanwhile, and those who wait come in their order."""
+        turn = self._turns.setdefault(contract, _Turn())
+        turn.wanted += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.wanted -= 1
+            if not turn.wanted:
+                del self._turns[contract]
+
     async def _sign(self, order: SignTransition) -> None:
         self._tell(ForContract(order.contract, await self._signatures.sign_transition(order)))
+
+    # Users.
+
+    async def call(self, hosted: hosting.Hosted, asked: hosting.UserCall) -> object:
+        """What a view answers from what this node holds now. `domains.base.Rejected` names what is to be mended.
+
+        What the domain lacks may be in the store, spent; then it is asked again with that.
+        """
+        verifiers = {asked.sender: self._signatures.verifier_of(asked.sender)}
+        held = await self._held.of(hosted)
+
+        def call(recalled: Recalled) -> object:
+            return hosting.call(hosted, asked, held, self._node, hosting.Background(recalled.find, verifiers))
+
+        try:
+            return await ask_recalling(self._store, hosted.contract.address, call)
+        except Lacking as lacking:
+            raise Unavailable(str(lacking)) from None
 
     # The domain.
 
@@ -132,10 +171,35 @@ class Services:
         if hosted is None:
             reason = f"the domain of {order.contract} is not loaded here"
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
-        parties = [party for intent in order.intents for party in (intent.sender, *intent.parties)]
-        verifiers = await self._verifiers.of(order.contract, parties)
+        verifiers = await self._verifiers_of(order.intents)
         held = await self._held.of(hosted)
-        return [*hosting.assemble(hosted, order, held, self._node, hosting.Background(verifiers=verifiers))]
+
+        def assemble(recalled: Recalled) -> list[Event]:
+            return [*hosting.assemble(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))]
+
+        return await ask_recalling(self._store, order.contract, assemble)
+
+    async def draft(self, hosted: hosting.Hosted, intent: Intent) -> drafting.Draft:
+        """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""
+        async with self._turn_of(intent.contract):
+            verifiers = await self._verifiers_of((intent,))
+            held = await self._held.of(hosted)
+
+            def assemble(recalled: Recalled) -> drafting.Draft | Rejected:
+                try:
+                    background = hosting.Background(recalled.find, verifiers)
+                    return drafting.draft(hosted, intent, held, self._node, background)
+                except Rejected as flaw:
+                    return flaw
+
+            drafted = await ask_recalling(self._store, intent.contract, assemble)
+        if isinstance(drafted, Rejected):
+            raise drafted
+        return drafted
+
+    async def _verifiers_of(self, intents: tuple[Intent, ...]) -> Mapping[Party, str]:
+        parties = [party for intent in intents for party in (intent.sender, *intent.parties)]
+        return await self._verifiers.of(intents[0].contract, parties)
 
     async def _check(self, order: DomainOrder) -> list[Event]:
         """A round is judged by its signatures first, then by its domain, and signed when all is right."""
@@ -155,18 +219,12 @@ class Services:
 
     async def _judge(self, hosted: hosting.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
         """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
-        recalled: dict[StateId, State] = {}
-        background = hosting.Background(recalled.get, verifiers)
         held = await self._held.of(hosted)
-        checked = hosting.check(hosted, order, held, self._node, background)
-        for _ in range(RECALLS_MAX):
-            unknown = [state for state in checked.missing if state not in recalled]
-            found = await self._store.states(order.contract, unknown) if unknown else ()
-            if not found:
-                break
-            recalled.update({state.id: state for state in found})
-            checked = hosting.check(hosted, order, held, self._node, background)
-        return checked
+
+        def check(recalled: Recalled) -> Checked:
+            return hosting.check(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))
+
+        return await ask_recalling(self._store, order.contract, check)
 
 
 def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> tuple[Refusal, ...]:

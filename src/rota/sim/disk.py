@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from rota.core.distribution import Delivery, deliveries_of, order_of
+from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -282,20 +282,23 @@ class Disk:
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
-        """The transitions of these leaves that this node dispatched or was sent, in however many parts, by round."""
-        found: dict[Digest, dict[Leaf, Transition]] = {}
+        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
+        found: list[tuple[Digest, Transition]] = []
         for written_for, record in self.records:
             match record:
-                case RoundDispatch(order) if order.contract == contract:
-                    digest, transitions = order.digest, order.transitions
-                case StatesReceived(digest, transitions) if written_for == contract:
+                case RoundDispatch(order):
+                    written_for, digest, transitions = order.contract, order.digest, order.transitions
+                case StatesReceived(digest, transitions):
                     pass
+                case PermissionGranted(transition=transition):
+                    digest, transitions = Digest(transition.leaf), (transition,)
+                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+                    digest, transitions = Digest(prepared.transition.leaf), (prepared.transition,)
                 case _:
                     continue
-            for transition in transitions:
-                if transition.leaf in leaves:
-                    found.setdefault(digest, {}).setdefault(transition.leaf, transition)
-        return tuple((digest, tuple(of_round.values())) for digest, of_round in found.items())
+            if written_for == contract:
+                found.extend((digest, transition) for transition in transitions if transition.leaf in leaves)
+        return fullest(found, leaves)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """What the node holds of what is on the chain and unspent, in the order of the chain."""

@@ -3,6 +3,9 @@
 Every domain takes every contract, and a node's address in one is drawn from its name and the deployment, as a key would
 be. A call of the factory may be late or lost on its way to the chain, like every transaction; what it does there is
 the ledger's to say.
+
+In a world with `has_factory` nodes also learn of contracts from one another (decision 32). What a node was not told of
+the states of such a contract it asks for a few times, as the runtime's arrears do.
 """
 
 from __future__ import annotations
@@ -11,19 +14,33 @@ import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rota.core.effects import CallFactory, JudgeProposal
+from rota.core.deployment import known_from
+from rota.core.effects import (
+    AcquireContract,
+    CallFactory,
+    ContractTaken,
+    FindGenesis,
+    JudgeProposal,
+    ListContracts,
+    SiftContracts,
+)
+from rota.core.events import LedgerStatus, StatesWanted
+from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import EndorsedDeployment
 from rota.core.events.deployment import FactoryCalled, ProposalJudged
 from rota.genesis import decode_genesis, genesis_hash
-from rota.messages import Verdict
+from rota.messages import CONTRACTS_LISTED_MAX, Verdict
 from rota.sim.facts import FactoryOrdered
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Leaf, NodeName
 
 if TYPE_CHECKING:
     from rota.sim.sim_node import SimNode
     from rota.sim.world import World
 
 ADDRESS_BYTES = 20
+FACTORY = ContractAddress("0x" + "fa" * ADDRESS_BYTES)
+STATES_ASKED_MAX = 8
+STATES_ASKED_MS = 2_000
 
 
 class Factory:
@@ -53,6 +70,51 @@ class Factory:
         if passage.is_answered:
             self.world.tell(node, FactoryCalled(order.deployment))
 
+    # Contracts that nodes learn of from one another.
+
+    def acquaint(self, node: SimNode, order: ListContracts | SiftContracts | FindGenesis | AcquireContract) -> None:
+        """A node's own contracts, and those that a peer has told it of."""
+        known = {each.contract.address: each for each in node.disk.contracts_taken_in(node.name)}
+        match order:
+            case ListContracts(peer, request_id, after):
+                is_open = (each for each in sorted(known) if decode_genesis(known[each].genesis).is_open_to(peer))
+                found = tuple(each for each in is_open if each > after)[:CONTRACTS_LISTED_MAX]
+                self.world.tell(node, ContractsListed(peer, request_id, found))
+            case SiftContracts(peer, contracts):
+                lacking = tuple(each for each in contracts if each not in known)
+                self.world.tell(node, ContractsSifted(peer, lacking))
+            case FindGenesis(contract, peer, request_id):
+                if contract in known:
+                    self.world.tell(node, GenesisFound(peer, request_id, known[contract]))
+            case AcquireContract(contract, peer):
+                verdict = self._acquire(node, order) if contract not in known else Verdict.ACCEPTED
+                self.world.tell(node, AcquisitionEnded(contract, peer, verdict, verdict is Verdict.REFUSED))
+
+    def _acquire(self, node: SimNode, order: AcquireContract) -> Verdict:
+        """What the chain has, as far as the node sees it, and its disk takes."""
+        if not node.has_ledger or node.disk.is_failing:
+            return Verdict.BUSY
+        for block in self.world.ledger.blocks:
+            for deployed in block.deployments:
+                is_it = (deployed.intent, deployed.contract) == (order.deployment, order.contract)
+                if is_it and deployed.genesis == genesis_hash(order.genesis):
+                    self._take_in(node, known_from(deployed, order.genesis, block.height))
+                    return Verdict.ACCEPTED
+        return Verdict.REFUSED
+
+    def _take_in(self, node: SimNode, known: KnownContract) -> None:
+        node.disk.write(NO_CONTRACT, (ContractTaken(known),))
+        self.world.take_in(node, known.contract)
+        self._ask_for_states(node, node.life, known.contract.address, STATES_ASKED_MAX)
+
+    def _ask_for_states(self, node: SimNode, life: int, contract: ContractAddress, times: int) -> None:
+        lacking = _leaves_without_states(node, contract) if node.life == life else ()
+        if lacking:
+            self.world.tell(node, StatesWanted(contract, lacking))
+        if times and node.life == life:
+            again = partial(self._ask_for_states, node, life, contract, times - 1)
+            self.world.at(self.world.now_ms + STATES_ASKED_MS, again)
+
     def _arrive(self, order: CallFactory) -> None:
         digest = hashlib.sha256(order.deployment + order.genesis + "".join(order.signers).encode()).digest()
         address = ContractAddress("0x" + digest[:ADDRESS_BYTES].hex())
@@ -60,6 +122,18 @@ class Factory:
         contract = decode_genesis(self.geneses[order.genesis]).contract(address)
         self.world.add_contract(contract)
         self.world.chain.deploy(made, contract)
+
+
+def _leaves_without_states(node: SimNode, contract: ContractAddress) -> tuple[Leaf, ...]:
+    """What the node's index knows as committed, and of which it holds nothing."""
+    committed = (
+        outcome.leaf
+        for block in node.disk.blocks
+        for address, outcome in block.outcomes
+        if address == contract and outcome.status is LedgerStatus.COMMITTED
+    )
+    held = {state.leaf for state in node.disk.contents.held}
+    return tuple(leaf for leaf in committed if leaf not in held)
 
 
 def signer_of(node: NodeName, deployment: IntentId) -> ContractAddress:

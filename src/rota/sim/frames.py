@@ -18,9 +18,11 @@ UNKNOWN_FIELD = b"\xa0\x38\x01"
 
 def over_the_wire(envelope: Envelope) -> Envelope:
     """The message once it was a frame; what cannot be written or read is an error of ours."""
-    data = encode_frame((replace(envelope, protocol_version=PROTOCOL_VERSION),))
-    if envelope.protocol_version != PROTOCOL_VERSION:
-        data = _as_of(envelope.protocol_version, data)
+    if envelope.protocol_version == PROTOCOL_VERSION:
+        data = encode_frame((envelope,))
+    else:
+        ours = replace(envelope, protocol_version=PROTOCOL_VERSION)
+        data = _as_of(envelope.protocol_version, encode_frame((ours,)))
     frame = decode_frame(data)
     assert isinstance(frame, Frame), f"{type(envelope.body).__name__} cannot be read: {frame}"
     (read,) = frame.envelopes

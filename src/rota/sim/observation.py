@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
+from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
@@ -75,6 +76,9 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     yield Measured(core.name, "intents of users", intents, config.intents_open_max)
     yield Measured(core.name, "proposals", len(core.deployments.proposals.kept), config.proposals_max)
     yield Measured(core.name, "proposals being judged", len(core.deployments.proposals.judging), JUDGING_MAX)
+    yield Measured(core.name, "contracts asked for", len(core.acquaintance.asked), ASKED_MAX)
+    yield Measured(core.name, "contracts refused", len(core.acquaintance.refused), REFUSED_KEPT_MAX)
+    yield Measured(core.name, "peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
     for sequencer in core.sequencers.loaded.values():
         yield from _queues_of_contract(core, sequencer, around.node_count)
 

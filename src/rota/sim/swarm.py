@@ -35,6 +35,8 @@ CALM_BLOCK_MS = 1_000
 CATCH_UP_MS = 2_000
 # More than an endorser lets a round be valid beyond `validity`.
 VOID_MARGIN_S = 61
+# What ends by itself has ended so long after the last probe; then time is let pass, again and again.
+VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
 DEFAULT_SETTINGS = Settings()
 
@@ -186,14 +188,14 @@ class Swarm:
         self._mine_now_and_then()
         probes_ms = self._probe()
         end_ms = self.plan.trouble_ms + CALM_MAX_MS
-        voided_ms = probes_ms
+        void_at_ms = probes_ms + VOIDED_FIRST_MS
         while world.now_ms < end_ms and not self.found:
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
             if world.now_ms > probes_ms and self._is_at_rest():
                 break
-            if world.now_ms > voided_ms + VOIDED_EVERY_MS:
+            if world.now_ms > void_at_ms:
                 # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
-                voided_ms = world.now_ms
+                void_at_ms = world.now_ms + VOIDED_EVERY_MS
                 world.chain.let_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)

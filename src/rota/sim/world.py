@@ -14,14 +14,17 @@ from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import (
+    AcquireContract,
     AssembleIntents,
     BlocksIndexed,
     CallFactory,
     CheckRound,
     Effect,
     FetchBlocks,
+    FindGenesis,
     FindStates,
     JudgeProposal,
+    ListContracts,
     LoadContract,
     LookUpIntents,
     NodeStarted,
@@ -32,6 +35,7 @@ from rota.core.effects import (
     ReportReceipt,
     RoundDispatch,
     SendMessage,
+    SiftContracts,
     SubmitTransaction,
     TakeInContract,
 )
@@ -55,7 +59,7 @@ from rota.core.node import Node
 from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
-from rota.sim.factory import Factory
+from rota.sim.factory import FACTORY, Factory
 from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
@@ -64,7 +68,18 @@ from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode, Written
 from rota.sim.weather import Weather
 from rota.sim.wires import Wires
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, State, StateId, Transition
+from rota.types import (
+    NO_CONTRACT,
+    Contract,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
@@ -107,6 +122,7 @@ class World:
         contracts_of: dict[NodeName, tuple[Contract, ...]] | None = None,
         service_ms: int = 0,
         has_codec: bool = False,
+        has_factory: bool = False,
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -126,6 +142,7 @@ class World:
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.factory = Factory(self)
+        self.factory_address = FACTORY if has_factory else NO_CONTRACT
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
         self.submitted: dict[IntentId, NodeName] = {}
@@ -171,9 +188,10 @@ class World:
             return
         node.life += 1
         for known in node.disk.contracts_taken_in(name):
-            self._take_in(node, known.contract)
+            self.take_in(node, known.contract)
         stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
-        node.core = Node(name, self.contracts_of[name], node.config, node.clock.read(self.now_ms), stored)
+        now_ms = node.clock.read(self.now_ms)
+        node.core = Node(name, self.contracts_of[name], node.config, now_ms, stored, factory=self.factory_address)
         node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
         node.outbox.clear()
         node.inbox.clear()
@@ -182,6 +200,9 @@ class World:
         self.judge.tell(Started(name, remembered_by(node.core)))
         self._perform(node, node.core.start())
         for other in self.nodes:
+            if self.factory_address != NO_CONTRACT:
+                # As the transport does: a new life hears of each connection, and asks what there is for it.
+                self.wires.down.add((name, other))
             self.wires.connect(name, other)
         self.chain.poll(node, node.life)
 
@@ -251,7 +272,8 @@ class World:
         self.by_address[contract.address] = contract
         self.services.add(contract)
 
-    def _take_in(self, node: SimNode, contract: Contract) -> None:
+    def take_in(self, node: SimNode, contract: Contract) -> None:
+        """From now on a node has this contract."""
         known = self.contracts_of[node.name]
         if contract not in known:
             self.contracts_of[node.name] = (*known, contract)
@@ -417,8 +439,10 @@ class World:
                 self.factory.judge(node, effect)
             case CallFactory():
                 self.factory.call(node, effect)
+            case ListContracts() | SiftContracts() | FindGenesis() | AcquireContract():
+                self.factory.acquaint(node, effect)
             case TakeInContract(known):
-                self._take_in(node, known.contract)
+                self.take_in(node, known.contract)
             case LookUpIntents():
                 self.tell(node, node.disk.look_up(effect, self.contracts, node.config.confirmations))
             case LoadContract(contract):

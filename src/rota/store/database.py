@@ -32,6 +32,22 @@ class Statement(NamedTuple):
 Reading: TypeAlias = Generator[Statement, list[tuple[object, ...]], Answer]
 
 
+class Read(Protocol):
+    """How a part of a store asks its database."""
+
+    async def __call__(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer. `Unavailable` when the database is away."""
+        ...
+
+
+class Write(Protocol):
+    """How a part of a store writes what no syncpoint has to wait for."""
+
+    async def __call__(self, *statements: Statement) -> None:
+        """One transaction, durable on return. `Unavailable` when it was not taken, or may not have been."""
+        ...
+
+
 class Refused(Exception):
     """This database is not for this programme or not for this node: somebody has to do something about it."""
 
@@ -64,6 +80,18 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Give it back."""
+        ...
+
+
+class Door(Protocol):
+    """How the module of a few tables gets at the database: what it writes shares a commit with all that waits."""
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Durable on return. `Unavailable` when it is not, or may not be."""
+        ...
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer. `Unavailable` when the database is away."""
         ...
 
 

@@ -33,7 +33,10 @@ from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
 from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.store.abis import Abis
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.groups import Groups, group_of_contract
+from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -48,8 +51,11 @@ Question = LookUpIntents | LoadContract | FindStates
 
 @dataclass(frozen=True, slots=True)
 class _Write:
+    """A syncpoint, known by its token; or something that somebody waits for by itself."""
+
     token: int
     statements: tuple[Statement, ...]
+    waiting: asyncio.Future[None] | None = None
 
 
 def wall_clock_ms() -> int:
@@ -77,6 +83,9 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self.abis: Final = Abis(self, clock)
+        self.key_names = KeyNames(self._read, self._write_alone)
+        self.groups = Groups(self._read)
 
     # Life.
 
@@ -90,8 +99,11 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered.
+
+        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
+        """
         self._is_closing = True
         self._has_writes.set()
         if self._tasks:
@@ -100,6 +112,9 @@ class DatabaseStore:
             with suppress(asyncio.CancelledError):
                 await reader
             await writer
+        if forget_from is not None:
+            with suppress(Unavailable):
+                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._database.close()
 
     @property
@@ -112,12 +127,12 @@ class DatabaseStore:
     async def add_contract(self, known: KnownContract) -> None:
         """From now on this node has this contract; the same one may be added again."""
         async with self._adding:
-            await self._write_alone(add_contract(known))
+            await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
 
-    async def _write_alone(self, statement: Statement) -> None:
+    async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write((statement,), self._next_number())
+            await self._database.write(statements, self._next_number())
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
 
@@ -145,14 +160,11 @@ class DatabaseStore:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
 
-    async def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> tuple[Leaf, ...]:
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit))
-
-    async def forget_blocks(self, first: int) -> None:
-        """The index goes through the chain again from this block on, in the next life."""
-        async with self._adding:
-            await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (first,)))
+        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """The states of this contract that are on the chain and unspent, and that this node holds."""
@@ -184,6 +196,27 @@ class DatabaseStore:
     async def unfinished_count(self) -> int:
         """How many intents of this node have no final outcome."""
         return await self._database.read(self._asking.unfinished_count())
+
+    # Tables that the core knows nothing of: each has a module of its own, which says what is written and read.
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Durable on return, in one transaction with whatever else is being written.
+
+        `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
+        """
+        self._assert_at_work()
+        if self._is_closing:
+            raise Unavailable("the store is closing")
+        if len(self._writes) >= WRITES_WAITING_MAX:
+            raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._writes.append(_Write(0, tuple(statements), waiting))
+        self._has_writes.set()
+        await waiting
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
+        return await self._database.read(reading)
 
     # Orders.
 
@@ -281,7 +314,12 @@ class DatabaseStore:
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         self._trouble = str(problem) if problem is not None else ""
         for write in group:
-            self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            if write.waiting is None:
+                self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
+            elif not write.waiting.done() and problem is None:
+                write.waiting.set_result(None)
+            elif not write.waiting.done():
+                write.waiting.set_exception(Unavailable(str(problem)))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""

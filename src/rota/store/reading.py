@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from rota.core.distribution import Delivery, deliveries_of, order_of
+from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
 from rota.core.effects import DispatchRound, LookUpIntents, RoundDispatch
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.issuing import kept_for
@@ -232,21 +232,16 @@ class Asking:
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
-        """The transitions of these leaves that this node dispatched or was sent, by round."""
-        found: dict[Digest, list[tuple[int, Transition]]] = {}
+        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
+        found: list[tuple[int, Digest, Transition]] = []
         for some in _in_batches(leaves):
             sql = (
                 f"SELECT digest, position, transition FROM transitions WHERE contract = ? AND leaf IN ({_marks(some)})"
             )
             rows: Any = yield Statement(sql, (contract, *some))
-            for digest, position, transition in rows:
-                found.setdefault(Digest(digest), []).append((position, decode_transition(transition)))
-        rounds = sorted(found.items(), key=lambda item: min(position for position, _ in item[1]))
-        places = {leaf: place for place, leaf in enumerate(leaves)}
-        return tuple(
-            (digest, tuple(sorted((each for _, each in of_round), key=lambda each: places[each.leaf])))
-            for digest, of_round in rounds
-        )
+            found += [(position, Digest(digest), decode_transition(made)) for digest, position, made in rows]
+        found.sort(key=lambda each: each[0])
+        return fullest(((digest, transition) for _, digest, transition in found), leaves)
 
     def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
         """The blocks of this range that the index has something of a contract in."""
@@ -254,9 +249,11 @@ class Asking:
         rows: Any = yield Statement(sql, (contract, first, last))
         return frozenset(height for (height,) in rows)
 
-    def leaves_without_states(self, contract: ContractAddress, last: int, limit: int) -> Reading[tuple[Leaf, ...]]:
+    def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int
+    ) -> Reading[tuple[Leaf, ...]]:
         """What was committed up to this height and of which this node holds no state."""
-        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit))
+        rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
     def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
@@ -457,7 +454,7 @@ SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{Ledg
 AND NOT EXISTS (
     SELECT 1 FROM states
     WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
-ORDER BY height, place LIMIT ?"""
+ORDER BY height, place LIMIT ? OFFSET ?"""
 
 _UNSPENT: Final = """
 SELECT state FROM states

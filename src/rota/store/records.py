@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from rota.core.distribution import deliveries_of, order_of
+from rota.core.distribution import deliveries_of, order_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -44,7 +44,8 @@ from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
-from rota.types import ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
+from rota.store.groups import group_of_contract, group_of_deployment
+from rota.types import NO_CONTRACT, ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -68,13 +69,18 @@ class Writing:
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
+                if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
+                    yield from group_of_deployment(record.intent, self.clock())
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+                # What we dispatch ourselves is written with the dispatch.
+                yield from _alone(contract, transition, position) if delegate != self.node else ()
                 yield from _held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
+                yield from _alone(contract, prepared.transition, position)
                 yield from _held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
@@ -99,6 +105,8 @@ class Writing:
                 yield from self._blocks(record, position)
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 yield from _of_deployment(record, position)
+                if isinstance(record, ContractTaken):
+                    yield from group_of_contract(record.known, self.clock())
             case _:
                 raise AssertionError(f"the store does not know {type(record).__name__}")
 
@@ -163,6 +171,7 @@ class Writing:
             ),
         )
         yield from self._deliveries(order_of(contract, record), None)
+        yield from _alone(contract, transition, position)
         yield from _held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
@@ -243,6 +252,12 @@ def _key_of(intent: Intent) -> bytes | None:
 
 def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
     return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+
+
+def _alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
+    if states_with_bytes((transition,)):
+        yield _transition(contract, Digest(transition.leaf), transition, position)
 
 
 def _held(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:

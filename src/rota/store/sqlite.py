@@ -188,6 +188,7 @@ class SqliteDatabase:
         try:
             if self._reading is None:
                 self._reading = self._connect()
+                _speak_like_postgres(self._reading)
                 self._reading.execute("PRAGMA query_only = 1")
             return _answer(self._reading, reading)
         except (sqlite3.Error, OSError) as problem:
@@ -199,6 +200,12 @@ class SqliteDatabase:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def _speak_like_postgres(connection: sqlite3.Connection) -> None:
+    """Texts compare by their letters and with their case: then one query has one answer on both databases."""
+    connection.execute("PRAGMA case_sensitive_like = ON")
+    connection.create_collation("C", lambda one, other: (one > other) - (one < other))
 
 
 def _answer(connection: sqlite3.Connection, reading: Reading[Answer]) -> Answer:

@@ -17,12 +17,14 @@ from typing import Final, NamedTuple
 
 from rota.messages import (
     AssembleRequest,
+    ContractsRequest,
     CoordinatorHeartbeat,
     DelegationCommand,
     DeploymentProposal,
     DispatchConfirmationRequest,
     EndorsementRequest,
     Envelope,
+    GenesisRequest,
     HandoverRequest,
     ListingRequest,
     Message,
@@ -52,6 +54,8 @@ REPEATABLE: Final[tuple[type[Message], ...]] = (
     StateRequest,
     PreparedTransaction,
     DeploymentProposal,
+    ContractsRequest,
+    GenesisRequest,
 )
 
 _HEADER: Final = encode_frame(())

@@ -291,6 +291,23 @@ class Reader:
     def deployment_withdrawn(self, wire: pb.DeploymentWithdrawn) -> messages.DeploymentWithdrawn:
         return messages.DeploymentWithdrawn(intent_id(wire.deployment))
 
+    def contracts_request(self, wire: pb.ContractsRequest) -> messages.ContractsRequest:
+        return messages.ContractsRequest(request_id(wire.request_id), contract_address(wire.after))
+
+    def contracts_response(self, wire: pb.ContractsResponse) -> messages.ContractsResponse:
+        found = tuple(contract_address(part) for part in self.items(wire.contracts, messages.CONTRACTS_LISTED_MAX))
+        return messages.ContractsResponse(request_id(wire.request_id), found)
+
+    def genesis_request(self, wire: pb.GenesisRequest) -> messages.GenesisRequest:
+        return messages.GenesisRequest(request_id(wire.request_id))
+
+    def genesis_response(self, wire: pb.GenesisResponse) -> messages.GenesisResponse:
+        return messages.GenesisResponse(
+            request_id(wire.request_id),
+            intent_id(wire.deployment),
+            opaque(wire.genesis, self.limits.payload_bytes_max, "a genesis"),
+        )
+
     # Parts that several messages share.
 
     def intent(self, wire: pb.Intent) -> types.Intent:
@@ -549,4 +566,8 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "deployment_answer": Reader.deployment_answer,
     "contract_taken_in": Reader.contract_taken_in,
     "deployment_withdrawn": Reader.deployment_withdrawn,
+    "contracts_request": Reader.contracts_request,
+    "contracts_response": Reader.contracts_response,
+    "genesis_request": Reader.genesis_request,
+    "genesis_response": Reader.genesis_response,
 }

@@ -298,6 +298,26 @@ def _write_deployment_withdrawn(wire: pb.DeploymentWithdrawn, withdrawn: message
     wire.deployment = withdrawn.deployment
 
 
+def _write_contracts_request(wire: pb.ContractsRequest, request: messages.ContractsRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.after = _address(request.after)
+
+
+def _write_contracts_response(wire: pb.ContractsResponse, response: messages.ContractsResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.contracts.extend(map(_address, response.contracts))
+
+
+def _write_genesis_request(wire: pb.GenesisRequest, request: messages.GenesisRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+
+
+def _write_genesis_response(wire: pb.GenesisResponse, response: messages.GenesisResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.deployment = response.deployment
+    wire.genesis = response.genesis
+
+
 # Parts that several messages share.
 
 
@@ -453,4 +473,8 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.DeploymentAnswer: ("deployment_answer", _write_deployment_answer),
     messages.ContractTakenIn: ("contract_taken_in", _write_contract_taken_in),
     messages.DeploymentWithdrawn: ("deployment_withdrawn", _write_deployment_withdrawn),
+    messages.ContractsRequest: ("contracts_request", _write_contracts_request),
+    messages.ContractsResponse: ("contracts_response", _write_contracts_response),
+    messages.GenesisRequest: ("genesis_request", _write_genesis_request),
+    messages.GenesisResponse: ("genesis_response", _write_genesis_response),
 }

@@ -255,7 +255,7 @@ def test_answer_that_is_not_what_the_function_says_is_told(members: Members) -> 
     entry = json.loads(str(wrong["function"]))
     entry["outputs"] = [{"type": "string"}]
     node = NodeName("node1")
-    with pytest.raises(Exception, match="is not what the function's outputs say"):
+    with pytest.raises(Exception, match="is not what the ABI says"):
         call(
             members.nodes[node],
             UserCall(ALICE, "call", {**wrong, "function": json.dumps(entry)}),

@@ -362,7 +362,7 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
             continue
         coordinator.awaited[handed.point] = None
         coordinator.reset_spenders(handed.locks, handed.leaf)
-        coordinator.graph.place_foreign(handed)
+        coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
     for kept in event.handover.kept:
         if coordinator.may_be_kept(kept):
             coordinator.respect(kept)
@@ -413,8 +413,9 @@ def stop_and_yield(coordinator: Coordinator, event: StopRequested) -> None:
 
 
 def drop_expired(coordinator: Coordinator, event: NewBlock) -> None:
-    """What is valid no longer is assembled anew."""
+    """What is valid no longer is assembled anew, and nothing is built on what was handed over and is void."""
     coordinator.rounds.expire()
+    coordinator.give_up_expired()
 
 
 def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
@@ -509,7 +510,7 @@ def enter_active(coordinator: Coordinator) -> None:
     coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
     coordinator.idle_heartbeats = 0
     for handed in coordinator.restored.values():
-        coordinator.graph.place_foreign(handed)
+        coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
     coordinator.something_changed()
 
 

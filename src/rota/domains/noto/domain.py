@@ -141,6 +141,9 @@ class Noto(Domain[Configuration]):
                 return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
             case FromLock(wanted):
                 found = work.states.where(Lock, lock_id=wanted)
+                if not found and work.states.is_withheld(Lock, lock_id=wanted):
+                    words = "a prepared transaction has it, and waits for its committer"
+                    return Reverted(f"PD200028: Lock ID not found: {words}")
                 if not found:
                     return Reverted("PD200028: Lock ID not found")
                 preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None

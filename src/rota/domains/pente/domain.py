@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
+import msgspec
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
+from rota.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
 from rota.digests import keccak
 from rota.domains.base import (
     Assembled,
@@ -43,13 +45,13 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.contents import Role
-from rota.domains.pente.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
 from rota.domains.pente.accounts import Accounts
 from rota.domains.pente.addresses import deployment_nonce
 from rota.domains.pente.changes import pack_predecessor, pack_slots
 from rota.domains.pente.evm import Address, Ending, EvmVersion, Execution, Log, MakeEvm, Message
 from rota.domains.pente.records import (
     NO_COMMITTER,
+    NOTHING,
     AccountState,
     Deploy,
     Group,
@@ -59,7 +61,7 @@ from rota.domains.pente.records import (
     PrivateTransaction,
 )
 from rota.domains.pente.worlds import Latest, Ran, World
-from rota.domains.records import LIST_MAX, OCTETS_MAX, Record
+from rota.domains.records import LIST_MAX, OCTETS_MAX, Json, Record
 from rota.types import CALL_BYTES_MAX, Call, Contract, ContractAddress, Mode, Party, Preparation, address_bytes, node_of
 
 MEMBERS_MAX: Final = 64
@@ -112,7 +114,14 @@ class Pente(Domain[Group]):
         if options.endorsement_threshold > len(nodes):
             raise Rejected("configuration.endorsementThreshold", f"must be at most {len(nodes)}, the members' nodes")
         version = _version("configuration.evmVersion", options.evm_version)
-        group = Group(members, arguments.name, arguments.salt, version.value, options.external_calls_enabled)
+        group = Group(
+            members,
+            arguments.name,
+            arguments.salt,
+            version.value,
+            options.external_calls_enabled,
+            _properties(arguments.properties),
+        )
         plan = AttestationPlan.some_of(members, options.endorsement_threshold or None)
         return Deployment(plan, group, members)
 
@@ -397,6 +406,15 @@ def _reason(execution: Execution, errors: tuple[Entry, ...]) -> str:
 
 
 # Parties and addresses.
+
+
+def _properties(given: Json) -> Json:
+    """In one writing, whatever the user's was."""
+    try:
+        properties = msgspec.json.decode(given, type=dict[str, str]) if given else {}
+    except (msgspec.MsgspecError, RecursionError):
+        raise Rejected("properties", "must be an object of texts by name") from None
+    return Json(msgspec.json.encode(properties, order="sorted").decode()) if properties else NOTHING
 
 
 def _require_member(group: Group, party: Party) -> None:

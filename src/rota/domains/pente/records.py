@@ -32,12 +32,13 @@ class GroupOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class NewGroup(Record):
-    """A new group."""
+    """A new group. `properties` are its members' own: an object of texts by name."""
 
     members: tuple[str, ...]
     name: str = ""
     salt: Bytes32 = NO_SALT
     configuration: GroupOptions = GroupOptions()
+    properties: Json = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Group(Record):
     salt: Bytes32
     evm_version: str
     external_calls_enabled: bool
+    properties: Json
 
 
 # Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is

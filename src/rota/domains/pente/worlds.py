@@ -37,7 +37,8 @@ class Ran:
 class Latest(Mapping[Address, Known[AccountState]]):
     """The accounts of a group by address, each at the state that is available; those that are `listed` at that state.
 
-    To find one costs the same however many there are. It is for one transaction: what was found is kept.
+    To find one costs the same however many there are. It is for one transaction: what was found is kept. An account
+    whose state is withheld is no missing one, with which a contract might do something else: it is `Rejected`.
     """
 
     def __init__(
@@ -49,8 +50,13 @@ class Latest(Mapping[Address, Known[AccountState]]):
     def __getitem__(self, address: Address) -> Known[AccountState]:
         known = self._found.get(address)
         if known is None:
-            available = self._states().where(AccountState, address=ContractAddress("0x" + address.hex()))
+            written = ContractAddress("0x" + address.hex())
+            available = self._states().where(AccountState, address=written)
             if not available:
+                # Who stands on an ordinary transaction finds what that has made. Only a prepared one offers nothing.
+                if self._states().is_withheld(AccountState, address=written):
+                    words = "has a prepared transaction that waits for its committer; ask again when it has ended"
+                    raise Rejected("to", f"{written} {words}")
                 raise KeyError(address)
             known = self._found[address] = available[-1]
         return known

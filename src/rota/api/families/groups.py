@@ -1,0 +1,232 @@
+"""Privacy groups: creating and finding them, and the private contracts in them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from rota.api.credentials import Role
+from rota.api.errors import Rejected, invalid
+from rota.api.facade import GroupCall, GroupView, HasGroups, NewGroup
+from rota.api.formats import Address, HexText, Quantity, Timestamp, Uuid, Word, hex_of, timestamp_of, uuid_of, word_of
+from rota.api.methods import method
+from rota.api.query_json import QueryJson
+from rota.api.transactions import Abi, Text
+
+MEMBERS_MAX: Final = 1_024
+PROPERTIES_MAX: Final = 256
+
+DomainName = Annotated[str, Meta(description="The domain of the group: pente")]
+GroupId = Annotated[HexText, Meta(description="The id of the group")]
+Outputs = Annotated[Any, Meta(description="The outputs by name, one without a name by its place; without function hex")]
+
+
+class PublicTxOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """What a user wants of the base-ledger transaction. Rounds carry many users' transactions: they count for none."""
+
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    max_priority_fee_per_gas: Quantity | None = None
+    max_fee_per_gas: Quantity | None = None
+
+
+class PrivacyGroupTXOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """Of the transaction that deploys a group."""
+
+    idempotency_key: Text | None = None
+    public_tx_options: PublicTxOptions | None = None
+
+
+class PrivacyGroupInput(msgspec.Struct, frozen=True, rename="camel"):
+    """A group that is to be. Values of its configuration may be text."""
+
+    domain: Text
+    members: Annotated[list[Text], Meta(max_length=MEMBERS_MAX)]
+    name: Text | None = None
+    properties: Annotated[dict[str, str], Meta(max_length=PROPERTIES_MAX)] | None = None
+    configuration: dict[str, Any] | None = None
+    transaction_options: PrivacyGroupTXOptions | None = None
+
+
+class PrivacyGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A group. `contractAddress` is there when it is deployed, which `genesisTransaction` does."""
+
+    id: HexText
+    domain: str
+    created: Timestamp
+    members: list[str]
+    configuration: dict[str, str]
+    genesis_salt: Word
+    genesis_schema: Word
+    genesis_transaction: Uuid
+    properties: dict[str, str]
+    name: str = ""
+    contract_address: Address | None = None
+
+
+class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
+    """A private contract is to be called, or without `to` deployed.
+
+    `function` is an ABI entry, or a name or signature in `abi`; without it `input` is call data as hex. `input` is a
+    list or an object of arguments, or absent. With `abi`, a revert is told by the contract's own errors.
+    """
+
+    domain: Text
+    group: HexText
+    sender: Text = msgspec.field(name="from")
+    to: Address | None = None
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    input: Any = None
+    function: Text | dict[str, Any] | None = None
+    abi: Abi | None = None
+    bytecode: HexText | None = None
+    idempotency_key: Text | None = None
+    public_tx_options: PublicTxOptions | None = None
+
+
+class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
+    """A private contract is asked. It answers from the latest states that this node holds."""
+
+    domain: Text
+    group: HexText
+    sender: Text = msgspec.field(name="from")
+    to: Address | None = None
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    input: Any = None
+    function: Text | dict[str, Any] | None = None
+    abi: Abi | None = None
+    bytecode: HexText | None = None
+    block: Any = None
+    data_format: Text | None = None
+
+
+@method("pgroup_createGroup", role=Role.SUBMIT, answers="group")
+async def create_group(
+    node: HasGroups, spec: Annotated[PrivacyGroupInput, Meta(description="The group")]
+) -> Annotated[PrivacyGroup, Meta(description="The group, whose deployment is durable now")]:
+    """Create a privacy group. It can be used when `genesisTransaction` has its receipt."""
+    options = spec.transaction_options or PrivacyGroupTXOptions()
+    wanted = NewGroup(
+        spec.domain,
+        tuple(spec.members),
+        spec.name or "",
+        spec.properties or {},
+        spec.configuration or {},
+        options.idempotency_key or "",
+    )
+    try:
+        return _shown(await node.groups.create(wanted))
+    except Rejected as error:
+        raise error.within("spec") from None
+
+
+@method("pgroup_getGroupById", role=Role.READ, answers="pgroup")
+async def get_group_by_id(
+    node: HasGroups,
+    domain_name: DomainName,
+    id: GroupId,  # the name that clients know
+) -> Annotated[PrivacyGroup | None, Meta(description="The group; null when this node has none of this id")]:
+    """A group by its id."""
+    return _shown_if_any(await node.groups.with_id(domain_name, id.content))
+
+
+@method("pgroup_getGroupByAddress", role=Role.READ, answers="pgroup")
+async def get_group_by_address(
+    node: HasGroups, address: Annotated[Address, Meta(description="The group's contract on the base ledger")]
+) -> Annotated[PrivacyGroup | None, Meta(description="The group; null when this node has none at this address")]:
+    """A group by its contract."""
+    return _shown_if_any(await node.groups.with_address(address.contract))
+
+
+@method("pgroup_queryGroups", role=Role.READ, answers="pgroups")
+async def query_groups(
+    node: HasGroups, query: QueryJson
+) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
+    """The groups of this node. Fields: id, domain, name, created, genesisTransaction, contractAddress."""
+    return [_shown(each) for each in await node.groups.query(query)]
+
+
+@method("pgroup_queryGroupsWithMember", role=Role.READ, answers="pgroups")
+async def query_groups_with_member(
+    node: HasGroups, member: Annotated[str, Meta(description="A party, such as alice@node1")], query: QueryJson
+) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
+    """The groups of this node that have this member. Fields as for `pgroup_queryGroups`."""
+    if not member:
+        raise invalid("member", "must be a party, such as alice@node1")
+    return [_shown(each) for each in await node.groups.query(query, member)]
+
+
+@method("pgroup_sendTransaction", role=Role.SUBMIT, answers="transactionId")
+async def send_transaction(
+    node: HasGroups, tx: Annotated[PrivacyGroupEVMTXInput, Meta(description="What is to be done, by a member")]
+) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
+    """Deploy or call a private contract in a group."""
+    try:
+        return uuid_of(await node.groups.send(_call_of(tx)))
+    except Rejected as error:
+        raise error.within("tx") from None
+
+
+@method("pgroup_call", role=Role.READ, answers="data")
+async def call(
+    node: HasGroups, call: Annotated[PrivacyGroupEVMCall, Meta(description="What is asked, by a member")]
+) -> Outputs:
+    """Ask a private contract without a transaction."""
+    try:
+        return await node.groups.call(_call_of(call))
+    except Rejected as error:
+        raise error.within("call") from None
+
+
+def _call_of(given: PrivacyGroupEVMTXInput | PrivacyGroupEVMCall) -> GroupCall:
+    if not given.sender:
+        raise invalid("from", "must be a party of this node, such as 'alice'")
+    return GroupCall(
+        given.domain,
+        given.group.content,
+        given.sender,
+        given.to.contract if given.to is not None else None,
+        given.function or None,
+        given.input,
+        tuple(given.abi or ()),
+        given.bytecode.content if given.bytecode is not None else b"",
+        given.gas.number if given.gas is not None else 0,
+        given.value.number if given.value is not None else 0,
+        (given.idempotency_key or "") if isinstance(given, PrivacyGroupEVMTXInput) else "",
+        (given.data_format or "") if isinstance(given, PrivacyGroupEVMCall) else "",
+    )
+
+
+def _shown_if_any(view: GroupView | None) -> PrivacyGroup | None:
+    return _shown(view) if view is not None else None
+
+
+def _shown(view: GroupView) -> PrivacyGroup:
+    return PrivacyGroup(
+        hex_of(view.id),
+        view.domain,
+        timestamp_of(view.created_at_ms),
+        [*view.members],
+        dict(view.configuration),
+        word_of(view.id),
+        word_of(view.schema),
+        uuid_of(view.deployment),
+        dict(view.properties),
+        view.name,
+        Address(view.contract) if view.contract is not None else None,
+    )
+
+
+METHODS: Final = (
+    create_group,
+    get_group_by_id,
+    get_group_by_address,
+    query_groups,
+    query_groups_with_member,
+    send_transaction,
+    call,
+)

@@ -1,0 +1,377 @@
+"""The desk: every command passes it, from its submission to its completion.
+
+Theory of operation. A change is in flight once. A submission of a change that is not in flight is first written down as
+in flight, then it is looked whether the change was accepted within the period, then its transaction is handed over to
+the sequencer, and only then is it acknowledged. So there is no moment at which a change is neither in flight nor among
+the acceptances while its transaction is under way: a second submission finds it in the one or in the other.
+
+    submitted -> ADMITTED -> CHECKED -> HANDED_OVER -> AWAITED -> COMPLETED -> gone
+                    |           |           |
+                    +-----------+-----------+--> WITHDRAWN -> gone        nothing came of it, and the caller is told
+
+The outcome is the transaction's final receipt. Completion, acceptance and the end of being in flight are one database
+transaction; then the caller is answered and subscribers are told. Completions are written one batch at a time, in the
+order of their offsets: what subscribers see has no gaps, and a batch that may not have been written is written again
+in the same words.
+
+After a crash the store says what is in flight. Each of these was handed over, which its key tells, and then its receipt
+is awaited; or it was not, and then nobody was told that it was: it is checked and handed over now. Either way it ends
+with one completion. What is found out about a submission after a crash is a completion, because nobody waits for an
+answer any more; what is found out before it is acknowledged is the answer, and no completion.
+
+What the store or the sequencer cannot do now is told to a caller who waits, and the submission is withdrawn; where
+nobody waits it is asked for again after a pause. A withdrawal is durable before the caller hears of it: otherwise the
+submission could come back to life after a crash, long after its submitter was told that nothing came of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from rota.command_types import BEGIN_OFFSET, ChangeId, Completion, Failure
+from rota.commands import errors
+from rota.commands.changes import change_of
+from rota.commands.effects import (
+    Acknowledged,
+    Answer,
+    AnswerCall,
+    AwaitEnd,
+    Closing,
+    DeskEffect,
+    FindTransaction,
+    HandOver,
+    InFlight,
+    LookUpAcceptance,
+    LookUpPruning,
+    Pause,
+    Pruned,
+    PublishStream,
+    RemoveInFlight,
+    WriteCompletions,
+    WriteInFlight,
+    WritePruning,
+)
+from rota.commands.events import (
+    AcceptanceLookedUp,
+    AcceptanceNotLookedUp,
+    CommandSubmitted,
+    CompletionsNotWritten,
+    CompletionsWritten,
+    DeskEvent,
+    InFlightNotRemoved,
+    InFlightNotWritten,
+    InFlightRemoved,
+    InFlightWritten,
+    MaximumChanged,
+    PruningLookedUp,
+    PruningNotLookedUp,
+    PruningNotWritten,
+    PruningRequested,
+    PruningWritten,
+    RetryDue,
+    TransactionEnded,
+    TransactionHandedOver,
+    TransactionNotFound,
+    TransactionNotTaken,
+    TransactionRefused,
+)
+from rota.commands.periods import Stream, effective_period, objection_to, pruning_horizon_ms
+from rota.types import IntentId
+
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeskLimits:
+    """How much the desk takes on, and how long it waits before it asks again."""
+
+    in_flight_max: int = 100_000
+    batch_max: int = 512
+    retry_ms: int = 250
+
+
+class Stage(Enum):
+    """What is being done about a submission."""
+
+    ADMITTED = "being written down as in flight"
+    CHECKED = "being looked up among the acceptances"
+    FOUND = "being looked for among the transactions, after a crash"
+    HANDED_OVER = "being handed over"
+    AWAITED = "with the sequencer"
+    COMPLETED = "being completed"
+    WITHDRAWN = "being withdrawn"
+
+
+@dataclass(slots=True)
+class Entry:
+    """A submission in flight. Who has a `call` has not been answered yet; after a crash nobody has."""
+
+    submission: InFlight
+    stage: Stage
+    call: int | None = None
+    wants_outcome: bool = False
+    transaction: IntentId | None = None
+    farewell: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """An operator's request that is being carried out."""
+
+    call: int
+    offset: int
+    published_at_ms: int | None = None
+
+
+class Desk:
+    """Of one node, in one life of it. `stream` and `in_flight` are what the store has."""
+
+    def __init__(
+        self, stream: Stream, in_flight: tuple[InFlight, ...], maximum_ms: int, limits: DeskLimits | None = None
+    ) -> None:
+        self.stream = stream
+        self.maximum_ms = maximum_ms
+        self.limits: Final = limits or DeskLimits()
+        self.entries: Final[dict[ChangeId, Entry]] = {each.change: Entry(each, Stage.FOUND) for each in in_flight}
+        self._ended: Final[list[tuple[ChangeId, Failure | None]]] = []
+        self._writing: tuple[Closing, ...] = ()
+        self._pruning: Pruning | None = None
+        self._effects: list[DeskEffect] = []
+
+    def begin(self) -> list[DeskEffect]:
+        """What the last life left in flight is looked after."""
+        return [FindTransaction(entry.submission) for entry in self.entries.values()]
+
+    def step(self, clock_ms: int, event: DeskEvent) -> list[DeskEffect]:
+        """Something happened; what is to be done about it, in this order."""
+        self._effects = []
+        match event:
+            case CommandSubmitted():
+                self._take(clock_ms, event)
+            case PruningRequested() | PruningLookedUp() | PruningNotLookedUp() | PruningWritten() | PruningNotWritten():
+                self._prune(clock_ms, event)
+            case MaximumChanged(maximum_ms):
+                self.maximum_ms = maximum_ms
+            case CompletionsWritten():
+                self._completed()
+            case CompletionsNotWritten():
+                self._effects.append(Pause(self.limits.retry_ms))
+            case RetryDue(None):
+                self._retry_writes()
+            case _:
+                self._go_on(event)
+        self._write_next(clock_ms)
+        return self._effects
+
+    @property
+    def awaited_count(self) -> int:
+        """How many are with the sequencer."""
+        return sum(entry.stage is Stage.AWAITED for entry in self.entries.values())
+
+    # From the submission to the hand-over.
+
+    def _take(self, clock_ms: int, event: CommandSubmitted) -> None:
+        """Write it down, unless its change is in flight: that is told at once, and never as a completion."""
+        change = change_of(event.command)
+        existing = self.entries.get(change)
+        if existing is not None:
+            self._answer(event.call, errors.in_flight(change, existing.submission.command.submission_id))
+            return
+        if len(self.entries) >= self.limits.in_flight_max:
+            self._answer(event.call, errors.busy(f"{len(self.entries)} commands are in flight"))
+            return
+        period = effective_period(event.command.period, self.maximum_ms)
+        submission = InFlight(change, event.key, event.command, period, clock_ms, event.transaction)
+        self.entries[change] = Entry(submission, Stage.ADMITTED, event.call, event.wants_outcome)
+        self._effects.append(WriteInFlight(submission))
+
+    def _go_on(self, event: DeskEvent) -> None:
+        """What happened to one submission."""
+        match event:
+            case InFlightWritten(change):
+                self._ask(change, Stage.CHECKED)
+            case InFlightNotWritten(change, reason):
+                # It may be there all the same. The caller is told that it is not known, and it is taken back.
+                entry = self.entries[change]
+                self._answer_caller(entry, errors.unavailable(reason))
+                self._withdraw(entry, None)
+            case AcceptanceLookedUp(change, acceptance):
+                entry = self.entries[change]
+                period, submitted_at_ms = entry.submission.period, entry.submission.submitted_at_ms
+                objection = objection_to(change, period, self.stream, submitted_at_ms, acceptance)
+                if objection is not None:
+                    self._end_unsent(entry, objection)
+                else:
+                    self._ask(change, Stage.HANDED_OVER)
+            case AcceptanceNotLookedUp(change, reason):
+                self._hold(self.entries[change], errors.unavailable(reason))
+            case TransactionHandedOver(change, transaction):
+                self._handed_over(self.entries[change], transaction)
+            case TransactionNotFound(change):
+                self._ask(change, Stage.CHECKED)
+            case TransactionRefused(change, failure):
+                self._end_unsent(self.entries[change], failure)
+            case TransactionNotTaken(change, failure):
+                self._hold(self.entries[change], failure)
+            case TransactionEnded(change, failure):
+                self.entries[change].stage = Stage.COMPLETED
+                self._ended.append((change, failure))
+            case InFlightRemoved(change):
+                entry = self.entries.pop(change)
+                if entry.farewell is not None:
+                    self._answer_caller(entry, entry.farewell)
+            case InFlightNotRemoved(change):
+                self._effects.append(Pause(self.limits.retry_ms, change))
+            case RetryDue(change) if change is not None:
+                self._ask(change, self.entries[change].stage)
+            case _:
+                raise AssertionError(f"the desk does not know {type(event).__name__}")
+
+    def _ask(self, change: ChangeId, stage: Stage) -> None:
+        """Whatever is next for a submission, for the first time or again."""
+        entry = self.entries[change]
+        entry.stage = stage
+        match stage:
+            case Stage.CHECKED:
+                self._effects.append(LookUpAcceptance(change))
+            case Stage.FOUND:
+                self._effects.append(FindTransaction(entry.submission))
+            case Stage.HANDED_OVER:
+                self._effects.append(HandOver(entry.submission))
+            case Stage.WITHDRAWN:
+                self._effects.append(RemoveInFlight(entry.submission))
+            case _:
+                raise AssertionError(f"a submission that is {stage.value} is not asked about")
+
+    def _handed_over(self, entry: Entry, transaction: IntentId) -> None:
+        entry.stage, entry.transaction = Stage.AWAITED, transaction
+        self._effects.append(AwaitEnd(entry.submission.change, transaction))
+        if not entry.wants_outcome:
+            self._answer_caller(entry, Acknowledged(entry.submission.command.submission_id, transaction))
+
+    def _end_unsent(self, entry: Entry, failure: Failure) -> None:
+        """Found out at once, it is the answer and no completion; found out after a crash, it is a completion."""
+        if entry.call is not None:
+            self._withdraw(entry, failure)
+        else:
+            entry.stage = Stage.COMPLETED
+            self._ended.append((entry.submission.change, failure))
+
+    def _hold(self, entry: Entry, failure: Failure) -> None:
+        """The world cannot do its part now: a caller is told so, and without one it is tried again."""
+        if entry.call is not None:
+            self._withdraw(entry, failure)
+        else:
+            self._effects.append(Pause(self.limits.retry_ms, entry.submission.change))
+
+    def _withdraw(self, entry: Entry, farewell: Failure | None) -> None:
+        entry.farewell = farewell
+        self._ask(entry.submission.change, Stage.WITHDRAWN)
+
+    # Completions.
+
+    def _write_next(self, clock_ms: int) -> None:
+        """What has ended since is written as one batch, when the one before is durable."""
+        if self._writing or not self._ended:
+            return
+        batch = self._ended[: self.limits.batch_max]
+        del self._ended[: self.limits.batch_max]
+        submitted_at_ms = max(self.entries[change].submission.submitted_at_ms for change, _ in batch)
+        now_ms = self.stream.now_ms(max(clock_ms, submitted_at_ms))
+        self._writing = tuple(
+            self._closing(change, failure, offset, now_ms)
+            for offset, (change, failure) in enumerate(batch, self.stream.end + 1)
+        )
+        self._effects.append(WriteCompletions(self._writing))
+
+    def _closing(self, change: ChangeId, failure: Failure | None, offset: int, now_ms: int) -> Closing:
+        entry = self.entries[change]
+        command = entry.submission.command
+        return Closing(
+            entry.submission,
+            Completion(
+                offset,
+                now_ms,
+                command.application_id,
+                command.command_id,
+                command.parties,
+                command.submission_id,
+                entry.submission.period,
+                entry.transaction,
+                failure,
+            ),
+        )
+
+    def _completed(self) -> None:
+        """Durable: subscribers may see it, callers are answered, and the changes are no longer in flight."""
+        written, self._writing = self._writing, ()
+        latest = written[-1].completion
+        self.stream = replace(self.stream, end=latest.offset, published_at_ms=latest.published_at_ms)
+        for closing in written:
+            entry = self.entries.pop(closing.submission.change)
+            self._answer_caller(entry, closing.completion)
+        self._effects.append(PublishStream(self.stream))
+
+    def _retry_writes(self) -> None:
+        if self._writing:
+            self._effects.append(WriteCompletions(self._writing))
+        if self._pruning is not None and self._pruning.published_at_ms is not None:
+            self._effects.append(WritePruning(self._pruning.offset, self._pruning.published_at_ms))
+
+    # Pruning.
+
+    def _prune(self, clock_ms: int, event: DeskEvent) -> None:
+        pruning = self._pruning
+        match event:
+            case PruningRequested():
+                self._begin_pruning(clock_ms, event)
+                return
+            case PruningLookedUp(published_at_ms, safe_offset):
+                assert pruning is not None, "it was asked for"
+                if pruning.offset > safe_offset:
+                    self._end_pruning(pruning, errors.unsafe_to_prune(pruning.offset, safe_offset))
+                    return
+                # From now on no period may reach into it: what is looked up meanwhile may be gone already.
+                self.stream = replace(self.stream, pruned=pruning.offset, pruned_at_ms=published_at_ms)
+                self._pruning = replace(pruning, published_at_ms=published_at_ms)
+                self._effects.append(PublishStream(self.stream))
+                self._effects.append(WritePruning(pruning.offset, published_at_ms))
+            case PruningNotLookedUp(reason):
+                assert pruning is not None, "it was asked for"
+                self._end_pruning(pruning, errors.unavailable(reason))
+            case PruningWritten():
+                assert pruning is not None, "it was asked for"
+                self._end_pruning(pruning, Pruned(pruning.offset))
+            case _:
+                self._effects.append(Pause(self.limits.retry_ms))
+
+    def _begin_pruning(self, clock_ms: int, event: PruningRequested) -> None:
+        if self._pruning is not None:
+            self._answer(event.call, errors.busy(f"completions up to {self._pruning.offset} are being pruned"))
+        elif event.offset < BEGIN_OFFSET:
+            self._answer(event.call, errors.invalid_field("offset", f"must be 0 or more, not {event.offset}").failure)
+        elif event.offset > self.stream.end:
+            self._answer(event.call, errors.prune_beyond_end(event.offset, self.stream.end))
+        elif event.offset <= self.stream.pruned:
+            self._answer(event.call, Pruned(self.stream.pruned))
+        else:
+            self._pruning = Pruning(event.call, event.offset)
+            horizon_ms = pruning_horizon_ms(self.stream, clock_ms, self.maximum_ms)
+            self._effects.append(LookUpPruning(event.offset, horizon_ms))
+
+    def _end_pruning(self, pruning: Pruning, answer: Answer) -> None:
+        self._pruning = None
+        self._answer(pruning.call, answer)
+
+    # Answers.
+
+    def _answer_caller(self, entry: Entry, answer: Answer) -> None:
+        """Each caller is answered once."""
+        call, entry.call = entry.call, None
+        if call is not None:
+            self._answer(call, answer)
+
+    def _answer(self, call: int, answer: Answer) -> None:
+        self._effects.append(AnswerCall(call, answer))

@@ -1,0 +1,153 @@
+"""Every failure that commands know: its code, its id and its metadata, in one place and nowhere else.
+
+Those of deduplication have the codes, ids and keys of the seed. The others are named as users of Daml ledgers know
+them, where there is such a name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.command_types import ChangeId, CommandRejected, Failure, StatusCode
+
+DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
+SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"
+INVALID_DEDUPLICATION_PERIOD: Final = "INVALID_DEDUPLICATION_PERIOD"
+PARTICIPANT_PRUNED_DATA_ACCESSED: Final = "PARTICIPANT_PRUNED_DATA_ACCESSED"
+CONTRACT_NOT_ACTIVE: Final = "CONTRACT_NOT_ACTIVE"
+TRANSACTION_REVERTED: Final = "TRANSACTION_REVERTED"
+TRANSACTION_CANCELLED: Final = "TRANSACTION_CANCELLED"
+TRANSACTION_REFUSED: Final = "TRANSACTION_REFUSED"
+PARTICIPANT_BACKPRESSURE: Final = "PARTICIPANT_BACKPRESSURE"
+PARTICIPANT_UNAVAILABLE: Final = "PARTICIPANT_UNAVAILABLE"
+OFFSET_AFTER_LEDGER_END: Final = "OFFSET_AFTER_LEDGER_END"
+UNSAFE_TO_PRUNE: Final = "UNSAFE_TO_PRUNE"
+MISSING_FIELD: Final = "MISSING_FIELD"
+INVALID_FIELD: Final = "INVALID_FIELD"
+PERMISSION_DENIED: Final = "PERMISSION_DENIED"
+
+_MILLISECONDS_PER_S: Final = 1_000
+
+
+def duplicate(change: ChangeId, completion_offset: int, existing_submission_id: str) -> Failure:
+    """The change was accepted within the period: for its submitter that is as good as a success."""
+    return Failure(
+        StatusCode.ALREADY_EXISTS,
+        DUPLICATE_COMMAND,
+        f"this change was accepted before, at offset {completion_offset}",
+        (
+            ("completion_offset", str(completion_offset)),
+            ("existing_submission_id", existing_submission_id),
+            ("change_id", change.hex()),
+        ),
+    )
+
+
+def in_flight(change: ChangeId, existing_submission_id: str) -> Failure:
+    """Another submission of the change has not ended."""
+    return Failure(
+        StatusCode.ABORTED,
+        SUBMISSION_ALREADY_IN_FLIGHT,
+        f"another submission of this change, {existing_submission_id!r}, has not ended; its outcome is to come",
+        (("existing_submission_id", existing_submission_id), ("change_id", change.hex())),
+    )
+
+
+def duration_too_long(duration_ms: int, longest_ms: int) -> Failure:
+    """The duration reaches into what was pruned."""
+    longest = duration_text(longest_ms)
+    return Failure(
+        StatusCode.FAILED_PRECONDITION,
+        INVALID_DEDUPLICATION_PERIOD,
+        f"a duration of {duration_text(duration_ms)} reaches into what was pruned; the longest is {longest}",
+        (("longest_duration", longest),),
+    )
+
+
+def offset_beyond_end(offset: int, end: int, earliest: int) -> Failure:
+    """The deduplication offset has not come yet."""
+    return Failure(
+        StatusCode.FAILED_PRECONDITION,
+        INVALID_DEDUPLICATION_PERIOD,
+        f"the deduplication offset {offset} lies beyond the end, which is {end}",
+        (("earliest_offset", str(earliest)),),
+    )
+
+
+def pruned_accessed(offset: int, last_pruned: int) -> Failure:
+    """What follows this offset was pruned in part."""
+    return Failure(
+        StatusCode.FAILED_PRECONDITION,
+        PARTICIPANT_PRUNED_DATA_ACCESSED,
+        f"what follows offset {offset} was pruned up to offset {last_pruned}",
+        (("earliest_offset", str(last_pruned)),),
+    )
+
+
+def stream_beyond_end(offset: int, end: int) -> Failure:
+    """A subscriber wants to begin where nothing is yet."""
+    return Failure(
+        StatusCode.OUT_OF_RANGE,
+        OFFSET_AFTER_LEDGER_END,
+        f"completions cannot begin at offset {offset}: the end is {end}",
+        (("end_offset", str(end)),),
+    )
+
+
+def prune_beyond_end(offset: int, end: int) -> Failure:
+    """An operator wants to prune what is not there yet."""
+    return Failure(
+        StatusCode.FAILED_PRECONDITION,
+        OFFSET_AFTER_LEDGER_END,
+        f"completions cannot be pruned up to offset {offset}: the end is {end}",
+        (("end_offset", str(end)),),
+    )
+
+
+def unsafe_to_prune(offset: int, safe_offset: int) -> Failure:
+    """Periods that are promised to be supported would reach into what was pruned."""
+    return Failure(
+        StatusCode.FAILED_PRECONDITION,
+        UNSAFE_TO_PRUNE,
+        f"offset {offset} lies within the maximum deduplication duration; up to {safe_offset} may be pruned",
+        (("safe_offset", str(safe_offset)),),
+    )
+
+
+def busy(reason: str) -> Failure:
+    """There is no room now."""
+    return Failure(StatusCode.ABORTED, PARTICIPANT_BACKPRESSURE, f"{reason}; try again later")
+
+
+def unavailable(reason: str) -> Failure:
+    """The world did not do its part; whether the command was taken is not known to its submitter."""
+    return Failure(StatusCode.UNAVAILABLE, PARTICIPANT_UNAVAILABLE, f"{reason}; try again")
+
+
+def refused(field: str, message: str) -> Failure:
+    """The transaction that the command wraps is not one that this node takes."""
+    about = (("field", field),) if field else ()
+    return Failure(StatusCode.INVALID_ARGUMENT, TRANSACTION_REFUSED, f"{field}: {message}" if field else message, about)
+
+
+def missing_field(field: str, more: str = "") -> CommandRejected:
+    """A field must be given."""
+    text = f"{field}: must be given{', ' + more if more else ''}"
+    return CommandRejected(Failure(StatusCode.INVALID_ARGUMENT, MISSING_FIELD, text, (("field", field),)))
+
+
+def invalid_field(field: str, message: str) -> CommandRejected:
+    """A field is not what it must be; the message says what would be right."""
+    failure = Failure(StatusCode.INVALID_ARGUMENT, INVALID_FIELD, f"{field}: {message}", (("field", field),))
+    return CommandRejected(failure)
+
+
+def permission_denied(message: str) -> CommandRejected:
+    """The caller may not do this in the name that it gives."""
+    return CommandRejected(Failure(StatusCode.PERMISSION_DENIED, PERMISSION_DENIED, message))
+
+
+def duration_text(duration_ms: int) -> str:
+    """As protobuf writes durations in JSON: `604800s`, `1.500s`."""
+    whole, rest = divmod(duration_ms, _MILLISECONDS_PER_S)
+    return f"{whole}.{rest:03d}s" if rest else f"{whole}s"

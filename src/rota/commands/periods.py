@@ -1,0 +1,108 @@
+"""What counts as a duplicate, and what may be pruned.
+
+Theory of operation. Completions have offsets and times, and both only grow: a completion is published at the node's
+clock, or with the last one's time where the clock has stepped back. So the latest acceptance of a change is the only
+one that has to be looked at: if it lies before the period, all do. A rejection is no acceptance and resets nothing.
+
+    duration d   from max(own clock, last publication) minus d on, the boundary included
+    offset o     all after o; what stands at o itself does not count
+
+Pruning forgets completions and acceptances up to an offset. A period that reaches into what was forgotten cannot be
+judged, and is refused: never silently shortened. Pruning within the maximum duration is therefore refused too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.command_types import BEGIN_OFFSET, ChangeId, DeduplicationDuration, DeduplicationOffset, Failure, Period
+from rota.commands import errors
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The completions of a node at a moment: where they end, and up to where they were pruned, each with its time."""
+
+    end: int = BEGIN_OFFSET
+    published_at_ms: int = 0
+    pruned: int = BEGIN_OFFSET
+    pruned_at_ms: int = 0
+
+    def now_ms(self, clock_ms: int) -> int:
+        """The time as the stream has it: it does not step back when the clock does."""
+        return max(clock_ms, self.published_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The latest acceptance of a change."""
+
+    offset: int
+    published_at_ms: int
+    submission_id: str
+
+
+def effective_period(period: Period | None, maximum_ms: int) -> Period:
+    """What a submission is judged by: what was asked for, or the maximum duration."""
+    return DeduplicationDuration(maximum_ms) if period is None else period
+
+
+def flaw_of_period(period: Period, stream: Stream, clock_ms: int) -> Failure | None:
+    """Why a period cannot be judged now."""
+    match period:
+        case DeduplicationOffset(offset):
+            if offset > stream.end:
+                return errors.offset_beyond_end(offset, stream.end, stream.pruned)
+            if offset < stream.pruned:
+                return errors.pruned_accessed(offset, stream.pruned)
+        case DeduplicationDuration(duration_ms):
+            longest_ms = longest_duration_ms(stream, clock_ms)
+            if longest_ms is not None and duration_ms > longest_ms:
+                return errors.duration_too_long(duration_ms, longest_ms)
+    return None
+
+
+def longest_duration_ms(stream: Stream, clock_ms: int) -> int | None:
+    """The longest duration that does not reach into what was pruned; nothing where nothing was."""
+    if stream.pruned == BEGIN_OFFSET:
+        return None
+    # What was pruned last was published at this very millisecond, and the boundary is inside.
+    return max(stream.now_ms(clock_ms) - stream.pruned_at_ms - 1, 0)
+
+
+def is_duplicate(period: Period, stream: Stream, clock_ms: int, acceptance: Acceptance | None) -> bool:
+    """Whether the change was accepted within the period."""
+    if acceptance is None:
+        return False
+    match period:
+        case DeduplicationOffset(offset):
+            return acceptance.offset > offset
+        case DeduplicationDuration(duration_ms):
+            return acceptance.published_at_ms >= stream.now_ms(clock_ms) - duration_ms
+
+
+def objection_to(
+    change: ChangeId, period: Period, stream: Stream, clock_ms: int, acceptance: Acceptance | None
+) -> Failure | None:
+    """Why a submission is not sent: its period cannot be judged, or it is a duplicate."""
+    flaw = flaw_of_period(period, stream, clock_ms)
+    if flaw is not None:
+        return flaw
+    if is_duplicate(period, stream, clock_ms, acceptance):
+        assert acceptance is not None, "a duplicate is one of something"
+        return errors.duplicate(change, acceptance.offset, acceptance.submission_id)
+    return None
+
+
+def pruning_horizon_ms(stream: Stream, clock_ms: int, maximum_ms: int) -> int:
+    """What was published before this time may be forgotten: no supported period reaches back to it."""
+    return stream.now_ms(clock_ms) - maximum_ms
+
+
+def flaw_of_subscription(begin_exclusive: int, stream: Stream) -> Failure | None:
+    """Why completions cannot be told from here on."""
+    if begin_exclusive > stream.end:
+        return errors.stream_beyond_end(begin_exclusive, stream.end)
+    if begin_exclusive < stream.pruned:
+        return errors.pruned_accessed(begin_exclusive, stream.pruned)
+    return None

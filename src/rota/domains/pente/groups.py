@@ -1,0 +1,52 @@
+"""Groups as their members' applications see them, read off the genesis of their contracts.
+
+A group is known by its salt, which its creator's node chose: clients give it back as the group's id and, where they
+name a group by salt and members, as its salt. One that was deployed without a salt is known by that of its genesis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from rota.domains.contents import schema_of
+from rota.domains.pente.records import NO_SALT, Group
+from rota.domains.records import Rejected, unpacked
+from rota.genesis import Genesis
+from rota.types import Party
+
+DOMAIN: Final = "pente"
+ENDORSEMENT_TYPE: Final = "group_scoped_identities"
+GENESIS_SCHEMA: Final = schema_of(Group).id
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """What a group is. Configuration and properties are texts by name, as clients write them."""
+
+    id: bytes
+    name: str
+    members: tuple[Party, ...]
+    configuration: dict[str, str]
+    properties: dict[str, str]
+
+
+def group_in(genesis: Genesis) -> DescribedGroup | None:
+    """The group of a contract; nothing when it is of another domain, or of a version that we do not know."""
+    if genesis.domain != DOMAIN:
+        return None
+    try:
+        group = unpacked(Group, msgspec.json.decode(genesis.configuration), "configuration")
+        properties = msgspec.json.decode(group.properties, type=dict[str, str]) if group.properties else {}
+    except (Rejected, msgspec.MsgspecError, RecursionError):
+        return None
+    configuration = {
+        "endorsementType": ENDORSEMENT_TYPE,
+        "evmVersion": group.evm_version,
+        "externalCallsEnabled": "true" if group.external_calls_enabled else "false",
+        "endorsementThreshold": str(genesis.threshold),
+    }
+    salt = group.salt if group.salt != NO_SALT else genesis.salt
+    return DescribedGroup(salt, group.name, group.members, configuration, properties)

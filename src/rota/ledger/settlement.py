@@ -1,0 +1,61 @@
+"""Prepared transitions as they go to the chain: alone by their committer, or several by the settlement contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rota.digests import Core, leaf_of_transition
+from rota.ledger.bindings import encode_call, separator_of
+from rota.messages import PreparedTransaction
+from rota.payload import Entry, encode_auth, encode_commit, encode_payload
+from rota.ports import Policy
+from rota.types import ContractAddress
+
+NO_CONDITION: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What commits one prepared transition: its ledger, its core, and the round that it is in, with the signatures.
+
+    The other transitions of the round are left out, as bare leaves. `committer` is who alone may bring it, and nothing
+    when anybody may; `condition` is what has to be passed with it.
+    """
+
+    ledger: ContractAddress
+    core: Core
+    payload: bytes
+    auth: bytes
+    valid_until_s: int
+    committer: ContractAddress | None = None
+    condition: bytes = NO_CONDITION
+
+    @property
+    def commit(self) -> bytes:
+        """The call of its ledger that commits it alone, where its committer is no settlement."""
+        return encode_commit(self.payload, self.auth, self.condition)
+
+
+def leg_of(prepared: PreparedTransaction, ledger: ContractAddress, policy: Policy, chain_id: int) -> Leg:
+    """A prepared transition, written down for its committer."""
+    transition, preparation = prepared.transition, prepared.transition.preparation
+    entries: tuple[Entry, ...] = tuple(transition if leaf == transition.leaf else leaf for leaf in prepared.leaves)
+    addresses = dict(policy.endorsers)
+    signatures = {addresses[node]: signature for node, signature in prepared.signatures if node in addresses}
+    return Leg(
+        ledger,
+        Core(leaf_of_transition(separator_of(chain_id, ledger), replace(transition, preparation=None))),
+        encode_payload(entries, prepared.valid_until_s),
+        encode_auth(tuple(addresses.values()), signatures, policy.threshold),
+        prepared.valid_until_s,
+        preparation.committer if preparation is not None else None,
+        preparation.condition if preparation is not None else NO_CONDITION,
+    )
+
+
+def settle_call(legs: Sequence[Leg]) -> bytes:
+    """The call of the settlement contract that commits all of them, or nothing; in the order that was bound."""
+    written = [(leg.ledger, [leg.core], leg.payload, leg.auth) for leg in legs]
+    return encode_call("Settlement", "settle", written)

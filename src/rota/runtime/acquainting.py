@@ -1,0 +1,106 @@
+"""Contracts that this node learns of from others, and what it tells others of its own (decision 32).
+
+The core decides whom to ask and whom to answer; here the chain is asked whether a genesis is what a peer says, and the
+contract is taken in as an operator's would be (`seq_addContract`). What the chain does not say is false; what it says
+and this node cannot have, because its domain is not loaded or its own key is another, is only refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
+from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
+from rota.genesis import genesis_hash
+from rota.ledger.deployments import FoundDeployment
+from rota.messages import CONTRACTS_LISTED_MAX, Verdict
+from rota.ports import Signer, Tell, Unavailable
+from rota.runtime.contracts import ContractRefused, KnownContracts
+from rota.types import IntentId, KnownContract
+
+FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
+TakeIn = Callable[[KnownContract], Awaitable[None]]
+AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContract
+
+logger = structlog.get_logger("rota.contracts")
+
+
+class Acquainting:
+    """Of one node. One contract is looked up at a time: who names many waits for itself."""
+
+    def __init__(self, contracts: KnownContracts, signer: Signer, find_deployment: FindDeployment, tell: Tell) -> None:
+        self._contracts: Final = contracts
+        self._signer: Final = signer
+        self._find_deployment: Final = find_deployment
+        self._tell: Final = tell
+        self._turn: Final = asyncio.Lock()
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    def perform(self, order: AcquaintanceEffect, take_in: TakeIn) -> None:
+        """What is in memory is told at once; the chain is asked beside the core."""
+        match order:
+            case ListContracts(peer, request_id, after):
+                found = self._contracts.open_to(peer, after, CONTRACTS_LISTED_MAX)
+                self._tell(ContractsListed(peer, request_id, found))
+            case SiftContracts(peer, contracts):
+                lacking = tuple(each for each in contracts if self._contracts.known(each) is None)
+                self._tell(ContractsSifted(peer, lacking))
+            case FindGenesis(contract, peer, request_id):
+                known = self._contracts.known(contract)
+                if known is not None:
+                    self._tell(GenesisFound(peer, request_id, known))
+            case AcquireContract():
+                task = asyncio.create_task(self._acquire(order, take_in))
+                self._tasks.add(task)
+                task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Give up what is under way; it is asked for again."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _acquire(self, order: AcquireContract, take_in: TakeIn) -> None:
+        verdict, is_false, reason = Verdict.ACCEPTED, False, ""
+        try:
+            async with self._turn:
+                if self._contracts.known(order.contract) is None:
+                    await take_in(await self._verified(order))
+        except _False as lie:
+            verdict, is_false, reason = Verdict.REFUSED, True, str(lie)
+        except ContractRefused as flaw:
+            verdict, reason = Verdict.REFUSED, str(flaw)
+        except Unavailable as trouble:
+            verdict, reason = Verdict.BUSY, str(trouble)
+        if reason:
+            logger.warning("a peer's contract is not taken in", contract=order.contract, peer=order.peer, reason=reason)
+        else:
+            logger.info("has learned of a contract", contract=order.contract, peer=order.peer)
+        self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false))
+
+    async def _verified(self, order: AcquireContract) -> KnownContract:
+        """As the chain has it: the factory's own word, of this address, with the hash of this genesis."""
+        found = await self._find_deployment(order.deployment)
+        if found is None or found.deployment.contract != order.contract:
+            raise _False(f"deployment: {order.deployment.hex()} has not deployed {order.contract}")
+        if genesis_hash(order.genesis) != found.deployment.genesis:
+            raise _False(f"genesis: its hash must be 0x{found.deployment.genesis.hex()}, which stands on the chain")
+        known = self._contracts.judge(order.genesis, found.deployment, self._signer)
+        self._contracts.consider(order.genesis, order.deployment, known.signers, self._signer)
+        return replace(known, deployed_at=found.height)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """An exception that nobody expected is our own error."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+class _False(Exception):
+    """The chain does not say so."""

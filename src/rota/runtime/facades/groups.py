@@ -1,0 +1,221 @@
+"""Privacy groups: `api.facade.Groups` on this node's store, contracts and domain.
+
+A group is a contract of the domain `pente`; creating one is deploying it (decision 61), and what a group is stands in
+its genesis, so that every member's node knows it when it has the contract. Its id is chosen here and is its salt.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+from rota import abi
+from rota.api import errors, facade
+from rota.api.facade import GroupCall, GroupView, JsonValue, NewGroup
+from rota.domains.base import Rejected as DomainRejected
+from rota.domains.base import party_of
+from rota.domains.pente.groups import DOMAIN, GENESIS_SCHEMA
+from rota.hosting import Hosted, UserCall
+from rota.ports import Groups as StoredGroups
+from rota.ports import StoredGroup
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.facades.asking import of_query, read_query
+from rota.types import ContractAddress, IntentId, NodeName, Party, node_of
+
+ID_BYTES: Final = 32
+
+Submit = Callable[[facade.Submission], Awaitable[IntentId]]
+CallView = Callable[[Hosted, UserCall], Awaitable[object]]
+
+
+class Groups:
+    """`api.facade.Groups`."""
+
+    def __init__(
+        self, node: NodeName, contracts: KnownContracts, stored: StoredGroups, submit: Submit, call_view: CallView
+    ) -> None:
+        self._node: Final = node
+        self._contracts: Final = contracts
+        self._stored: Final = stored
+        self._submit: Final = submit
+        self._call_view: Final = call_view
+
+    async def create(self, wanted: NewGroup) -> GroupView:
+        """The group is deployed by its first member at this node."""
+        _require_domain(wanted.domain)
+        group = secrets.token_bytes(ID_BYTES)
+        submission = facade.Submission(
+            facade.TransactionType.PRIVATE,
+            self._creator(wanted),
+            wanted.domain,
+            data={
+                "members": [*wanted.members],
+                "name": wanted.name,
+                "salt": "0x" + group.hex(),
+                "configuration": dict(wanted.configuration),
+                "properties": cast(JsonValue, dict(wanted.properties)),
+            },
+            idempotency_key=wanted.idempotency_key,
+        )
+        await self._submitted(submission)
+        created = await self.with_id(wanted.domain, group)
+        assert created is not None, "a group is written with the intent that deploys it"
+        return created
+
+    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
+        """The group of this id."""
+        return _shown(await self._stored.with_id(domain, group))
+
+    async def with_address(self, contract: ContractAddress) -> GroupView | None:
+        """The group whose contract this is."""
+        return _shown(await self._stored.with_contract(contract))
+
+    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
+        """Those that are looked for, the oldest first."""
+        try:
+            party = party_of("member", member, self._node) if member else None
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        try:
+            found = await self._stored.find(read_query(query), party)
+        except DomainRejected as flaw:
+            raise of_query(flaw) from None
+        return tuple(_view(each) for each in found)
+
+    # Private contracts.
+
+    async def send(self, call: GroupCall) -> IntentId:
+        """Deploy a private contract, or call one, by a transaction."""
+        contract = await self._contract_of(call)
+        data: dict[str, JsonValue] = {"input": _input_of(call), "gas": call.gas, "value": call.value}
+        entry = _entry_of(call)
+        if entry is not None:
+            data["function"] = cast(JsonValue, entry)
+        if call.abi:
+            data["errors"] = cast(JsonValue, [dict(each) for each in call.abi])
+        if call.to is None:
+            data["bytecode"] = "0x" + call.bytecode.hex()
+        else:
+            data["to"] = call.to
+        return await self._submitted(
+            facade.Submission(
+                facade.TransactionType.PRIVATE,
+                call.sender,
+                call.domain,
+                contract,
+                "deploy" if call.to is None else "invoke",
+                data,
+                idempotency_key=call.idempotency_key,
+            )
+        )
+
+    async def call(self, call: GroupCall) -> JsonValue:
+        """Ask a private contract, as a member."""
+        contract = await self._contract_of(call)
+        if call.to is None:
+            raise errors.invalid("to", "is missing: it must be a private contract of the group")
+        hosted = self._contracts.hosted(contract)
+        if hosted is None:
+            raise errors.invalid("domain", self._contracts.unhosted.get(contract, f"{call.domain} is not loaded here"))
+        asker = self._asker(call.sender)
+        try:
+            style = abi.Style.parse(call.data_format, "dataFormat")
+            entry = _entry_of(call)
+            function = abi.entry_of(entry, "function") if entry is not None else None
+            given = _input_of(call)
+            arguments: dict[str, JsonValue] = {"to": call.to, "gas": call.gas, "value": call.value, "input": given}
+            if function is not None:
+                arguments["input"] = "0x" + abi.encode_call(function, given, "input").hex()
+            if call.abi:
+                arguments["errors"] = cast(JsonValue, [dict(each) for each in call.abi])
+            answer = await self._call_view(hosted, UserCall(asker, "call", arguments))
+            assert isinstance(answer, str), "without a function the answer is hex"
+            if function is None:
+                return answer
+            output = bytes.fromhex(answer.removeprefix("0x"))
+            return cast(JsonValue, abi.decode_values(function.outputs, output, "output", style))
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+
+    async def _contract_of(self, call: GroupCall) -> ContractAddress:
+        _require_domain(call.domain)
+        stored = await self._stored.with_id(call.domain, call.group)
+        if stored is None:
+            raise errors.invalid("group", f"must be a group of {self._node}, and 0x{call.group.hex()} is none")
+        if stored.contract is None:
+            raise errors.invalid("group", "is not deployed yet: wait for the receipt of its genesisTransaction")
+        return stored.contract
+
+    # Parties.
+
+    def _creator(self, wanted: NewGroup) -> str:
+        for place, member in enumerate(wanted.members):
+            try:
+                party = party_of(f"members[{place}]", member, self._node)
+            except DomainRejected as flaw:
+                raise errors.invalid(flaw.field, flaw.message) from None
+            if node_of(party) == self._node:
+                return party
+        raise errors.invalid("members", f"must have a party of this node among them, such as alice@{self._node}")
+
+    def _asker(self, text: str) -> Party:
+        try:
+            party = party_of("from", text, self._node)
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        if node_of(party) != self._node:
+            raise errors.invalid("from", f"must be a party of this node, such as alice@{self._node}, not {text!r}")
+        return party
+
+    async def _submitted(self, submission: facade.Submission) -> IntentId:
+        """The user knows nothing of `data`: its fields are the user's own."""
+        try:
+            return await self._submit(submission)
+        except errors.Rejected as flaw:
+            raise errors.Rejected(flaw.code, flaw.field.removeprefix("data."), flaw.message, flaw.details) from None
+
+
+def _require_domain(domain: str) -> None:
+    if domain != DOMAIN:
+        raise errors.invalid("domain", f"must be {DOMAIN}: {domain!r} has no groups")
+
+
+def _entry_of(call: GroupCall) -> dict[str, object] | None:
+    """The function as one entry; a name or a signature is looked up in the ABI that comes with it."""
+    if not isinstance(call.function, str):
+        return dict(call.function) if call.function else None
+    if not call.function:
+        return None
+    try:
+        entries = abi.entries_of([dict(each) for each in call.abi], "abi")
+        return abi.definition_of(abi.find_function(entries, call.function, "function"))
+    except DomainRejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def _input_of(call: GroupCall) -> JsonValue:
+    """What is absent is empty: call data without a function, no arguments with one."""
+    if call.input is not None:
+        return call.input
+    return [] if call.function else "0x"
+
+
+def _shown(stored: StoredGroup | None) -> GroupView | None:
+    return _view(stored) if stored is not None else None
+
+
+def _view(stored: StoredGroup) -> GroupView:
+    group = stored.group
+    return GroupView(
+        group.id,
+        stored.domain,
+        stored.created_at_ms,
+        group.name,
+        group.members,
+        group.properties,
+        group.configuration,
+        GENESIS_SCHEMA,
+        stored.deployment,
+        stored.contract,
+    )

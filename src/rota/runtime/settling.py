@@ -1,0 +1,99 @@
+"""Settlements at one node: drafts that may still be bound, and prepared transitions as their users take them away.
+
+A draft is kept in memory only, and the oldest give way: who comes too late drafts again. It is taken out before it is
+submitted, so that no id is given to two intents.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from rota import drafting, hosting
+from rota.api import errors, facade
+from rota.digests import Core
+from rota.domains.base import Rejected
+from rota.drafting import Draft
+from rota.ledger.settlement import leg_of
+from rota.ports import StoredTransaction
+from rota.runtime.node import RunningNode
+from rota.types import ContractAddress, Intent, IntentId, NodeName, StateId
+
+DRAFTS_KEPT_MAX: Final = 4_096
+
+
+class Settlements:
+    """What is drafted here and not yet bound, and how it is bound."""
+
+    def __init__(self, running: RunningNode, chain_id: int) -> None:
+        self._running: Final = running
+        self._chain_id: Final = chain_id
+        self._drafts: Final[OrderedDict[IntentId, Draft]] = OrderedDict()
+
+    async def draft(self, intent: Intent, readers: tuple[NodeName, ...]) -> facade.DraftView:
+        """An external intent as it would be now; its id is kept for `bind`."""
+        hosted = self._hosted(intent.contract, "to")
+        try:
+            made = await self._running.adapters.services.draft(hosted, intent)
+        except Rejected as flaw:
+            raise errors.invalid("data", str(flaw)) from None
+        self.put_back(made)
+        known = await self._known(intent.contract, (*made.transition.inputs, *made.transition.reads))
+        told = hosting.receipt(hosted, made.transition, known, self._running.name)
+        openings = tuple(made.opening_for(reader) for reader in readers)
+        return facade.DraftView(intent.id, intent.contract, made.core, told, openings)
+
+    async def examine(self, content: bytes) -> facade.ExaminedView:
+        """What somebody's draft would do."""
+        try:
+            opening = drafting.read_opening(content)
+            hosted = self._hosted(opening.contract, "opening")
+            known = await self._known(opening.contract, opening.references)
+            examined = drafting.examine(hosted, opening, known, self._running.name)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        return facade.ExaminedView(opening.contract, examined.core, examined.told)
+
+    def take_out(self, draft: IntentId) -> Draft:
+        """A draft that is to be submitted, once."""
+        found = self._drafts.pop(draft, None)
+        if found is None:
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        return found
+
+    def put_back(self, draft: Draft) -> None:
+        """It was not submitted after all, or is new."""
+        self._drafts[draft.intent.id] = draft
+        if len(self._drafts) > DRAFTS_KEPT_MAX:
+            self._drafts.popitem(last=False)
+
+    def bound(self, draft: Draft, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> Intent:
+        """The intent to be submitted. `errors.Rejected` when it is not one of the legs."""
+        named = tuple((leg.contract, tuple(map(Core, leg.cores))) for leg in legs)
+        try:
+            condition = drafting.condition_of(named, draft.intent.contract, draft.core)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        intent = replace(draft.intent, idempotency_key=idempotency_key)
+        return hosting.bound(intent, hosting.Binding(draft.core, condition))
+
+    def leg(self, stored: StoredTransaction) -> facade.LegView | None:
+        """What was prepared of an intent, as long as it has no outcome."""
+        contract = stored.intent.contract
+        policy = self._running.contracts.policy_of(contract)
+        if stored.issued is None or stored.receipt is not None or policy is None:
+            return None
+        leg = leg_of(stored.issued, contract, policy, self._chain_id)
+        return facade.LegView(
+            contract, leg.core, leg.payload, leg.auth, leg.condition, leg.committer, leg.valid_until_s, leg.commit
+        )
+
+    def _hosted(self, contract: ContractAddress, field: str) -> hosting.Hosted:
+        hosted = self._running.contracts.hosted(contract)
+        if hosted is None:
+            raise errors.invalid(field, f"must be of a contract of {self._running.name}, and {contract} is none")
+        return hosted
+
+    async def _known(self, contract: ContractAddress, states: tuple[StateId, ...]) -> hosting.Held:
+        return {state.id: state for state in await self._running.adapters.store.states(contract, states)}

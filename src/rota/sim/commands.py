@@ -1,0 +1,448 @@
+"""Commands in a seeded world: the product's desk on a disk and a sequencer that are models, with crashes at any moment.
+
+Theory of operation. What the desk asks for is carried out a little later, and what became of it is told a little later
+again. Writes reach the disk in the order in which they were asked for. Each of the three, a step of the desk, something
+carried out, something told, is a *moment*; moments are counted, and the node can be made to crash just before any of
+them. A crash takes the desk, all that was not told, and of the writes that were under way all after some one. What is
+on the disk stays, and so does what the sequencer has accepted: its own durability is another simulation's matter.
+
+So the crash points are those that the code has: run once and count, then crash at each number in turn. With a seed,
+writes fail too, some of them after they have happened, the clock steps back, and the sequencer is busy now and then.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+from typing import Final
+
+from rota.command_types import (
+    ChangeId,
+    Command,
+    Completion,
+    DeduplicationDuration,
+    DeduplicationOffset,
+    Failure,
+    StatusCode,
+)
+from rota.commands import errors
+from rota.commands.changes import change_of
+from rota.commands.desk import Desk, DeskLimits
+from rota.commands.effects import (
+    Acknowledged,
+    Answer,
+    AnswerCall,
+    AwaitEnd,
+    DeskEffect,
+    FindTransaction,
+    HandOver,
+    InFlight,
+    LookUpAcceptance,
+    LookUpPruning,
+    Pause,
+    PublishStream,
+    RemoveInFlight,
+    WriteCompletions,
+    WriteInFlight,
+    WritePruning,
+)
+from rota.commands.events import (
+    AcceptanceLookedUp,
+    AcceptanceNotLookedUp,
+    CommandSubmitted,
+    CompletionsNotWritten,
+    CompletionsWritten,
+    DeskEvent,
+    InFlightNotRemoved,
+    InFlightNotWritten,
+    InFlightRemoved,
+    InFlightWritten,
+    PruningLookedUp,
+    PruningNotWritten,
+    PruningWritten,
+    RetryDue,
+    TransactionEnded,
+    TransactionHandedOver,
+    TransactionNotFound,
+    TransactionNotTaken,
+    TransactionRefused,
+)
+from rota.commands.outcomes import failure_of
+from rota.commands.periods import Acceptance, Stream
+from rota.digests import keccak
+from rota.types import IntentId
+
+EPOCH_MS: Final = 1_700_000_000_000
+DELAY_MS_MAX: Final = 20
+ENDS_AFTER_MS_MAX: Final = 200
+RESTART_MS: Final = 50
+MOMENTS_MAX: Final = 1_000_000
+INTENT_BYTES: Final = 16
+
+# What a transaction of the model does, by its bytes.
+GOES_WELL: Final = b"goes well"
+REVERTS: Final = b"reverts"
+IS_REFUSED: Final = b"is refused"
+
+
+@dataclass(slots=True)
+class CommandDisk:
+    """What a node has written: the tables of the store as plain values."""
+
+    in_flight: dict[ChangeId, InFlight] = field(default_factory=dict)
+    acceptances: dict[ChangeId, Acceptance] = field(default_factory=dict)
+    completions: dict[int, Completion] = field(default_factory=dict)
+    stream: Stream = Stream()
+
+    def write(self, effect: DeskEffect) -> None:
+        """All of it; a second time it changes nothing."""
+        match effect:
+            case WriteInFlight(submission):
+                self.in_flight.setdefault(submission.change, submission)
+            case RemoveInFlight(submission):
+                if submission.change in self.in_flight and self.in_flight[submission.change].key == submission.key:
+                    del self.in_flight[submission.change]
+            case WriteCompletions(closings):
+                for closing in closings:
+                    self._complete(closing.submission, closing.completion)
+            case WritePruning(offset, published_at_ms):
+                self.completions = {at: each for at, each in self.completions.items() if at > offset}
+                self.acceptances = {of: each for of, each in self.acceptances.items() if each.offset > offset}
+                self.stream = replace(self.stream, pruned=offset, pruned_at_ms=published_at_ms)
+            case _:
+                raise AssertionError(f"{type(effect).__name__} is no write")
+
+    def _complete(self, submission: InFlight, completion: Completion) -> None:
+        self.completions.setdefault(completion.offset, completion)
+        if completion.failure is None:
+            command = submission.command
+            self.acceptances[submission.change] = Acceptance(
+                completion.offset, completion.published_at_ms, command.submission_id
+            )
+        held = self.in_flight.get(submission.change)
+        if held is not None and held.key == submission.key:
+            del self.in_flight[submission.change]
+        self.stream = replace(self.stream, end=completion.offset, published_at_ms=completion.published_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTransaction:
+    """What the sequencer has accepted under a key."""
+
+    id: IntentId
+    ends_at_ms: int
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What a client did, and when."""
+
+    at_ms: int
+    command: Command
+    transaction: bytes = GOES_WELL
+    wants_outcome: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often what goes wrong, of a thousand."""
+
+    write_fails: int = 0
+    write_is_unknown: int = 0
+    read_fails: int = 0
+    is_not_taken: int = 0
+    crash: int = 0
+    clock_steps_back_ms_max: int = 0
+
+
+class CommandWorld:
+    """One node's desk, its disk, its sequencer and its clients. `crash_at` names the moment before which it crashes."""
+
+    def __init__(
+        self, script: Sequence[Submitted], seed: int = 0, faults: Faults | None = None, crash_at: int | None = None
+    ) -> None:
+        self.random: Final = Random(seed)
+        self.faults: Final = faults or Faults()
+        self.crash_at: Final = crash_at
+        self.disk: Final = CommandDisk()
+        self.transactions: Final[dict[str, ModelTransaction]] = {}
+        self.answers: Final[list[tuple[Submitted, Answer]]] = []
+        self.published: Final[dict[int, Completion]] = {}
+        self.maximum_ms: Final = 1_000
+        self.now_ms = EPOCH_MS
+        self.moments = 0
+        self.crashes = 0
+        self.is_up = True
+        self._skew_ms = 0
+        self._life = 1
+        self._order = 0
+        self._due: Final[list[tuple[int, int, Callable[[], None]]]] = []
+        self._writes: Final[deque[tuple[DeskEffect, int]]] = deque()
+        self._calls: Final[dict[int, Submitted]] = {}
+        self.desk = Desk(Stream(), (), self.maximum_ms, DeskLimits(retry_ms=5, batch_max=3))
+        for submitted in script:
+            self._at(submitted.at_ms, partial(self._submit, submitted))
+
+    def run(self) -> None:
+        """Until nothing is left to happen."""
+        while self._due:
+            assert self.moments < MOMENTS_MAX, "the world does not come to rest"
+            at_ms, _, happens = heapq.heappop(self._due)
+            self.now_ms = max(self.now_ms, at_ms)
+            happens()
+
+    # The node.
+
+    def _submit(self, submitted: Submitted) -> None:
+        """A client whose node is down knocks again; the answer of a node that crashes is lost."""
+        if not self.is_up:
+            self._after(RESTART_MS, lambda: self._submit(submitted))
+            return
+        self._order += 1
+        self._calls[self._order] = submitted
+        key = f"command {self._order}"
+        event = CommandSubmitted(
+            self._order, submitted.command, key, submitted.transaction, wants_outcome=submitted.wants_outcome
+        )
+        self._step(event)
+
+    def _step(self, event: DeskEvent) -> None:
+        if self._crashes_now():
+            return
+        if self.faults.clock_steps_back_ms_max and self._happens(20):
+            self._skew_ms = -self.random.randrange(self.faults.clock_steps_back_ms_max)
+        self._order_effects(self.desk.step(self.now_ms + self._skew_ms, event))
+
+    def _order_effects(self, effects: Sequence[DeskEffect]) -> None:
+        """In their order, until the node crashes over one of them."""
+        for effect in effects:
+            if self.is_up:
+                self._order_effect(effect)
+
+    def _order_effect(self, effect: DeskEffect) -> None:
+        life = self._life
+        match effect:
+            case AnswerCall(call, answer):
+                self._carry_out(lambda: self._answer(call, answer))
+            case PublishStream(stream):
+                self._publish(stream)
+            case Pause(pause_ms, change):
+                self._after(pause_ms, lambda: self._tell(life, RetryDue(change)))
+            case WriteInFlight() | RemoveInFlight() | WriteCompletions() | WritePruning():
+                self._writes.append((effect, life))
+                self._after(self._delay(), lambda: self._write(life))
+            case _:
+                self._after(
+                    self._delay(), lambda: self._in_life(life, lambda: self._carry_out(lambda: self._do(effect)))
+                )
+
+    def _do(self, effect: DeskEffect) -> None:
+        """What is asked of the store and the sequencer."""
+        life = self._life
+        match effect:
+            case LookUpAcceptance(change):
+                if self._happens(self.faults.read_fails):
+                    self._tell_soon(life, AcceptanceNotLookedUp(change, "the store is away"))
+                else:
+                    self._tell_soon(life, AcceptanceLookedUp(change, self.disk.acceptances.get(change)))
+            case FindTransaction(submission):
+                found = self.transactions.get(submission.key)
+                event: DeskEvent = TransactionNotFound(submission.change)
+                if found is not None:
+                    event = TransactionHandedOver(submission.change, found.id)
+                self._tell_soon(life, event)
+            case HandOver(submission):
+                self._tell_soon(life, self._hand_over(submission))
+            case AwaitEnd(change, transaction):
+                found = next(each for each in self.transactions.values() if each.id == transaction)
+                ended = TransactionEnded(change, found.failure)
+                self._at(max(found.ends_at_ms, self.now_ms), lambda: self._tell(life, ended))
+            case LookUpPruning(offset, horizon_ms):
+                older = [at for at, each in self.disk.completions.items() if each.published_at_ms < horizon_ms]
+                at_ms = self.disk.completions[offset].published_at_ms
+                self._tell_soon(life, PruningLookedUp(at_ms, max(older, default=self.disk.stream.pruned)))
+            case _:
+                raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+    def _hand_over(self, submission: InFlight) -> DeskEvent:
+        existing = self.transactions.get(submission.key)
+        if existing is not None:
+            return TransactionHandedOver(submission.change, existing.id)
+        if submission.transaction == IS_REFUSED:
+            return TransactionRefused(submission.change, errors.refused("data", "must be something else"))
+        if self._happens(self.faults.is_not_taken):
+            return TransactionNotTaken(submission.change, errors.unavailable("the sequencer is busy"))
+        failure = failure_of("the domain says no") if submission.transaction == REVERTS else None
+        accepted = ModelTransaction(
+            IntentId(keccak(submission.key.encode())[:INTENT_BYTES]),
+            self.now_ms + self.random.randrange(ENDS_AFTER_MS_MAX),
+            failure,
+        )
+        self.transactions[submission.key] = accepted
+        return TransactionHandedOver(submission.change, accepted.id)
+
+    def _write(self, life: int) -> None:
+        """The next write in the order in which they were asked for."""
+        if not self._writes or self._writes[0][1] != life:
+            return
+        if self._crashes_now():
+            return
+        effect, _ = self._writes.popleft()
+        fails = self._happens(self.faults.write_fails)
+        is_unknown = self._happens(self.faults.write_is_unknown)
+        if not fails:
+            self.disk.write(effect)
+        self._tell_soon(life, _outcome_of(effect, is_well=not fails and not is_unknown))
+
+    def _answer(self, call: int, answer: Answer) -> None:
+        submitted = self._calls.pop(call, None)
+        if submitted is not None:
+            self.answers.append((submitted, answer))
+
+    def _publish(self, stream: Stream) -> None:
+        """What a subscriber sees must be on the disk, and never changes."""
+        for offset in range(len(self.published) + 1, stream.end + 1):
+            self.published[offset] = self.disk.completions[offset]
+
+    # Moments.
+
+    def _carry_out(self, work: Callable[[], None]) -> None:
+        if not self._crashes_now():
+            work()
+
+    def _tell_soon(self, life: int, event: DeskEvent) -> None:
+        self._after(self._delay(), lambda: self._tell(life, event))
+
+    def _tell(self, life: int, event: DeskEvent) -> None:
+        self._in_life(life, lambda: self._step(event))
+
+    def _in_life(self, life: int, work: Callable[[], None]) -> None:
+        if life == self._life and self.is_up:
+            work()
+
+    def _crashes_now(self) -> bool:
+        if not self.is_up:
+            return True
+        self.moments += 1
+        if self.moments != self.crash_at and not self._happens(self.faults.crash):
+            return False
+        self.crashes += 1
+        self.is_up = False
+        # Of the writes under way some have reached the disk, and none that stands behind one that has not.
+        for _ in range(self.random.randrange(len(self._writes) + 1)):
+            self.disk.write(self._writes.popleft()[0])
+        self._writes.clear()
+        self._calls.clear()
+        self._after(RESTART_MS, self._restart)
+        return True
+
+    def _restart(self) -> None:
+        self._life += 1
+        self.is_up = True
+        stored = tuple(self.disk.in_flight.values())
+        self.desk = Desk(self.disk.stream, stored, self.maximum_ms, self.desk.limits)
+        self._publish(self.disk.stream)
+        self._order_effects(self.desk.begin())
+
+    # Time and chance.
+
+    def _at(self, at_ms: int, happens: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._due, (at_ms, self._order, happens))
+
+    def _after(self, pause_ms: int, happens: Callable[[], None]) -> None:
+        self._at(self.now_ms + pause_ms, happens)
+
+    def _delay(self) -> int:
+        return self.random.randrange(1, DELAY_MS_MAX)
+
+    def _happens(self, of_a_thousand: int) -> bool:
+        return of_a_thousand > 0 and self.random.randrange(1_000) < of_a_thousand
+
+
+def _outcome_of(effect: DeskEffect, is_well: bool) -> DeskEvent:
+    match effect:
+        case WriteInFlight(submission):
+            change = submission.change
+            return InFlightWritten(change) if is_well else InFlightNotWritten(change, "the store is away")
+        case RemoveInFlight(submission):
+            return InFlightRemoved(submission.change) if is_well else InFlightNotRemoved(submission.change)
+        case WriteCompletions():
+            return CompletionsWritten() if is_well else CompletionsNotWritten()
+        case _:
+            return PruningWritten() if is_well else PruningNotWritten()
+
+
+def flaws_of(world: CommandWorld) -> list[str]:
+    """What is wrong with a world that has come to rest; nothing, if commands happen exactly once."""
+    return [*_flaws_of_stream(world), *_flaws_of_acceptances(world), *_flaws_of_answers(world)]
+
+
+def _flaws_of_stream(world: CommandWorld) -> list[str]:
+    flaws = []
+    if world.disk.in_flight or world.desk.entries:
+        flaws.append(f"{len(world.disk.in_flight)} stay in flight, {len(world.desk.entries)} in memory")
+    if list(world.published) != list(range(1, world.disk.stream.end + 1)):
+        flaws.append("subscribers see a gap")
+    times = [each.published_at_ms for each in world.published.values()]
+    if times != sorted(times):
+        flaws.append("times of publication step back")
+    for offset, completion in world.disk.completions.items():
+        if world.published.get(offset) != completion:
+            flaws.append(f"completion {offset} is not the one that was published")
+    return flaws
+
+
+def _flaws_of_acceptances(world: CommandWorld) -> list[str]:
+    """A change is accepted at most once per period, and what was accepted is what the sequencer has confirmed."""
+    flaws = []
+    accepted: dict[ChangeId, list[Completion]] = {}
+    for completion in world.published.values():
+        if completion.failure is not None:
+            continue
+        command = Command(completion.application_id, completion.command_id, completion.parties, "")
+        earlier = accepted.setdefault(change_of(command), [])
+        flaws += [f"{completion} was accepted although {each} was" for each in earlier if _covers(completion, each)]
+        earlier.append(completion)
+    confirmed = sorted(each.id for each in world.transactions.values() if each.failure is None)
+    told = sorted(each.transaction or b"" for all_of in accepted.values() for each in all_of)
+    if confirmed != told:
+        flaws.append(f"{len(confirmed)} transactions were confirmed, and {len(told)} completions say so")
+    ended = [each.transaction for each in world.published.values() if each.transaction is not None]
+    if sorted(ended) != sorted(each.id for each in world.transactions.values()):
+        flaws.append("a transaction has no completion, or two")
+    return flaws
+
+
+def _covers(completion: Completion, earlier: Completion) -> bool:
+    """Whether an earlier acceptance lies in the period, however late in it the submission was judged."""
+    match completion.period:
+        case DeduplicationOffset(offset):
+            return earlier.offset > offset
+        case DeduplicationDuration(duration_ms):
+            return earlier.published_at_ms >= completion.published_at_ms - duration_ms
+
+
+def _flaws_of_answers(world: CommandWorld) -> list[str]:
+    flaws = []
+    completions: dict[str, list[Completion]] = {}
+    for completion in world.published.values():
+        completions.setdefault(completion.submission_id, []).append(completion)
+    for submission_id, several in completions.items():
+        if len(several) > 1:
+            flaws.append(f"submission {submission_id} has {len(several)} completions")
+    for submitted, answer in world.answers:
+        own = completions.get(submitted.command.submission_id, [])
+        match answer:
+            case Acknowledged() if len(own) != 1:
+                flaws.append(f"{submitted} was acknowledged and has {len(own)} completions")
+            case Completion() if own != [answer]:
+                flaws.append(f"{submitted} was answered with {answer}, and the stream has {own}")
+            case Failure(code) if own and code is not StatusCode.UNAVAILABLE:
+                flaws.append(f"{submitted} was told {code.name} and has a completion")
+    return flaws

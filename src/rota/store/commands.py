@@ -1,0 +1,286 @@
+"""What commands need remembered, as SQL: in flight, accepted, completed, pruned (`ports.CommandStore`).
+
+Theory of operation. Writes go through the node's group commit: a submission costs no commit of its own where others are
+under way. All statements of one write are in one database transaction, and each may be carried out twice: a write that
+was reported as failed and had happened is written again in the same words. A change is looked up by its primary key, so
+that it costs the same whether a thousand changes are remembered or a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from rota.command_types import (
+    ChangeId,
+    Checkpoint,
+    Command,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    DeduplicationDuration,
+    DeduplicationOffset,
+    Failure,
+    Period,
+)
+from rota.commands.effects import Closing, InFlight
+from rota.commands.periods import Acceptance, Stream
+from rota.store.database import Answer, Reading, Statement
+from rota.store.encoding import decode_text, encode, encode_text
+from rota.types import IntentId, Party
+
+COMPLETIONS_READ_MAX: Final = 1_000
+# Both databases take as many parameters in one statement.
+CHANGES_READ_MAX: Final = 500
+
+
+class GroupCommit(Protocol):
+    """The node's store, as far as it is needed here."""
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Durable on return, with whatever else was waiting. `Unavailable` when it is not, or may not be."""
+        ...
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer. `Unavailable` when the database is away."""
+        ...
+
+
+class DatabaseCommands:
+    """`ports.CommandStore` on either database."""
+
+    def __init__(self, store: GroupCommit) -> None:
+        self._store: Final = store
+
+    async def restore(self) -> tuple[Stream, tuple[InFlight, ...]]:
+        """What a new life finds."""
+        return await self._store.read(_restored())
+
+    async def write_in_flight(self, submission: InFlight) -> None:
+        """Insert it if its change is absent."""
+        row = (submission.change, submission.key, encode(_kept_submission(submission)))
+        await self._store.write((Statement(_INSERT_IN_FLIGHT, row, submission.change),))
+
+    async def remove_in_flight(self, submission: InFlight) -> None:
+        """Nothing came of it."""
+        await self._store.write((_removal(submission),))
+
+    async def latest_acceptances(self, changes: Sequence[ChangeId]) -> dict[ChangeId, Acceptance]:
+        """The latest acceptance of each change that has one."""
+        return await self._store.read(_acceptances(changes))
+
+    async def write_completions(self, closings: Sequence[Closing]) -> None:
+        """Completions, acceptances and removals of one batch, in one transaction."""
+        await self._store.write(tuple(_statements_of(closings)))
+
+    async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
+        """Those of this application after an offset, up to an end that is durable; how far they were read, too."""
+        assert 0 < limit <= COMPLETIONS_READ_MAX, f"limit: must be 1 to {COMPLETIONS_READ_MAX}, not {limit}"
+        return await self._store.read(_completions(wanted, after, end, limit))
+
+    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
+        """When the completion at this offset was published, and the latest that was before the horizon."""
+        return await self._store.read(_pruning_point(offset, horizon_ms))
+
+    async def prune(self, offset: int, published_at_ms: int) -> None:
+        """Forget completions and acceptances up to this offset, and note that."""
+        await self._store.write(
+            (
+                Statement("DELETE FROM completions WHERE completion_offset <= ?", (offset,)),
+                Statement("DELETE FROM command_acceptances WHERE completion_offset <= ?", (offset,)),
+                Statement(_PRUNED, (offset, published_at_ms, offset)),
+            )
+        )
+
+
+# Statements.
+
+
+def _removal(submission: InFlight) -> Statement:
+    """Only this very submission: the key says which."""
+    return Statement(_REMOVE_IN_FLIGHT, (submission.change, submission.key), submission.change)
+
+
+def _statements_of(closings: Sequence[Closing]) -> Iterator[Statement]:
+    for submission, completion in ((each.submission, each.completion) for each in closings):
+        change = submission.change
+        kept = encode(_kept_completion(completion))
+        at = completion.offset, completion.published_at_ms
+        yield Statement(_INSERT_COMPLETION, (*at, encode_text(completion.application_id), kept), change)
+        if completion.failure is None:
+            yield Statement(_ACCEPT, (change, *at, encode_text(completion.submission_id)), change)
+        yield _removal(submission)
+    latest = closings[-1].completion
+    yield Statement(_END, (latest.offset, latest.published_at_ms, latest.offset))
+
+
+_INSERT_IN_FLIGHT: Final = """
+INSERT INTO commands_in_flight (change_id, submission_key, submission) VALUES (?, ?, ?)
+ON CONFLICT (change_id) DO NOTHING"""
+
+_REMOVE_IN_FLIGHT: Final = "DELETE FROM commands_in_flight WHERE change_id = ? AND submission_key = ?"
+
+_INSERT_COMPLETION: Final = """
+INSERT INTO completions (completion_offset, published_at_ms, application_id, completion) VALUES (?, ?, ?, ?)
+ON CONFLICT (completion_offset) DO NOTHING"""
+
+_ACCEPT: Final = """
+INSERT INTO command_acceptances (change_id, completion_offset, published_at_ms, submission_id) VALUES (?, ?, ?, ?)
+ON CONFLICT (change_id) DO UPDATE SET
+    completion_offset = excluded.completion_offset, published_at_ms = excluded.published_at_ms,
+    submission_id = excluded.submission_id
+WHERE command_acceptances.completion_offset < excluded.completion_offset"""
+
+_END: Final = "UPDATE command_stream SET end_offset = ?, published_at_ms = ? WHERE end_offset < ?"
+_PRUNED: Final = "UPDATE command_stream SET pruned_offset = ?, pruned_at_ms = ? WHERE pruned_offset < ?"
+
+
+# Readings.
+
+
+def _restored() -> Reading[tuple[Stream, tuple[InFlight, ...]]]:
+    rows: Any = yield Statement("SELECT end_offset, published_at_ms, pruned_offset, pruned_at_ms FROM command_stream")
+    stream = Stream(*rows[0])
+    rows = yield Statement("SELECT change_id, submission_key, submission FROM commands_in_flight ORDER BY change_id")
+    return stream, tuple(_submission(ChangeId(change), key, kept) for change, key, kept in rows)
+
+
+def _acceptances(changes: Sequence[ChangeId]) -> Reading[dict[ChangeId, Acceptance]]:
+    found: dict[ChangeId, Acceptance] = {}
+    for first in range(0, len(changes), CHANGES_READ_MAX):
+        some = tuple(changes[first : first + CHANGES_READ_MAX])
+        marks = ", ".join("?" * len(some))
+        rows: Any = yield Statement(f"{_ACCEPTANCES} WHERE change_id IN ({marks})", some)
+        for change, offset, published_at_ms, submission_id in rows:
+            found[ChangeId(change)] = Acceptance(offset, published_at_ms, decode_text(submission_id) or "")
+    return found
+
+
+def _completions(wanted: CompletionFilter, after: int, end: int, limit: int) -> Reading[CompletionPage]:
+    rows: Any = yield Statement(_COMPLETIONS, (encode_text(wanted.application_id), after, end, limit))
+    read = [_completion(wanted.application_id, *row) for row in rows]
+    if len(read) == limit:
+        checkpoint = Checkpoint(read[-1].offset, read[-1].published_at_ms)
+    else:
+        rows = yield Statement("SELECT published_at_ms FROM completions WHERE completion_offset = ?", (end,))
+        checkpoint = Checkpoint(end, rows[0][0] if rows else 0)
+    return CompletionPage(tuple(each for each in read if wanted.admits(each)), checkpoint)
+
+
+def _pruning_point(offset: int, horizon_ms: int) -> Reading[tuple[int, int]]:
+    rows: Any = yield Statement("SELECT published_at_ms FROM completions WHERE completion_offset = ?", (offset,))
+    ((published_at_ms,),) = rows
+    rows = yield Statement(_LATEST_BEFORE, (horizon_ms,))
+    return published_at_ms, rows[0][0] if rows else 0
+
+
+_ACCEPTANCES: Final = "SELECT change_id, completion_offset, published_at_ms, submission_id FROM command_acceptances"
+
+_COMPLETIONS: Final = """
+SELECT completion_offset, published_at_ms, completion FROM completions
+WHERE application_id = ? AND completion_offset > ? AND completion_offset <= ?
+ORDER BY completion_offset LIMIT ?"""
+
+_LATEST_BEFORE: Final = """
+SELECT completion_offset FROM completions WHERE published_at_ms < ? ORDER BY completion_offset DESC LIMIT 1"""
+
+
+# Values as they are stored: a class by the names of its fields, so that a later version may add some.
+
+
+class _Period(msgspec.Struct, omit_defaults=True):
+    duration_ms: int | None = None
+    offset: int | None = None
+
+
+class _Submission(msgspec.Struct):
+    application_id: str
+    command_id: str
+    parties: tuple[str, ...]
+    submission_id: str
+    asked: _Period | None
+    effective: _Period
+    submitted_at_ms: int
+    transaction: bytes
+
+
+class _Completion(msgspec.Struct, omit_defaults=True):
+    command_id: str
+    parties: tuple[str, ...]
+    submission_id: str
+    effective: _Period
+    transaction: bytes | None = None
+    failure: Failure | None = None
+
+
+_decode_submission: Final = msgspec.msgpack.Decoder(_Submission).decode
+_decode_completion: Final = msgspec.msgpack.Decoder(_Completion).decode
+
+
+def _kept_submission(submission: InFlight) -> _Submission:
+    command = submission.command
+    return _Submission(
+        command.application_id,
+        command.command_id,
+        command.parties,
+        command.submission_id,
+        _kept_period(command.period) if command.period is not None else None,
+        _kept_period(submission.period),
+        submission.submitted_at_ms,
+        submission.transaction,
+    )
+
+
+def _submission(change: ChangeId, key: str, content: bytes) -> InFlight:
+    kept = _decode_submission(content)
+    command = Command(
+        kept.application_id,
+        kept.command_id,
+        tuple(map(Party, kept.parties)),
+        kept.submission_id,
+        _period(kept.asked) if kept.asked is not None else None,
+    )
+    return InFlight(change, key, command, _period(kept.effective), kept.submitted_at_ms, kept.transaction)
+
+
+def _kept_completion(completion: Completion) -> _Completion:
+    return _Completion(
+        completion.command_id,
+        completion.parties,
+        completion.submission_id,
+        _kept_period(completion.period),
+        completion.transaction,
+        completion.failure,
+    )
+
+
+def _completion(application_id: str, offset: int, published_at_ms: int, content: bytes) -> Completion:
+    kept = _decode_completion(content)
+    return Completion(
+        offset,
+        published_at_ms,
+        application_id,
+        kept.command_id,
+        tuple(map(Party, kept.parties)),
+        kept.submission_id,
+        _period(kept.effective),
+        IntentId(kept.transaction) if kept.transaction is not None else None,
+        kept.failure,
+    )
+
+
+def _kept_period(period: Period) -> _Period:
+    match period:
+        case DeduplicationDuration(duration_ms):
+            return _Period(duration_ms=duration_ms)
+        case DeduplicationOffset(offset):
+            return _Period(offset=offset)
+
+
+def _period(kept: _Period) -> Period:
+    if kept.offset is not None:
+        return DeduplicationOffset(kept.offset)
+    assert kept.duration_ms is not None, "a period is a duration or an offset"
+    return DeduplicationDuration(kept.duration_ms)

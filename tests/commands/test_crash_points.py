@@ -1,0 +1,94 @@
+"""Commands in the simulator: a crash at every moment that the code has, and random networks of faults."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Period
+from rota.sim.commands import EPOCH_MS, GOES_WELL, IS_REFUSED, REVERTS, CommandWorld, Faults, Submitted, flaws_of
+from rota.types import Party
+
+ALICE = Party("alice@node1")
+ROUGH = Faults(
+    write_fails=50, write_is_unknown=30, read_fails=50, is_not_taken=50, crash=15, clock_steps_back_ms_max=5_000
+)
+SEEDS = 300
+
+
+def submitted(at_ms: int, command_id: str, number: int, period: Period | None = None, **more: object) -> Submitted:
+    command = Command("shop", command_id, (ALICE,), f"submission {number}", period)
+    return Submitted(EPOCH_MS + at_ms, command, **more)  # type: ignore[arg-type]
+
+
+SCRIPT = (
+    submitted(0, "pay 1", 1),
+    submitted(1, "pay 2", 2, wants_outcome=True),
+    submitted(3, "pay 1", 3),
+    submitted(4, "pay 3", 4, transaction=REVERTS),
+    submitted(5, "pay 4", 5, transaction=IS_REFUSED),
+    submitted(600, "pay 1", 6, wants_outcome=True),
+    submitted(601, "pay 2", 7, DeduplicationOffset(0)),
+    submitted(602, "pay 3", 8, DeduplicationDuration(10_000)),
+    submitted(1_700, "pay 1", 9),
+)
+
+
+def test_a_crash_at_every_moment_leaves_each_change_done_once(capsys: pytest.CaptureFixture[str]) -> None:
+    calm = CommandWorld(SCRIPT)
+    calm.run()
+    assert flaws_of(calm) == []
+    assert not calm.crashes
+    assert len(calm.published) > 3
+    crashed = 0
+    for seed in range(3):
+        for moment in range(1, calm.moments + 1):
+            world = CommandWorld(SCRIPT, seed, crash_at=moment)
+            world.run()
+            assert flaws_of(world) == [], f"crashed before moment {moment} with seed {seed}"
+            crashed += world.crashes
+    assert crashed >= calm.moments
+    with capsys.disabled():
+        print(f"\ncommands in the simulator: crashed at {crashed} moments, {calm.moments} of one run")
+
+
+def random_script(seed: int) -> list[Submitted]:
+    random = Random(f"commands {seed}")
+    script = []
+    for number in range(random.randrange(5, 40)):
+        period = random.choice(
+            (None, DeduplicationDuration(random.randrange(3_000)), DeduplicationOffset(random.randrange(5)))
+        )
+        script.append(
+            submitted(
+                random.randrange(4_000),
+                f"pay {random.randrange(5)}",
+                number,
+                period,
+                transaction=random.choice((GOES_WELL, GOES_WELL, REVERTS, IS_REFUSED)),
+                wants_outcome=random.random() < 0.5,
+            )
+        )
+    return script
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+def test_changes_happen_once_in_random_worlds_under_faults(first: int) -> None:
+    crashes = completions = 0
+    for seed in range(first, first + 50):
+        world = CommandWorld(random_script(seed), seed, ROUGH)
+        world.run()
+        assert flaws_of(world) == [], f"seed {seed}"
+        crashes += world.crashes
+        completions += len(world.published)
+    assert crashes > 50
+    assert completions > 200
+
+
+def test_the_checkers_find_a_desk_that_forgets_to_look_for_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: without the look-up the same change happens twice, and that is found."""
+    monkeypatch.setattr("rota.commands.desk.objection_to", lambda *_: None)
+    world = CommandWorld(SCRIPT)
+    world.run()
+    assert any("was accepted although" in flaw for flaw in flaws_of(world))

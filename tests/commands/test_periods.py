@@ -1,0 +1,249 @@
+"""Which submissions are duplicates, which periods can be judged, and what is answered otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.command_types import (
+    ChangeId,
+    Command,
+    CommandRejected,
+    DeduplicationDuration,
+    DeduplicationOffset,
+    Period,
+    StatusCode,
+)
+from rota.commands.changes import DURATION_MS_MAX, OFFSET_MAX, change_of, command_of, parties_of
+from rota.commands.errors import duration_text
+from rota.commands.outcomes import failure_of
+from rota.commands.periods import Acceptance, Stream, effective_period, flaw_of_subscription, is_duplicate, objection_to
+from rota.types import NodeName, Party
+
+NODE = NodeName("node1")
+CHANGE = ChangeId(b"\x01" * 32)
+NOW_MS = 1_000_000
+WEEK_MS = 7 * 86_400_000
+
+
+def command(**fields: object) -> Command:
+    """A submission of alice's."""
+    given: dict[str, object] = {
+        "application_id": "shop",
+        "command_id": "order 7",
+        "party": "",
+        "act_as": ("alice",),
+        "submission_id": "first",
+        "period": None,
+    }
+    return command_of(NODE, **{**given, **fields})  # type: ignore[arg-type]
+
+
+# Changes.
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"act_as": ("alice@node1",)},
+        {"party": "alice", "act_as": ()},
+        {"party": "alice", "act_as": ("alice", "alice@node1")},
+        {"submission_id": "second"},
+        {"period": DeduplicationOffset(3)},
+    ],
+)
+def test_the_same_parties_application_and_command_id_are_one_change(fields: dict[str, object]) -> None:
+    assert change_of(command(**fields)) == change_of(command())
+
+
+def test_order_and_repetition_of_parties_do_not_matter() -> None:
+    several = [("bob", "alice", "carol"), ("carol", "bob", "alice", "bob"), ("alice@node1", "carol", "bob")]
+    assert len({change_of(command(act_as=parties)) for parties in several}) == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"application_id": "bank"},
+        {"command_id": "order 8"},
+        {"act_as": ("bob",)},
+        {"act_as": ("alice", "bob")},
+        {"party": "bob"},
+        {"application_id": "shopo", "command_id": "rder 7"},
+    ],
+)
+def test_another_user_party_superset_or_id_is_another_change(fields: dict[str, object]) -> None:
+    assert change_of(command(**fields)) != change_of(command())
+
+
+@pytest.mark.parametrize(
+    ("fields", "error_id", "field"),
+    [
+        ({"application_id": ""}, "MISSING_FIELD", "application_id"),
+        ({"command_id": ""}, "MISSING_FIELD", "command_id"),
+        ({"act_as": ()}, "MISSING_FIELD", "act_as"),
+        ({"act_as": ("alice@node2",)}, "INVALID_FIELD", "act_as[0]"),
+        ({"act_as": ("@node1",)}, "INVALID_FIELD", "act_as[0]"),
+        ({"act_as": tuple(f"party{number}" for number in range(101))}, "INVALID_FIELD", "act_as"),
+        ({"command_id": "x" * 256}, "INVALID_FIELD", "command_id"),
+        ({"submission_id": "a\0b"}, "INVALID_FIELD", "submission_id"),
+        ({"period": DeduplicationDuration(-1)}, "INVALID_FIELD", "deduplication_duration"),
+        ({"period": DeduplicationDuration(DURATION_MS_MAX + 1)}, "INVALID_FIELD", "deduplication_duration"),
+        ({"period": DeduplicationOffset(-1)}, "INVALID_FIELD", "deduplication_offset"),
+        ({"period": DeduplicationOffset(OFFSET_MAX + 1)}, "INVALID_FIELD", "deduplication_offset"),
+    ],
+)
+def test_what_cannot_be_meant_is_an_invalid_argument_that_names_its_field(
+    fields: dict[str, object], error_id: str, field: str
+) -> None:
+    with pytest.raises(CommandRejected) as rejected:
+        command(**fields)
+    failure = rejected.value.failure
+    assert (failure.code, failure.error_id, dict(failure.metadata)) == (
+        StatusCode.INVALID_ARGUMENT,
+        error_id,
+        {"field": field},
+    )
+
+
+def test_parties_are_whole_sorted_and_each_there_once() -> None:
+    named = [("act_as[0]", "bob"), ("act_as[1]", "alice@node1"), ("act_as[2]", "alice")]
+    assert parties_of(NODE, named) == (Party("alice@node1"), Party("bob@node1"))
+
+
+# Windows.
+
+
+@pytest.mark.parametrize(
+    ("period", "acceptance", "expected"),
+    [
+        # A duration reaches back from now, the boundary included.
+        (DeduplicationDuration(100), Acceptance(5, NOW_MS - 99, "s"), True),
+        (DeduplicationDuration(100), Acceptance(5, NOW_MS - 100, "s"), True),
+        (DeduplicationDuration(100), Acceptance(5, NOW_MS - 101, "s"), False),
+        # Zero is this very millisecond.
+        (DeduplicationDuration(0), Acceptance(5, NOW_MS, "s"), True),
+        (DeduplicationDuration(0), Acceptance(5, NOW_MS - 1, "s"), False),
+        # As long as time can be written.
+        (DeduplicationDuration(DURATION_MS_MAX), Acceptance(1, 1, "s"), True),
+        # An offset is exclusive.
+        (DeduplicationOffset(4), Acceptance(5, 0, "s"), True),
+        (DeduplicationOffset(5), Acceptance(5, NOW_MS, "s"), False),
+        (DeduplicationOffset(0), Acceptance(1, 0, "s"), True),
+        (DeduplicationOffset(0), None, False),
+        (DeduplicationDuration(WEEK_MS), None, False),
+    ],
+)
+def test_an_acceptance_within_the_period_makes_a_duplicate(
+    period: Period, acceptance: Acceptance | None, expected: bool
+) -> None:
+    stream = Stream(end=10, published_at_ms=NOW_MS - 1)
+    assert is_duplicate(period, stream, NOW_MS, acceptance) is expected
+    objection = objection_to(CHANGE, period, stream, NOW_MS, acceptance)
+    assert (objection is not None) is expected
+    if objection is not None and acceptance is not None:
+        assert (objection.code, objection.error_id) == (StatusCode.ALREADY_EXISTS, "DUPLICATE_COMMAND")
+        assert dict(objection.metadata) == {
+            "completion_offset": str(acceptance.offset),
+            "existing_submission_id": "s",
+            "change_id": CHANGE.hex(),
+        }
+
+
+def test_a_clock_that_steps_back_does_not_move_the_window() -> None:
+    stream = Stream(end=10, published_at_ms=NOW_MS)
+    acceptance = Acceptance(9, NOW_MS - 101, "s")
+    assert not is_duplicate(DeduplicationDuration(100), stream, NOW_MS, acceptance)
+    assert not is_duplicate(DeduplicationDuration(100), stream, NOW_MS - 50_000, acceptance)
+    assert is_duplicate(DeduplicationDuration(100), stream, NOW_MS - 50_000, Acceptance(9, NOW_MS - 100, "s"))
+
+
+def test_an_omitted_period_is_the_maximum_duration() -> None:
+    assert effective_period(None, WEEK_MS) == DeduplicationDuration(WEEK_MS)
+    assert effective_period(DeduplicationOffset(3), WEEK_MS) == DeduplicationOffset(3)
+
+
+# Pruned data, and what has not come yet.
+
+PRUNED = Stream(end=10, published_at_ms=NOW_MS, pruned=4, pruned_at_ms=NOW_MS - 1_000)
+
+
+@pytest.mark.parametrize(
+    ("period", "error_id", "metadata"),
+    [
+        (DeduplicationDuration(999), None, {}),
+        (DeduplicationDuration(1_000), "INVALID_DEDUPLICATION_PERIOD", {"longest_duration": "0.999s"}),
+        (DeduplicationDuration(DURATION_MS_MAX), "INVALID_DEDUPLICATION_PERIOD", {"longest_duration": "0.999s"}),
+        (DeduplicationOffset(3), "PARTICIPANT_PRUNED_DATA_ACCESSED", {"earliest_offset": "4"}),
+        (DeduplicationOffset(0), "PARTICIPANT_PRUNED_DATA_ACCESSED", {"earliest_offset": "4"}),
+        (DeduplicationOffset(4), None, {}),
+        (DeduplicationOffset(10), None, {}),
+        (DeduplicationOffset(11), "INVALID_DEDUPLICATION_PERIOD", {"earliest_offset": "4"}),
+        (DeduplicationOffset(OFFSET_MAX), "INVALID_DEDUPLICATION_PERIOD", {"earliest_offset": "4"}),
+    ],
+)
+def test_a_period_that_reaches_into_pruned_data_or_beyond_the_end_is_refused(
+    period: Period, error_id: str | None, metadata: dict[str, str]
+) -> None:
+    objection = objection_to(CHANGE, period, PRUNED, NOW_MS, None)
+    if error_id is None:
+        assert objection is None
+    else:
+        assert objection is not None
+        assert objection.code is StatusCode.FAILED_PRECONDITION
+        assert (objection.error_id, dict(objection.metadata)) == (error_id, metadata)
+
+
+def test_what_the_error_names_as_usable_is_usable() -> None:
+    assert objection_to(CHANGE, DeduplicationOffset(4), PRUNED, NOW_MS, None) is None
+    assert objection_to(CHANGE, DeduplicationDuration(999), PRUNED, NOW_MS, None) is None
+
+
+def test_the_longest_duration_grows_with_time_and_not_with_a_clock_that_steps_back() -> None:
+    later = objection_to(CHANGE, DeduplicationDuration(10_000), PRUNED, NOW_MS + 5_000, None)
+    earlier = objection_to(CHANGE, DeduplicationDuration(10_000), PRUNED, NOW_MS - 5_000, None)
+    assert later is not None
+    assert earlier is not None
+    assert dict(later.metadata) == {"longest_duration": "5.999s"}
+    assert dict(earlier.metadata) == {"longest_duration": "0.999s"}
+
+
+def test_without_pruning_every_duration_is_supported() -> None:
+    assert objection_to(CHANGE, DeduplicationDuration(DURATION_MS_MAX), Stream(), NOW_MS, None) is None
+
+
+@pytest.mark.parametrize(
+    ("begin", "code", "error_id", "metadata"),
+    [
+        (3, StatusCode.FAILED_PRECONDITION, "PARTICIPANT_PRUNED_DATA_ACCESSED", {"earliest_offset": "4"}),
+        (11, StatusCode.OUT_OF_RANGE, "OFFSET_AFTER_LEDGER_END", {"end_offset": "10"}),
+    ],
+)
+def test_subscribers_below_the_pruned_offset_or_beyond_the_end_are_told_so(
+    begin: int, code: StatusCode, error_id: str, metadata: dict[str, str]
+) -> None:
+    flaw = flaw_of_subscription(begin, PRUNED)
+    assert flaw is not None
+    assert (flaw.code, flaw.error_id, dict(flaw.metadata)) == (code, error_id, metadata)
+    assert flaw_of_subscription(4, PRUNED) is None
+    assert flaw_of_subscription(10, PRUNED) is None
+
+
+# Outcomes.
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "error_id"),
+    [
+        ("PD200028: Lock ID not found", StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE"),
+        ("an input is not available", StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE"),
+        ("cancelled", StatusCode.CANCELLED, "TRANSACTION_CANCELLED"),
+        ("PD200005: Insufficient funds (available=3)", StatusCode.FAILED_PRECONDITION, "TRANSACTION_REVERTED"),
+    ],
+)
+def test_a_transaction_that_failed_says_how(reason: str, code: StatusCode, error_id: str) -> None:
+    failure = failure_of(reason)
+    assert (failure.code, failure.error_id, failure.message) == (code, error_id, reason)
+
+
+def test_durations_are_written_as_protobuf_writes_them() -> None:
+    assert [duration_text(each) for each in (0, 1, 1_500, WEEK_MS)] == ["0s", "0.001s", "1.500s", "604800s"]
