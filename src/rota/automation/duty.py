@@ -135,6 +135,10 @@ class Duty:
             self._come_due(attempt)
         self._fill_places()
 
+    def look_soon(self) -> None:
+        """At once, and again when a look is under way that may have seen too little."""
+        self._look_due_ms = self.now_ms
+
     def _look(self) -> None:
         self._is_looking = True
         self._look_due_ms = self.now_ms + self.settings.polling_interval_ms

@@ -39,6 +39,7 @@ from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
+from rota.store.triggers import TriggerBook
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
@@ -86,6 +87,7 @@ class DatabaseStore:
         self.abis: Final = Abis(self, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.groups = Groups(self._read)
+        self.triggers: Final = TriggerBook(self._read, self._write_alone)
 
     # Life.
 
