@@ -113,6 +113,7 @@ class MemoryNode:
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
+    triggers: Any = field(default_factory=Elsewhere)
 
     # Transactions.
 

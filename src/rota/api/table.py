@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, groups, keys, sequencer, settlement, submit, transport, types
+from rota.api.families import contracts, follow, groups, keys, sequencer, settlement, submit, transport, triggers, types
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -45,6 +45,7 @@ TABLE: Final = table_of(
         *contracts.METHODS,
         *groups.METHODS,
         *keys.METHODS,
+        *triggers.METHODS,
         *transport.METHODS,
         discover,
     )

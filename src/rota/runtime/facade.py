@@ -27,10 +27,12 @@ from rota.keys.names import endorser_key
 from rota.messages import CoordinatorState
 from rota.ports import Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
+from rota.runtime.automation import Automating
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
@@ -50,6 +52,7 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        automating: Automating,
     ) -> None:
         self._running: Final = running
         self._signer: Final = signer
@@ -63,6 +66,7 @@ class NodeFacade:
         self.groups: Final = Groups(
             running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
         )
+        self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
@@ -444,6 +448,9 @@ class NodeFacade:
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
             peers=self._read_peers(),
+            triggers=self.triggers.list(),
+            automation_transactions_total=self.triggers.transactions,
+            ledger_transactions_total=self.triggers.ledger_transactions,
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -125,6 +125,8 @@ class RunningNode:
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
+        # What else runs as long as the store is open; one that ends by itself has failed.
+        self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
         self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
@@ -157,7 +159,8 @@ class RunningNode:
         try:
             if not await self._patiently(self._begin):
                 return
-            running = [asyncio.create_task(each) for each in (self.adapters.ledger.run(), self.adapters.peers.run())]
+            lives = (self.adapters.ledger.run(), self.adapters.peers.run(), *(begin() for begin in self.beside))
+            running = [asyncio.create_task(each) for each in lives]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
             self.started.set()
