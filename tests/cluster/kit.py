@@ -29,6 +29,7 @@ from rota.network import namespaces
 from rota.network.chains import NO_ANVIL, ChainKind, find_anvil
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
+from rota.runtime.held_states import state_pages, unspent_pages
 from rota.sim.facts import Committed, FaultsEnded, Indexed, LedgerStood, Promised, Recorded, Reported
 from rota.sim.facts import Request as UserRequest
 from rota.sim.invariants import (
@@ -394,10 +395,11 @@ class Cluster:
         store = DatabaseStore(database, name, Config(), lambda _: None)
         await store.start()
         try:
-            unspent = (await store.state_changes(self.contract, 0)).held
-            _, every = await store.states_since(self.contract, 0)
+            unspent = [state async for page in unspent_pages(store, self.contract) for state in page.states]
+            pages = [states async for _, states in state_pages(store, self.contract)]
         finally:
             await store.close()
+        every = tuple({state.id: state for states in pages for state in states}.values())
         assert {state.id for state in unspent} == {state.id for state in every} & (
             await read_chain(self.network.ledger.url, self.contract, self.kind.names)
         ).unspent

@@ -16,7 +16,7 @@ from rota.api.credentials import Role
 from rota.api.doors import Door
 from rota.api.errors import Rejected
 from rota.api.facade import Node
-from rota.api.jsonrpc import encode
+from rota.api.formats import encode
 
 JSON: Final = "application/json"
 CHALLENGE: Final = 'Bearer realm="rota", Basic realm="rota"'

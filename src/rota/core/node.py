@@ -323,7 +323,7 @@ class Node:
         if contract.address not in self.sequencers.loaded:
             self.sequencers.make_room(1)
             self._add(contract, stored)
-            self._replay_unfinal(contract.address)
+            self._replay(contract.address, stored.final_height)
             self._tell(contract.address, Tick())
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
@@ -348,11 +348,18 @@ class Node:
         self.intake.open[intent] = contract
         self._note_dependencies(contract, dependencies)
 
-    def _replay_unfinal(self, address: ContractAddress) -> None:
-        """What blocks said of it that are not final is told to a contract that comes into memory."""
-        for block in self.index.unfinal():
-            own = _of(address, self._outcomes_of(block))
-            self._step(address, BlockIndexed(block.height, block.time_s, own))
+    def _replay(self, address: ContractAddress, final_height: int) -> None:
+        """What blocks said of it that are not final is told to a contract that comes into memory.
+
+        The store counts from its latest block, we from the highest that there was: after a reorganisation, and while
+        the store is being read, more is final here than there. That is told as well, once.
+        """
+        replayed = self.index.above(min(final_height, self.index.final_height))
+        for block in replayed:
+            self._step(address, BlockIndexed(block.height, block.time_s, _of(address, self._outcomes_of(block))))
+        for block in replayed:
+            if block.height <= self.index.final_height:
+                self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
 
     def _refuse(self, event: Event, error: str) -> None:
         """Users are told; what others said they repeat."""

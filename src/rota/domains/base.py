@@ -351,6 +351,10 @@ class Domain(ABC, Generic[C]):
         """What users are told of a committed transition, as JSON."""
         return {}
 
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """What a public contract said that a transaction had called in vain; nothing when its words are not known."""
+        return None
+
     @classmethod
     def schemas(cls) -> tuple[Schema, ...]:
         """The schemas of its states."""

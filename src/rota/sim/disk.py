@@ -355,6 +355,7 @@ class Disk:
                     outcomes=tuple(outcomes.items()),
                     indexed=_indexed(final, address),
                     latest_chain_time_s=self.latest_chain_time_s,
+                    final_height=self.height - confirmations,
                 )
             )
             for address, of_contract in intents.items()
