@@ -173,13 +173,20 @@ class ContractDefaults:
 # Deploying and opening contracts.
 
 
-def load_domains() -> dict[str, AnyDomain]:
-    """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`."""
+def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> dict[str, AnyDomain]:
+    """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`.
+
+    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`.
+    """
     domains: dict[str, AnyDomain] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         domain = entry.load()()
         if not isinstance(domain, Domain) or domain.name != entry.name:
             raise TypeError(f"{entry.name}: {entry.value} must make a Domain of that name")
+        try:
+            domain.set_up((settings or {}).get(entry.name, {}))
+        except Rejected as flaw:
+            raise Rejected(f"{entry.name}.{flaw.field}", flaw.message) from None
         domains[entry.name] = domain
     return domains
 

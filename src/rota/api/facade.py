@@ -17,15 +17,22 @@ What holds for all of them:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from rota.api.chain import HasChain
+from rota.api.keyring import HasKeys
+from rota.api.network import HasNetwork
+from rota.api.privacy_groups import HasGroups
+from rota.api.states import HasStates
+from rota.api.values import AbiEntry as AbiEntry
+from rota.api.values import JsonValue as JsonValue
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-AbiEntry: TypeAlias = Mapping[str, JsonValue]
+EVENTS_A_BATCH: Final = 50
+BATCH_TIMEOUT_MS: Final = 500
 
 
 # Transactions.
@@ -147,6 +154,156 @@ class Transactions(Protocol):
 
         One is released only when this node holds the private states that belong to it.
         """
+        ...
+
+
+# Listeners.
+
+
+class ReceiverLeft(Exception):
+    """Whoever was given something has left before it could say that it has taken it."""
+
+
+Definition = TypeVar("Definition")
+Item = TypeVar("Item")
+Offered = TypeVar("Offered", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[Item]):
+    """What a listener has for one of its receivers: in order, and after all that was acknowledged."""
+
+    id: int
+    items: tuple[Item, ...]
+
+
+class Receiver(Protocol[Offered]):
+    """Takes a listener's batches, one at a time."""
+
+    async def take(self, batch: Offered) -> bool:
+        """Whether it is acknowledged; what is not is given again. `ReceiverLeft` when nobody is there any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listener(Generic[Definition]):
+    """What an application follows, durably: under its name, from where it last acknowledged."""
+
+    name: str
+    created_at_ms: int
+    is_started: bool
+    definition: Definition
+
+
+class Listeners(Protocol[Definition, Item]):
+    """The listeners of one kind. A name that is not known is `Rejected`, and so is one that is taken."""
+
+    async def create(self, name: str, definition: Definition, is_started: bool) -> None:
+        """Have it from now on; durable when this returns."""
+        ...
+
+    async def listener(self, name: str) -> Listener[Definition] | None:
+        """The one of this name."""
+        ...
+
+    async def find(self, query: Mapping[str, Any]) -> tuple[Listener[Definition], ...]:
+        """Those that a QueryJSON over name, created and started looks for; by name, unless it says otherwise."""
+        ...
+
+    async def start(self, name: str) -> None:
+        """Its receivers are given batches from now on."""
+        ...
+
+    async def stop(self, name: str) -> None:
+        """No further batch is given; one that is out may still be acknowledged."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """It is forgotten, with all that it had still to give."""
+        ...
+
+    async def attach(self, name: str, receiver: Receiver[Batch[Item]]) -> Callable[[], None]:
+        """Give its batches to this receiver; several take turns. What is returned is called when it leaves."""
+        ...
+
+
+class IncompleteReceipts(Enum):
+    """What becomes of receipts whose states are not all here. Here there are none: one is released when it is whole."""
+
+    BLOCK_CONTRACT = "block_contract"
+    PROCESS = "process"
+    COMPLETE_ONLY = "complete_only"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptDefinition:
+    """Which receipts a listener gets: those after a number, of a type, of a domain; with the domain's own or not."""
+
+    sequence_above: int | None = None
+    type: TransactionType | None = None
+    domain: str | None = None
+    has_domain_receipts: bool = False
+    incomplete: IncompleteReceipts = IncompleteReceipts.BLOCK_CONTRACT
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Events with these ABI entries, of one contract or of any."""
+
+    abi: tuple[Mapping[str, Any], ...]
+    address: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventDefinition:
+    """Which events a listener gets, from which block on (None: from where the chain stands now), and how many at once.
+
+    A batch that is not full is given after `batch_timeout_ms`.
+    """
+
+    sources: tuple[EventSource, ...]
+    from_block: int | None = 0
+    batch_size: int = EVENTS_A_BATCH
+    batch_timeout_ms: int = BATCH_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event of the base ledger, decoded. `signature` is its first topic, `solidity_signature` as people write it."""
+
+    block_number: int
+    transaction_index: int
+    log_index: int
+    transaction_hash: bytes
+    signature: bytes
+    solidity_signature: str
+    address: ContractAddress
+    data: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class EventListenerStatus:
+    """Whether it still goes through the past, and the block up to which all was acknowledged."""
+
+    is_catching_up: bool
+    block_number: int
+
+
+class Listening(Protocol):
+    """Following what ends and what happens."""
+
+    @property
+    def receipt_listeners(self) -> Listeners[ReceiptDefinition, ReceiptView]:
+        """Those that get receipts."""
+        ...
+
+    @property
+    def event_listeners(self) -> Listeners[EventDefinition, EventView]:
+        """Those that get events of the base ledger."""
+        ...
+
+    async def event_listener_status(self, name: str) -> EventListenerStatus | None:
+        """How far one of them is; nothing when there is none of this name."""
         ...
 
 
@@ -387,6 +544,75 @@ class Sequencing(Protocol):
         ...
 
 
+# The live feed.
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionChange:
+    """A transaction has come to a milestone; `state` is where it is at this node now, empty where it is no more.
+
+    `by` is whose doing it was, where it was another node's.
+    """
+
+    id: IntentId
+    at_ms: int
+    contract: ContractAddress | None = None
+    milestone: str = ""
+    state: str = ""
+    by: NodeName | None = None
+    detail: str = ""
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundChange:
+    """A round that this node submits: dispatched, or what the chain made of its transaction."""
+
+    nonce: int
+    state: str
+    contract: ContractAddress | None = None
+    digest: bytes = b""
+    transaction_count: int = 0
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MilestoneCount:
+    """How often a milestone was seen."""
+
+    milestone: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUpdate:
+    """What changed since the last one; a snapshot has all. With a gap something was left out before it.
+
+    Of more transactions than there is room for some are only counted.
+    """
+
+    number: int
+    at_ms: int
+    height: int
+    is_snapshot: bool = False
+    has_gap: bool = False
+    contracts: tuple[ContractSummary, ...] = ()
+    contracts_omitted: int = 0
+    transactions: tuple[TransactionChange, ...] = ()
+    transactions_omitted: int = 0
+    rounds: tuple[RoundChange, ...] = ()
+    peers: tuple[PeerMeasurements, ...] = ()
+    counts: tuple[MilestoneCount, ...] = ()
+
+
+class Following(Protocol):
+    """Watching a node live."""
+
+    def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
+        ...
+
+
 # Contracts.
 
 
@@ -399,176 +625,6 @@ class Contracts(Protocol):
 
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
         """Have the contract from now on. `Rejected` when genesis and chain do not agree."""
-        ...
-
-
-# Keys.
-
-
-@dataclass(frozen=True, slots=True)
-class KeySegment:
-    """One step on the way to an identifier, and its number among those beside it."""
-
-    name: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyVerifier:
-    """By what others know a key: an address, of this type, for this algorithm."""
-
-    verifier: str
-    type: str
-    algorithm: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyMapping:
-    """An identifier, where its key is, and its verifier."""
-
-    identifier: str
-    wallet: str
-    handle: str
-    path: tuple[KeySegment, ...]
-    verifier: KeyVerifier
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A place in the tree of identifiers: a key, a branch, or both."""
-
-    is_key: bool
-    has_children: bool
-    parent: str
-    path: str
-    name: str
-    index: int
-    wallet: str
-    handle: str
-    verifiers: tuple[KeyVerifier, ...]
-
-
-class Keys(Protocol):
-    """The keys of this node's parties, by their identifiers."""
-
-    def wallets(self) -> tuple[str, ...]:
-        """Where keys come from."""
-        ...
-
-    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of an identifier; there is one for every name."""
-        ...
-
-    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this verifier, if it was asked for or used before."""
-        ...
-
-    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """The identifiers that were asked for or used, which a QueryJSON looks for."""
-        ...
-
-    async def sign(
-        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
-    ) -> bytes:
-        """A signature of this payload."""
-        ...
-
-
-class HasKeys(Protocol):
-    """A node that has keys."""
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of its parties."""
-        ...
-
-
-# Privacy groups.
-
-
-@dataclass(frozen=True, slots=True)
-class NewGroup:
-    """A privacy group that is to be. Members without a node are of this one."""
-
-    domain: str
-    members: tuple[str, ...]
-    name: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
-    idempotency_key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
-
-    id: bytes
-    domain: str
-    created_at_ms: int
-    name: str
-    members: tuple[Party, ...]
-    properties: Mapping[str, str]
-    configuration: Mapping[str, str]
-    schema: bytes
-    deployment: IntentId
-    contract: ContractAddress | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCall:
-    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
-
-    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
-    """
-
-    domain: str
-    group: bytes
-    sender: str
-    to: ContractAddress | None = None
-    function: AbiEntry | str | None = None
-    input: JsonValue = None
-    abi: tuple[AbiEntry, ...] = ()
-    bytecode: bytes = b""
-    gas: int = 0
-    value: int = 0
-    idempotency_key: str = ""
-    data_format: str = ""
-
-
-class Groups(Protocol):
-    """Privacy groups, and the private contracts in them."""
-
-    async def create(self, wanted: NewGroup) -> GroupView:
-        """A new group: its id is given when it is durable that it will be deployed."""
-        ...
-
-    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
-        ...
-
-    async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
-        ...
-
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
-        ...
-
-    async def send(self, call: GroupCall) -> IntentId:
-        """A transaction in a group; the id is given when it is durable."""
-        ...
-
-    async def call(self, call: GroupCall) -> JsonValue:
-        """What a private contract answers now, without a transaction."""
-        ...
-
-
-class HasGroups(Protocol):
-    """A node that has privacy groups."""
-
-    @property
-    def groups(self) -> Groups:
-        """Its groups."""
         ...
 
 
@@ -615,6 +671,7 @@ class Measurements:
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    certificate_valid_until_s: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 
@@ -625,12 +682,31 @@ class Operations(Protocol):
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
         ...
 
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
+        ...
+
     def measurements(self) -> Measurements:
         """The figures of this moment."""
         ...
 
 
-class Node(Transactions, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, Operations, Protocol):
+class Node(
+    Transactions,
+    Listening,
+    Settling,
+    Sequencing,
+    Following,
+    Contracts,
+    HasTypes,
+    HasKeys,
+    HasGroups,
+    HasStates,
+    HasNetwork,
+    HasChain,
+    Operations,
+    Protocol,
+):
     """The whole of it; what the server is given."""
 
     @property

@@ -178,7 +178,7 @@ class Follower:
         try:
             self._take_head(chain_id, block)
         except ValueError as error:
-            self.trouble = f"the Ethereum node at {self._client.url} tells of its latest block: {error}"
+            self.trouble = f"the Ethereum node at {self._client.place} tells of its latest block: {error}"
 
     def _take_head(self, chain_id: object, block: object) -> None:
         for answer in (chain_id, block):

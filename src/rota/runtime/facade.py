@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -24,17 +24,26 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.client import RpcClient
+from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Signer, Unavailable
+from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
+from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.listening import NodeListeners
+from rota.runtime.facades.network import Domains, Neighbours, Registries
+from rota.runtime.facades.states import States
 from rota.runtime.facades.types import Types
+from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
+from rota.transport.peer_state import PeerStatus
 from rota.types import (
     NO_CONTRACT,
     ContractAddress,
@@ -49,7 +58,17 @@ from rota.types import (
 )
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
-Registered = Callable[[], Collection[NodeName]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
+
+    looking_up: LookingUp
+    registry: Registry
+    read_peers: Callable[[], tuple[PeerStatus, ...]]
+    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    expiry: CertificateExpiry
 
 
 class NodeFacade:
@@ -62,29 +81,42 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
-        registered: Registered = dict,
+        surroundings: Surroundings,
+        client: RpcClient,
     ) -> None:
         self._running: Final = running
-        self._registered: Final = registered
+        self.expiry: Final = surroundings.expiry
+        self._registered: Final = surroundings.registry.registrations
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
+        self._listeners: Final = NodeListeners(running, client, self.receipt)
         self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
         self.groups: Final = Groups(
-            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+            running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.domains: Final = Domains(running.contracts, running.factory)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
     def name(self) -> NodeName:
         """The node's name."""
         return self._running.name
+
+    def _confirmed_height(self) -> int:
+        running = self._running
+        return running.engine.core.height - running.config.confirmations if running.started.is_set() else 0
 
     # Transactions.
 
@@ -121,16 +153,17 @@ class NodeFacade:
         """How it ended."""
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            return None
+            return await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        if receipt is None:
+        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
-            stored.accepted_at_ms,
-            stored.sequence,
+            place.numbered_at_ms,
+            place.sequence,
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
@@ -145,6 +178,24 @@ class NodeFacade:
         hosted = self._running.contracts.hosted(intent.contract)
         reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
         return reason or "no reason was given"
+
+    async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
+        """That of a transaction of another node, whose states this one has."""
+        place = await self._running.receipts.place_of(intent, is_final=False)
+        commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
+        if place is None or commit is None:
+            return None
+        return facade.ReceiptView(
+            intent,
+            True,
+            place.numbered_at_ms,
+            place.sequence,
+            place.domain,
+            place.leaf,
+            block_number=commit[0],
+            transaction_hash=commit[1] or None,
+            source=place.contract,
+        )
 
     def _domain_of(self, intent: Intent) -> str:
         """The domain of its contract; of a deployment that of the contract to come."""
@@ -166,9 +217,25 @@ class NodeFacade:
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
 
+    # Listeners.
+
     def receipts(self, after_sequence: int) -> AsyncIterator[facade.ReceiptView]:
-        """Listeners come with the family that listens."""
-        raise Unavailable(f"receipts after {after_sequence}: this node has no listeners yet")
+        """All with greater numbers, in order: those that are there, then those that come."""
+        return self._listeners.receipts(after_sequence)
+
+    @property
+    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.ReceiptView]:
+        """Those that get receipts."""
+        return self._listeners.receipt_listeners
+
+    @property
+    def event_listeners(self) -> facade.Listeners[facade.EventDefinition, facade.EventView]:
+        """Those that get events of the base ledger."""
+        return self._listeners.event_listeners
+
+    async def event_listener_status(self, name: str) -> facade.EventListenerStatus | None:
+        """How far a listener of events is."""
+        return await self._listeners.event_listener_status(name)
 
     async def _contract_of(self, intent: IntentId) -> ContractAddress:
         open_ = self._running.engine.core.intake.open.get(intent)
@@ -402,6 +469,10 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
+    def follow(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval."""
+        return self._feed.follow(interval_ms)
+
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
 
@@ -439,9 +510,13 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -454,7 +529,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
@@ -474,6 +549,7 @@ class NodeFacade:
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
         )
 

@@ -30,6 +30,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -142,7 +143,7 @@ class Reading:
         match record:
             case StatesAcknowledged(digest, peer, part):
                 self.acknowledged.add((digest, peer, part))
-            case StatesReceived() | BlocksIndexed():
+            case StatesReceived() | BlocksIndexed() | StoreTried():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 self._take_deployment(record)

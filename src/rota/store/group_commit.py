@@ -44,9 +44,12 @@ from rota.ports import (
     Unavailable,
 )
 from rota.store.abis import Abis
+from rota.store.archive import Archive
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
+from rota.store.listening import Listening
+from rota.store.mail import Mail
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
@@ -84,6 +87,7 @@ class DatabaseStore:
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
+        self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
@@ -95,7 +99,9 @@ class DatabaseStore:
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
+        self.mail = Mail(self._read, self._write_alone)
 
     # Life.
 

@@ -81,7 +81,7 @@ class Asking:
 
     def node_of(self, contracts: Sequence[ContractAddress]) -> Reading[StoredNode]:
         """What a node starts with, and of its contracts these."""
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         found: Any = yield Statement("SELECT incarnation, next_nonce FROM node")
         (incarnation, next_nonce), *_ = found
         stored: dict[ContractAddress, StoredContract] = {}
@@ -108,7 +108,7 @@ class Asking:
         rows: Any = yield Statement("SELECT contract FROM contracts WHERE address = ?", (address,))
         if not rows:
             return None
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         stored = yield from self._contract(address, final_height)
         return decode_contract(rows[0][0]).contract, stored
 
@@ -117,7 +117,7 @@ class Asking:
         dependencies = dict.fromkeys(other for restored in intents for other in restored.intent.depends_on)
         outcomes = yield from self._outcomes(tuple(dependencies), final_height)
         indexed = yield from self._indexed(address, final_height)
-        still_valid = (address, (yield from self._final_time_s(final_height)), final_height)
+        still_valid = (address, (yield from self.final_time_s(final_height)), final_height)
         rows: Any = yield Statement(_PREPARED, still_valid)
         prepared = [(decode_transition_prepared(record), is_acknowledged) for record, is_acknowledged in rows]
         rows = yield Statement(_ENDORSED, still_valid)
@@ -170,7 +170,7 @@ class Asking:
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
             known.update({IntentId(intent): None for (intent,) in rows})
         own = tuple(intent for intent in order.intents if intent in known)
-        outcomes = yield from self._outcomes(own, (yield from self._final_height()))
+        outcomes = yield from self._outcomes(own, (yield from self.final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
@@ -180,7 +180,7 @@ class Asking:
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
         """The final outcome of an intent of this node, if it has one. The chain's word counts before ours."""
-        committed = yield from self._committed((intent,), (yield from self._final_height()))
+        committed = yield from self._committed((intent,), (yield from self.final_height()))
         if intent in committed:
             return Receipt(intent, Outcome.CONFIRMED, leaf=committed[intent])
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
@@ -204,13 +204,13 @@ class Asking:
 
     def unfinished_count(self) -> Reading[int]:
         """How many intents of this node have no final outcome."""
-        rows: Any = yield Statement(_UNFINISHED_COUNT, ((yield from self._final_height()),))
+        rows: Any = yield Statement(_UNFINISHED_COUNT, ((yield from self.final_height()),))
         ((count,),) = rows
         return int(count)
 
     def _transactions(self, query: Statement) -> Reading[tuple[StoredTransaction, ...]]:
         rows: Any = yield query
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         commits = yield from self._commits([row[0] for row in rows])
         return tuple(_transaction(row, commits.get(row[0]), final_height) for row in rows)
 
@@ -307,8 +307,8 @@ class Asking:
 
     def contracts_with_work(self) -> Reading[tuple[ContractAddress, ...]]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
-        final_height = yield from self._final_height()
-        final_time_s = yield from self._final_time_s(final_height)
+        final_height = yield from self.final_height()
+        final_time_s = yield from self.final_time_s(final_height)
         rows: Any = yield Statement(_WITH_WORK, (final_height, final_height, final_time_s, final_time_s))
         return tuple(ContractAddress(address) for (address,) in rows)
 
@@ -334,13 +334,14 @@ class Asking:
             committed.update({intent: leaf for intent, contract, leaf in rows if self._counts(contract, intent, leaf)})
         return committed
 
-    def _final_height(self) -> Reading[int]:
+    def final_height(self) -> Reading[int]:
         """The height of the latest block that is as deep as it must be; below all heights if there is none."""
         rows: Any = yield Statement("SELECT MAX(height) FROM blocks")
         height = rows[0][0]
         return -1 if height is None else height - self.confirmations
 
-    def _final_time_s(self, final_height: int) -> Reading[int]:
+    def final_time_s(self, final_height: int) -> Reading[int]:
+        """The chain time of that block; 0 if the index has none as deep."""
         sql = "SELECT time_s FROM blocks WHERE height <= ? ORDER BY height DESC LIMIT 1"
         rows: Any = yield Statement(sql, (final_height,))
         return rows[0][0] if rows else 0
