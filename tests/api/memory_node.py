@@ -8,6 +8,9 @@ from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
+    Acknowledgement,
+    CommandConfiguration,
+    CommandSubmission,
     ContractStatus,
     ContractSummary,
     DraftView,
@@ -30,6 +33,15 @@ from rota.api.facade import (
     TransactionChange,
     TransactionView,
 )
+from rota.command_types import (
+    Checkpoint,
+    CommandRejected,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    Failure,
+    StatusCode,
+)
 from rota.domains.queries import Query
 from rota.domains.records import Record, Uint64
 from rota.keys.signers import WalletSigner
@@ -38,6 +50,7 @@ from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.runtime.listeners import DurableListeners
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_following import MemoryFollowing
 from tests.api.memory_listeners import MemoryListening, MemorySource
 from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
@@ -64,6 +77,41 @@ def _receipt_source() -> MemorySource[ReceiptDefinition, ReceiptView]:
 
 def _event_source() -> MemorySource[EventDefinition, EventView]:
     return MemorySource("blockchainevents", EventDefinition, lambda _, __: True)
+
+
+class ClosedOffice:
+    """Takes no commands: those of a real node are tested with it (tests/runtime/test_commands.py)."""
+
+    def __init__(self) -> None:
+        failure = Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", "no commands are taken here")
+        self.closed = CommandRejected(failure)
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        raise self.closed
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        raise self.closed
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        raise self.closed
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        raise self.closed
+
+    async def published(self, after: int) -> None:
+        raise self.closed
+
+    async def end(self) -> Checkpoint:
+        raise self.closed
+
+    async def prune(self, offset: int) -> int:
+        raise self.closed
+
+    def configuration(self) -> CommandConfiguration:
+        return CommandConfiguration(1_000)
+
+    async def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        yield self.configuration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +183,9 @@ class MemoryNode:
     happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
     receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
     event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
+    commands: ClosedOffice = field(default_factory=lambda: ClosedOffice())
     types: Types = field(default_factory=memory_types)
+    following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
@@ -148,6 +198,7 @@ class MemoryNode:
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
         self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
+        self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.
 
@@ -303,7 +354,7 @@ class MemoryNode:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
 
-    async def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:

@@ -29,6 +29,7 @@ from rota.api.privacy_groups import HasGroups
 from rota.api.states import HasStates
 from rota.api.values import AbiEntry as AbiEntry
 from rota.api.values import JsonValue as JsonValue
+from rota.command_types import Checkpoint, Completion, CompletionFilter, CompletionPage, Period
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
 
 EVENTS_A_BATCH: Final = 50
@@ -154,6 +155,205 @@ class Transactions(Protocol):
 
         One is released only when this node holds the private states that belong to it.
         """
+        ...
+
+
+# Following.
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A line of a history."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSubmission:
+    """A signed version of a base-ledger transaction."""
+
+    at_ms: int
+    hash: bytes
+    fee_max_wei: int
+    tip_wei: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublicView:
+    """A base-ledger transaction of this node, and the transaction that it is for."""
+
+    local_id: int
+    transaction: IntentId
+    type: TransactionType
+    sender: str
+    account: ContractAddress
+    to: ContractAddress | None
+    data: bytes
+    created_at_ms: int
+    dispatcher: str
+    nonce: int | None = None
+    value_wei: int = 0
+    gas: int | None = None
+    fee_max_wei: int | None = None
+    tip_wei: int | None = None
+    completed_at_ms: int | None = None
+    transaction_hash: bytes | None = None
+    success: bool | None = None
+    revert_data: bytes = b""
+    submissions: tuple[PublicSubmission, ...] = ()
+    activity: tuple[Moment, ...] = ()
+    contract: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """A private state as far as this node may see it."""
+
+    id: bytes
+    created_at_ms: int
+    domain: str
+    schema: bytes
+    contract: ContractAddress
+    data: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionStates:
+    """The states of a transaction: those that this node has, and the ids of those that it has not."""
+
+    spent: tuple[StateView, ...] = ()
+    read: tuple[StateView, ...] = ()
+    confirmed: tuple[StateView, ...] = ()
+    info: tuple[StateView, ...] = ()
+    missing_spent: tuple[bytes, ...] = ()
+    missing_read: tuple[bytes, ...] = ()
+    missing_confirmed: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FullReceipt:
+    """A receipt with all that this node knows of it."""
+
+    receipt: ReceiptView
+    states: TransactionStates | None = None
+    domain_receipt: JsonValue = None
+    domain_receipt_error: str = ""
+    public: tuple[PublicView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FullTransaction:
+    """A transaction with all that this node knows of it."""
+
+    transaction: TransactionView
+    receipt: ReceiptView | None = None
+    public: tuple[PublicView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedView:
+    """What an external transaction's user gives to whoever commits it: a public transaction, and what it does."""
+
+    id: IntentId
+    domain: str
+    to: ContractAddress
+    transaction: Submission
+    metadata: JsonValue
+    states: TransactionStates
+
+
+@dataclass(frozen=True, slots=True)
+class DependenciesView:
+    """What a transaction depends on, and what depends on it."""
+
+    depends_on: tuple[IntentId, ...]
+    prerequisite_of: tuple[IntentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchView:
+    """That a private transaction went to the base ledger with a public one."""
+
+    id: str
+    transaction: IntentId
+    public_transaction: int
+
+
+class Following(Protocol):
+    """What became of transactions, and what they did; and questions that are no transactions."""
+
+    async def full(self, intent: IntentId) -> FullTransaction | None:
+        """A transaction with all that is known of it."""
+        ...
+
+    async def with_key(self, key: str) -> TransactionView | None:
+        """The transaction that has this idempotency key."""
+        ...
+
+    async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
+        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        ...
+
+    async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
+        """The same with all that is known of each."""
+        ...
+
+    async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
+        """The receipts that a QueryJSON looks for."""
+        ...
+
+    async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
+        """How it ended, with all that is known of it."""
+        ...
+
+    async def states(self, intent: IntentId) -> TransactionStates | None:
+        """The private states of a transaction that is on the chain."""
+        ...
+
+    async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
+        """What its domain tells of it; nothing when it is not on the chain."""
+        ...
+
+    async def prepared(self, intent: IntentId) -> PreparedView | None:
+        """An external transaction that can be committed."""
+        ...
+
+    async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
+        """Those external ones that can be committed and that a QueryJSON looks for."""
+        ...
+
+    async def dependencies(self, intent: IntentId) -> DependenciesView | None:
+        """What it depends on, and what depends on it."""
+        ...
+
+    async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
+        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        ...
+
+    async def update(self, intent: IntentId, submission: Submission) -> IntentId:
+        """A public transaction that is under way asks for this from now on."""
+        ...
+
+    async def public_transaction(self, local_id: int) -> PublicView | None:
+        """A base-ledger transaction by its number."""
+        ...
+
+    async def dispatch(self, dispatch_id: str) -> DispatchView | None:
+        """A dispatch by its id."""
+        ...
+
+    async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Those that a QueryJSON looks for."""
+        ...
+
+
+class HasFollowing(Protocol):
+    """A node whose transactions can be followed."""
+
+    @property
+    def following(self) -> Following:
+        """What became of them."""
         ...
 
 
@@ -448,19 +648,12 @@ class SequencerRole(Enum):
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A line of a history."""
-
-    at_ms: int
-    text: str
+    OBSERVER = "observer"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is, what it waits for since when, and who is in the way: nodes, of which several may be.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
     """
@@ -474,6 +667,7 @@ class Explanation:
     blocked_by: tuple[NodeName, ...] = ()
     detail: str = ""
     history: tuple[Moment, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,14 +795,23 @@ class FeedUpdate:
     transactions: tuple[TransactionChange, ...] = ()
     transactions_omitted: int = 0
     rounds: tuple[RoundChange, ...] = ()
+    commands_in_flight: int | None = None
+    commands_accepted_total: int | None = None
+    commands_rejected_total: int | None = None
+    commands_duplicate_total: int | None = None
+    completions_end: int | None = None
+    contracts_learned_total: int | None = None
+    contracts_refused_total: int | None = None
+    geneses_asked_total: int | None = None
+    geneses_given_total: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
     counts: tuple[MilestoneCount, ...] = ()
 
 
-class Following(Protocol):
+class Watching(Protocol):
     """Watching a node live."""
 
-    def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
         ...
 
@@ -626,6 +829,93 @@ class Contracts(Protocol):
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
         """Have the contract from now on. `Rejected` when genesis and chain do not agree."""
         ...
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSubmission:
+    """A command as it was submitted: only the types of its fields have been looked at.
+
+    `transaction` is what it does. Without a period it is the maximum duration; without a submission id one is made.
+    """
+
+    application_id: str
+    command_id: str
+    party: str
+    act_as: tuple[str, ...]
+    transaction: Submission
+    submission_id: str = ""
+    period: Period | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A command was handed over: there will be one completion of it."""
+
+    submission_id: str
+    transaction: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class CommandConfiguration:
+    """What submitters may rely on."""
+
+    maximum_duration_ms: int
+
+
+class Commands(Protocol):
+    """Commands that happen once, and how they ended. What is not done is raised as `CommandRejected`."""
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        """Answered when it is handed over; the outcome is a completion."""
+        ...
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        """Answered when its outcome is durable. A rejection that is found out at once is raised."""
+        ...
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        """Whose completions may be read from here on; whether that can be had is looked at now."""
+        ...
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        """What there is after an offset, in its order, and how far it was read; at once, perhaps empty."""
+        ...
+
+    async def published(self, after: int) -> None:
+        """Until the end lies beyond this offset."""
+        ...
+
+    async def end(self) -> Checkpoint:
+        """Where the stream of completions ends now."""
+        ...
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to this offset; up to where they are forgotten now."""
+        ...
+
+    def configuration(self) -> CommandConfiguration:
+        """What holds now."""
+        ...
+
+    def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        """What holds now, and then each change of it."""
+        ...
+
+
+class HasCommands(Protocol):
+    """A node that takes commands."""
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """They."""
 
 
 # Operators.
@@ -696,14 +986,15 @@ class Node(
     Listening,
     Settling,
     Sequencing,
-    Following,
     Contracts,
     HasTypes,
+    HasFollowing,
     HasKeys,
     HasGroups,
     HasStates,
     HasNetwork,
     HasChain,
+    HasCommands,
     Operations,
     Protocol,
 ):

@@ -14,6 +14,7 @@ from rota.api.credentials import Role
 from rota.api.facade import Node
 from rota.api.families import (
     blocks,
+    commands,
     contracts,
     domains,
     follow,
@@ -62,6 +63,7 @@ TABLE: Final = table_of(
         *groups.METHODS,
         *states.METHODS,
         *keys.METHODS,
+        *commands.METHODS,
         *transport.METHODS,
         *registry.METHODS,
         *domains.METHODS,

@@ -31,6 +31,7 @@ from rota.runtime.configuring.lines import KeyPath, lines_of
 from rota.runtime.configuring.sections import (
     DOMAINS,
     SECTIONS,
+    CommandsSection,
     ContractsSection,
     LedgerSection,
     LogSection,
@@ -236,6 +237,7 @@ class _Reader:
             transport=TransportSection(**self._section("transport", TransportSection), settings=settings),
             rpc=RpcSection(**self._section("rpc", RpcSection), limits=rpc_limits),
             operations=OperationsSection(**self._section("operations")),
+            commands=CommandsSection(**self._section("commands")),
             sequencer=sequencer,
             contracts=ContractsSection(**self._section("contracts")),
             log=LogSection(**self._section("log")),
