@@ -36,7 +36,7 @@ class Entrance:
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
-        registry.register(NodeCollector(node))
+        registry.register(NodeCollector(node, has_splice_names=settings.has_splice_metrics))
         doorkeeper = Doorkeeper(
             settings.credentials,
             now_ms,

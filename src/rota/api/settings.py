@@ -82,6 +82,7 @@ class Settings:
 
     `origins` are the web pages that may call from a browser, such as `https://app.example`; a request that a
     browser sends for any other page is refused, because it could be a stranger's page in an operator's browser.
+    `has_splice_metrics` adds the names that CIP 64 has for figures of automation.
     """
 
     http: Bind = Bind(port=HTTP_PORT)
@@ -91,6 +92,7 @@ class Settings:
     credentials: tuple[Credential, ...] = ()
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
+    has_splice_metrics: bool = False
 
     def __post_init__(self) -> None:
         names = [credential.name for credential in self.credentials]

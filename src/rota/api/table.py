@@ -27,6 +27,7 @@ from rota.api.families import (
     states,
     submit,
     transport,
+    triggers,
     types,
 )
 from rota.api.formats import Format
@@ -64,6 +65,7 @@ TABLE: Final = table_of(
         *states.METHODS,
         *keys.METHODS,
         *commands.METHODS,
+        *triggers.METHODS,
         *transport.METHODS,
         *registry.METHODS,
         *domains.METHODS,

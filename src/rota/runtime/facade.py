@@ -29,6 +29,7 @@ from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
 from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
+from rota.runtime.automation import Automating
 from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
@@ -43,6 +44,7 @@ from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
 from rota.runtime.facades.states import States
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
+from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
@@ -90,6 +92,7 @@ class NodeFacade:
         defaults: hosting.ContractDefaults,
         surroundings: Surroundings,
         client: RpcClient,
+        automating: Automating,
     ) -> None:
         self._running: Final = running
         self.expiry: Final = surroundings.expiry
@@ -111,6 +114,7 @@ class NodeFacade:
         self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
+        self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
         self.public: Final = Public(
@@ -580,6 +584,9 @@ class NodeFacade:
             geneses_given_total=core.acquaintance.given_count,
             certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
+            triggers=self.triggers.list(),
+            automation_transactions_total=self.triggers.transactions,
+            ledger_transactions_total=self.triggers.ledger_transactions,
         )
 
 

@@ -45,6 +45,7 @@ from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
+from rota.runtime.automating import announced, automate
 from rota.runtime.commands import CommandOffice, NodeTransactions
 from rota.runtime.configuration import (
     ConfigurationRejected,
@@ -62,11 +63,12 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
+from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
 from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
-from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
+from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
 from rota.types import ContractAddress, IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
@@ -229,12 +231,14 @@ async def opened(
     database = _database(configuration)
     tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
+    registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
+    triggers = _triggers(configuration)
 
     commands: DatabaseCommands | None = None
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal peers, commands
-        peers = _peers(configuration, keys, registry, tell)
+        peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
         store = DatabaseStore(database, name, configuration.sequencer, tell)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
@@ -252,7 +256,6 @@ async def opened(
             factory=factory,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
-        registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
@@ -273,6 +276,7 @@ async def opened(
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"
+    automating = automate(running, triggers, client, registrar, registry, peers, configuration.automation.look_ms)
     facade = NodeFacade(
         running,
         keys.signer,
@@ -281,6 +285,7 @@ async def opened(
         _defaults(configuration),
         Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
         client,
+        automating,
     )
     facade.commands = CommandOffice(
         name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
@@ -397,7 +402,17 @@ def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, Transact
     return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
 
 
-def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell) -> GrpcPeers:
+def _triggers(configuration: NodeConfiguration) -> tuple[LoadedTrigger, ...]:
+    automation = configuration.automation
+    try:
+        return load_triggers(automation.load, automation.settings, configuration.triggers, automation.paused)
+    except CannotLoad as flaw:
+        raise CannotStart(str(flaw)) from flaw
+
+
+def _peers(
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell, announcement: Announcement
+) -> GrpcPeers:
     if not keys.certificate.is_valid_at(int(time.time())):
         raise CannotStart("node.keys: the certificate is not valid now; `rota keys rotate-certificate` makes another")
     transport = configuration.transport
@@ -408,6 +423,7 @@ def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry,
         tell,
         listen=transport.listen,
         settings=transport.settings,
+        announcement=announcement,
     )
 
 
@@ -472,6 +488,7 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
             rpc.origins,
             rpc.limits,
+            configuration.automation.splice_metrics,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error
