@@ -143,6 +143,7 @@ class MemoryNode:
     registries: Any = field(default_factory=Elsewhere)
     domains: Any = field(default_factory=Elsewhere)
     chain: Any = field(default_factory=Elsewhere)
+    message_listeners: Any = field(default_factory=Elsewhere)
 
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from rota.api.chain import HasChain
 from rota.api.keyring import HasKeys
 from rota.api.network import HasNetwork
-from rota.api.privacy_groups import HasGroups
+from rota.api.privacy_groups import HasGroups, MessageDefinition, MessageView
 from rota.api.states import HasStates
 from rota.api.values import AbiEntry as AbiEntry
 from rota.api.values import JsonValue as JsonValue
@@ -304,6 +304,15 @@ class Listening(Protocol):
 
     async def event_listener_status(self, name: str) -> EventListenerStatus | None:
         """How far one of them is; nothing when there is none of this name."""
+        ...
+
+
+class MessageListening(Protocol):
+    """Following what members of groups tell each other."""
+
+    @property
+    def message_listeners(self) -> Listeners[MessageDefinition, MessageView]:
+        """Those that get messages."""
         ...
 
 
@@ -696,6 +705,7 @@ class Node(
     HasTypes,
     HasKeys,
     HasGroups,
+    MessageListening,
     HasStates,
     HasNetwork,
     HasChain,

@@ -14,6 +14,7 @@ from typing import Final
 from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.machine import Event
@@ -40,6 +41,8 @@ from rota.runtime.facades.states import States
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
+from rota.runtime.listeners import DurableListeners
+from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
@@ -84,6 +87,10 @@ class NodeFacade:
         self.groups: Final = Groups(
             running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
+            MessageSource(running.name, store.mail, running.mail), store
+        )
+        running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
         self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
         self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)

@@ -227,7 +227,6 @@ class RunningNode:
             logger.warning("a write failed and will be repeated", reason=event.reason)
         if not self.mail.take(event):
             self.engine.tell(event)
-        self.engine.tell(event)
         if isinstance(event, Persisted):
             self.receipts.look_soon()
         elif isinstance(event, HeadSeen) and event.height != self._head_height:
