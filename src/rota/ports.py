@@ -45,6 +45,7 @@ from rota.types import (
 )
 
 TRANSACTIONS_MAX: Final = 1_000
+STATES_A_PAGE: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -135,11 +136,35 @@ class StoredListener:
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What changed of the states that a node holds of a contract, up to the change with this number."""
+    """What changed of the states that a node holds of a contract, up to the change with this number.
+
+    `is_complete` when nothing has changed after that; else more is to be asked for.
+    """
 
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+    is_complete: bool = True
+
+
+class StatePlace(NamedTuple):
+    """Where on the chain a state was made: by which block and transition of it, as which output."""
+
+    height: int
+    place: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """Some unspent states in the order of the chain, and behind which to go on; nothing when these were the last.
+
+    `as_of` is the latest change when they were read: whoever reads several pages follows the changes since the first.
+    """
+
+    as_of: int
+    states: tuple[State, ...]
+    last: StatePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +358,7 @@ class ArchivedState:
     spent_by: IntentId | None
 
 
-class StatePage(NamedTuple):
+class ArchivePage(NamedTuple):
     """Some of them, and behind which the next ones are; nothing when there are no more."""
 
     states: tuple[ArchivedState, ...]
@@ -345,7 +370,7 @@ class Archive(Protocol):
 
     async def page(
         self, contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int
-    ) -> StatePage:
+    ) -> ArchivePage:
         """The next states of a contract, in the order of their ids."""
         ...
 
@@ -454,17 +479,21 @@ class Store(Protocol):
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
         ...
 
-    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is held of a contract now that was not at the change `since`, and what is no longer held.
 
-        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        Held is what is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
+        more of them. `Unavailable` when the store is away.
         """
         ...
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
 
-        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
+        is not on it last: a state comes before those that stand on it, but for what arrived late.
         """
         ...
 
@@ -501,8 +530,10 @@ class Store(Protocol):
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
         ...
 
-    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """The states of this contract that are on the chain and unspent, and that this node holds.
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time.
 
         As the index has it, final or not; in the order in which they were committed, and then of their outputs.
         `Unavailable` when it is away.

@@ -120,6 +120,7 @@ class MemoryNode:
 
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     is_away: bool = False
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
@@ -303,7 +304,7 @@ class MemoryNode:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
 
-    async def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:
@@ -329,6 +330,9 @@ class MemoryNode:
 
     def readiness(self) -> tuple[str, ...]:
         return self.missing
+
+    def warnings(self) -> tuple[str, ...]:
+        return self.warned
 
     def measurements(self) -> Measurements:
         known = Measurements(

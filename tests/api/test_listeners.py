@@ -15,7 +15,7 @@ from rota.api.facade import EventView, ReceiptView
 from rota.api.settings import Limits
 from rota.runtime import listeners
 from rota.types import ContractAddress, IntentId
-from tests.api.kit import Served, asynchronous, served
+from tests.api.kit import TRANSFER, Served, asynchronous, served
 from tests.api.test_limits import UPGRADE, refused_count, slow_reader, text_frame
 
 ADDRESS = ContractAddress("0x" + "22" * 20)
@@ -400,3 +400,24 @@ async def test_a_store_that_is_away_loses_no_acknowledgement(monkeypatch: pytest
         assert await client.is_silent()
         to.node.listening.is_away = False
         assert await client.sequences() == [4]
+
+
+@asynchronous
+async def test_a_node_can_be_watched_live() -> None:
+    async with served() as to, connected(to) as client:
+        subscription = await client.call("seq_subscribe")
+        first = json.loads(await client.socket.receive_str())
+        assert (first["method"], first["params"]["subscription"]) == ("seq_subscription", subscription)
+        snapshot = first["params"]["result"]
+        assert (snapshot["number"], snapshot["snapshot"], snapshot["gap"]) == (1, True, False)
+        assert [each["domain"] for each in snapshot["contracts"]] == ["noto"]
+        sent = await to.call("ptx_sendTransaction", TRANSFER)
+        to.node.moved.set()
+        update = json.loads(await client.socket.receive_str())["params"]["result"]
+        assert update["transactions"][0]["id"] == sent
+        assert update["transactions"][0]["milestone"] == "accepted"
+        assert await client.call("seq_unsubscribe", subscription) is True
+        to.node.moved.set()
+        assert await client.is_silent()
+        error = await client.call("seq_subscribe", 1)
+        assert error["data"] == {"field": "intervalMs"}

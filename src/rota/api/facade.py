@@ -457,6 +457,7 @@ class SequencerRole(Enum):
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
+    OBSERVER = "observer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +470,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is, what it waits for since when, and who is in the way: nodes, of which several may be.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
     """
@@ -483,6 +484,7 @@ class Explanation:
     blocked_by: tuple[NodeName, ...] = ()
     detail: str = ""
     history: tuple[Moment, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -614,10 +616,10 @@ class FeedUpdate:
     counts: tuple[MilestoneCount, ...] = ()
 
 
-class Following(Protocol):
+class Watching(Protocol):
     """Watching a node live."""
 
-    def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
         ...
 
@@ -680,6 +682,7 @@ class Measurements:
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    certificate_valid_until_s: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
 
 
@@ -688,6 +691,10 @@ class Operations(Protocol):
 
     def readiness(self) -> tuple[str, ...]:
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
+        ...
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
         ...
 
     def measurements(self) -> Measurements:

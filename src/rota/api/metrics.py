@@ -74,6 +74,11 @@ GAUGES: Final = (
     Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),
     Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
     Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
+    Figure(
+        "rota_certificate_valid_until_seconds",
+        "certificate_valid_until_s",
+        "When the certificate that peers are shown ends, in seconds since 1970",
+    ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
 )
 COUNTERS: Final = (

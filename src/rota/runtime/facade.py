@@ -16,7 +16,6 @@ from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
@@ -32,7 +31,9 @@ from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.chain import Chain
+from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
@@ -46,19 +47,31 @@ from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    SubmitMode,
+    node_of,
+)
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What users may see of the world beside the node's own: the chain, the registry, the peers."""
+    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
 
     looking_up: LookingUp
     registry: Registry
     read_peers: Callable[[], tuple[PeerStatus, ...]]
     read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    expiry: CertificateExpiry
 
 
 class NodeFacade:
@@ -75,6 +88,8 @@ class NodeFacade:
         client: RpcClient,
     ) -> None:
         self._running: Final = running
+        self.expiry: Final = surroundings.expiry
+        self._registered: Final = surroundings.registry.registrations
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
@@ -99,6 +114,7 @@ class NodeFacade:
         self._settlements: Final = Settlements(running, defaults.chain_id)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._explaining: Final = Explaining(running, self._at)
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -159,11 +175,17 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
+
+    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
+        """Why it failed, in the words of the contract that made it fail."""
+        hosted = self._running.contracts.hosted(intent.contract)
+        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
+        return reason or "no reason was given"
 
     async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
         """That of a transaction of another node, whose states this one has."""
@@ -264,7 +286,9 @@ class NodeFacade:
         try:
             initialised = hosting.init(hosted, asked)
         except DomainRejected as flaw:
-            raise errors.invalid(_field_of(flaw), flaw.message) from None
+            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(asked.function), "from_")
+            raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
+        self._require_registered(initialised.parties)
         return Intent(
             self._ids.next(sender, submission.to),
             submission.to,
@@ -288,6 +312,7 @@ class NodeFacade:
             genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
+        self._require_registered(genesis.members)
         # No page: what a party has deployed is nobody's to see.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),
@@ -297,6 +322,14 @@ class NodeFacade:
             submission.depends_on,
             idempotency_key=submission.idempotency_key,
         )
+
+    def _require_registered(self, parties: Iterable[Party]) -> None:
+        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
+        known = self._registered()
+        strangers = [party for party in parties if node_of(party) not in known]
+        # A registry that does not name us either has not been read yet.
+        if strangers and self.name in known:
+            raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
     def _party(self, text: str) -> Party:
         name, at, node = text.rpartition("@")
@@ -342,49 +375,7 @@ class NodeFacade:
 
     async def explain(self, intent: IntentId) -> facade.Explanation | None:
         """Where a transaction is, also when it has ended."""
-        for address, sequencer in self._running.engine.core.sequencers.loaded.items():
-            held = sequencer.coordinator.transactions.get(intent)
-            found = explain_at_coordinator(sequencer, intent) if held is not None and not held.is_gone else None
-            role = facade.SequencerRole.COORDINATOR if found is not None else facade.SequencerRole.SENDER
-            found = found or explain_at_sender(sequencer, intent)
-            if found is not None:
-                own = explain_at_sender(sequencer, intent)
-                history = own.history if own is not None else found.history
-                return self._explanation(intent, role, found, address, history)
-        deployment = self._running.engine.core.deployments.own.get(intent)
-        if deployment is not None:
-            return self._explanation(intent, facade.SequencerRole.SENDER, explain_deployment(deployment))
-        stored = await self._running.adapters.store.transaction(intent)
-        if stored is None:
-            return None
-        receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        state = receipt.outcome.value if receipt is not None else "unfinished"
-        detail = receipt.reason if receipt is not None else ""
-        contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
-        if receipt is not None and receipt.contract is not None:
-            contract = receipt.contract
-        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, contract, detail=detail)
-
-    def _explanation(
-        self,
-        intent: IntentId,
-        role: facade.SequencerRole,
-        found: Explanation,
-        contract: ContractAddress | None = None,
-        history: tuple[tuple[int, str], ...] | None = None,
-    ) -> facade.Explanation:
-        lines = found.history if history is None else history
-        return facade.Explanation(
-            intent,
-            role,
-            found.state,
-            contract,
-            self._at(found.since_ms),
-            found.waits_for,
-            found.who,
-            found.detail,
-            tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in lines),
-        )
+        return await self._explaining.explain(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
         """How a contract stands."""
@@ -444,9 +435,9 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
-    def follow(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+    def watch(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval."""
-        return self._feed.follow(interval_ms)
+        return self._feed.watch(interval_ms)
 
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
@@ -485,9 +476,13 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -500,7 +495,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
@@ -520,6 +515,7 @@ class NodeFacade:
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
         )
 

@@ -149,7 +149,7 @@ class LiveFeed:
 
     # Following.
 
-    async def follow(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
         if len(self._followers) >= FOLLOWERS_MAX:
             raise Rejected(ErrorCode.INVALID_REQUEST, "", f"at most {FOLLOWERS_MAX} may follow a node at a time")

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -27,7 +28,8 @@ from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
 from rota.digests import keccak
-from rota.hosting import ContractDefaults, load_domains
+from rota.domains.base import Rejected
+from rota.hosting import AnyDomain, ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import NodeKeys
@@ -45,6 +47,7 @@ from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
+from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
@@ -86,7 +89,7 @@ class NodeProcess:
         self.entrance: Final = entrance
         self.peers: Final = peers
         self.keys: Final = keys
-        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers)]
+        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers, facade.expiry)]
 
     async def run(self) -> None:
         """Serve until it is stopped."""
@@ -113,20 +116,22 @@ class NodeProcess:
 class WatchedCertificate:
     """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
 
-    def __init__(self, keys: NodeKeys, peers: GrpcPeers) -> None:
+    def __init__(self, keys: NodeKeys, peers: GrpcPeers, expiry: CertificateExpiry) -> None:
         self._folder: Final = keys.transport
         self._peers: Final = peers
+        self._expiry: Final = expiry
         self._shown = keys.certificate.fingerprint
         self._told = ""
 
     def look(self) -> None:
         """Show another one if there is one; what cannot be read changes nothing."""
         try:
-            current = self._folder.current().certificate.fingerprint
-            if current != self._shown:
+            certificate = self._folder.current().certificate
+            if certificate.fingerprint != self._shown:
                 self._peers.use(_identity(self._folder))
-                self._shown = current
-                logger.info("shows another certificate", fingerprint=current.hex())
+                self._shown = certificate.fingerprint
+                logger.info("shows another certificate", fingerprint=self._shown.hex())
+            self._expiry.look(certificate)
             self._told = ""
         except (ValueError, OSError) as error:
             self._told = _tell_once("the certificate cannot be used; the one of before stays", error, self._told)
@@ -169,7 +174,7 @@ async def opened(
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(name, configuration.ledger.chain_id, load_domains(), salt_key)
+    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -218,7 +223,7 @@ async def opened(
         _deployments_on(client, configuration),
         _measured(peers),
         _defaults(configuration),
-        Surroundings(LookingUp(client), registry, peers.status, _owners(registry)),
+        Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
         client,
     )
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
@@ -242,14 +247,16 @@ async def serve(
     configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
 ) -> None:
     """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    while await _live(configuration, keys, on_ready):
+    next_life = await _live(configuration, keys, on_ready)
+    while next_life is not None:
         logger.info("beginning a new life")
+        next_life = await _live(next_life, keys, None)
 
 
 async def _live(
     configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
-) -> bool:
-    """One life; whether it ended for another one to begin."""
+) -> NodeConfiguration | None:
+    """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -262,13 +269,29 @@ async def _live(
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
-        return process.running.begins_again
+        return _at_the_same_place(configuration, process.entrance) if process.running.begins_again else None
+
+
+def _at_the_same_place(configuration: NodeConfiguration, entrance: Entrance) -> NodeConfiguration:
+    """With the ports that the system chose, where it did."""
+    ports, operations = entrance.ports, configuration.operations
+    rpc = replace(configuration.rpc, port=ports["http"], websocket_port=ports["websocket"])
+    if "operations" in ports:
+        operations = replace(operations, port=ports["operations"])
+    return replace(configuration, rpc=rpc, operations=operations)
 
 
 async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
     await process.running.started.wait()
     await process.peers.started.wait()
     on_ready(process)
+
+
+def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:
+    try:
+        return load_domains(configuration.domains)
+    except Rejected as flaw:
+        raise CannotStart(f"domains.{flaw}") from flaw
 
 
 def _database(configuration: NodeConfiguration) -> Database:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rota.core.events import LedgerStatus
-from rota.ports import ArchivedState, StatePage, StateStatus
+from rota.ports import ArchivedState, ArchivePage, StateStatus
 from rota.store.database import Read, Reading, Statement, Value, Write
 from rota.store.encoding import decode_outcome, decode_permission, decode_prepared, decode_state, encode
 from rota.types import ContractAddress, IntentId, Leaf, State, StateId
@@ -27,7 +27,7 @@ class Archive:
 
     async def page(
         self, contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int
-    ) -> StatePage:
+    ) -> ArchivePage:
         """The next states of a contract, in the order of their ids."""
         return await self._read(_page(contract, status, after, limit))
 
@@ -56,14 +56,14 @@ class Archive:
         return {schema: known.get(schema, now_ms) for schema in schemas}
 
 
-def _page(contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int) -> Reading[StatePage]:
+def _page(contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int) -> Reading[ArchivePage]:
     behind = ""
     parameters: tuple[Value, ...] = ()
     if after is not None:
         behind, parameters = "AND (leaf > ? OR (leaf = ? AND output > ?))", (after.leaf, after.leaf, after.output)
     sql = f"{_STATES} AND {_CONDITIONS[status]} {behind} ORDER BY leaf, output LIMIT ?"
     found = yield from _archived(contract, Statement(sql, (contract, *parameters, limit)))
-    return StatePage(found, found[-1].state.id if len(found) == limit else None)
+    return ArchivePage(found, found[-1].state.id if len(found) == limit else None)
 
 
 def _with_leaves(contract: ContractAddress, leaves: Sequence[Leaf]) -> Reading[tuple[ArchivedState, ...]]:

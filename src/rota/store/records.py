@@ -35,6 +35,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -79,6 +80,8 @@ class Writing:
         match record:
             case NodeStarted(incarnation):
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
+            case StoreTried():
+                yield Statement("UPDATE node SET incarnation = incarnation")
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
                 if isinstance(record, IntentFinalised):

@@ -16,12 +16,12 @@ from rota.api.facade import (
     ContractSummary,
     Explanation,
     FeedUpdate,
-    Following,
     ReceiverLeft,
     RoundChange,
     Sequencing,
     StateCount,
     TransactionChange,
+    Watching,
 )
 from rota.api.formats import Address, HexText, Timestamp, Uuid, hex_of, timestamp_of, uuid_of
 from rota.api.methods import method
@@ -43,7 +43,7 @@ class HistoryLine(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a transaction is. `blockedBy` are the nodes that it waits for; empty when it waits for none."""
+    """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any."""
 
     id: Uuid
     role: str
@@ -54,6 +54,7 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     contract: Address | None = None
     since: Timestamp | None = None
     detail: str = ""
+    meaning: str = ""
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -141,6 +142,7 @@ def _shown_explanation(found: Explanation) -> Explained:
         contract=Address(found.contract) if found.contract is not None else None,
         since=_time(found.since_ms),
         detail=found.detail,
+        meaning=found.meaning,
     )
 
 
@@ -244,7 +246,7 @@ class Update(msgspec.Struct, frozen=True, rename="camel"):
 
 @method("seq_subscribe", role=Role.READ, answers="subscription")
 async def subscribe(
-    node: Following,
+    node: Watching,
     subscriber: Subscriber,
     interval_ms: Annotated[
         int, Meta(ge=INTERVAL_MIN_MS, le=INTERVAL_MAX_MS, description="Between two updates, in milliseconds")
@@ -256,7 +258,7 @@ async def subscribe(
     who reads slowly gets more at once; who missed something is told so and gets a snapshot again.
     """
     subscription = subscriber.open(PUSH)
-    updates = node.follow(interval_ms)
+    updates = node.watch(interval_ms)
     first = await anext(updates)
     pushing = asyncio.create_task(_push(subscription, first, updates))
     subscription.on_end(partial(_cancel, pushing))
@@ -265,7 +267,7 @@ async def subscribe(
 
 @method("seq_unsubscribe", role=Role.READ, answers="success")
 async def unsubscribe(
-    node: Following,  # noqa: ARG001  # every method is given the node
+    node: Watching,  # noqa: ARG001  # every method is given the node
     subscriber: Subscriber,
     subscription: Annotated[str, Meta(description="The id that seq_subscribe answered on this connection")],
 ) -> Annotated[bool, Meta(description="True: it is done")]:

@@ -193,7 +193,7 @@ class TelemetrySection:
     """Traces of transactions across nodes (OpenTelemetry); needs the extra `otel`."""
 
     endpoint: str | None = key(
-        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4317"),
+        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4318"),
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
