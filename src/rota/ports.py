@@ -21,12 +21,14 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RoundDispatch,
     SendMessage,
     SignDispatch,
     SubmitTransaction,
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.core.public_transaction import PublicTransaction
 from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
@@ -38,10 +40,13 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    Outcome,
     Party,
     Receipt,
     State,
     StateId,
+    SubmitMode,
+    Transition,
 )
 
 TRANSACTIONS_MAX: Final = 1_000
@@ -192,6 +197,138 @@ class AbiStore(Protocol):
 
     async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
         """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSubmission:
+    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance."""
+
+    id: IntentId
+    accepted_at_ms: int
+    is_public: bool
+    submit_mode: SubmitMode
+    sender: Party
+    domain: str = ""
+    to: ContractAddress | None = None
+    function: str = ""
+    data: bytes = b"null"
+    abi: bytes = b""
+    idempotency_key: str = ""
+    depends_on: tuple[IntentId, ...] = ()
+    gas: int | None = None
+    value_wei: int | None = None
+    fee_max_wei: int | None = None
+    tip_wei: int | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What a transaction depends on, and what depends on it."""
+
+    depends_on: tuple[IntentId, ...] = ()
+    prerequisite_of: tuple[IntentId, ...] = ()
+
+
+class SubmissionStore(Protocol):
+    """What users of this node asked for. All: `Unavailable` when the store is away."""
+
+    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
+        ...
+
+    async def forget(self, intent: IntentId) -> None:
+        """It was not accepted."""
+        ...
+
+    async def get(self, intent: IntentId) -> StoredSubmission | None:
+        """What was asked for under this id."""
+        ...
+
+    async def public_with_key(self, key: str) -> IntentId | None:
+        """The public transaction that has this idempotency key."""
+        ...
+
+    async def with_key(self, key: str) -> IntentId | None:
+        """The transaction that has this idempotency key."""
+        ...
+
+    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for, the latest first if no order is asked for; perhaps only such as have not ended."""
+        ...
+
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have ended for good and whose receipts are looked for."""
+        ...
+
+    async def dependencies(self, intent: IntentId) -> Dependencies:
+        """What it depends on, and what depends on it."""
+        ...
+
+
+class Dispatched(NamedTuple):
+    """An intent was in the round that this node sent with this nonce."""
+
+    nonce: int
+    intent: IntentId
+
+
+class TraceStore(Protocol):
+    """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
+
+    async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
+        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        ...
+
+    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+        """The rounds of this node with a transition of this intent."""
+        ...
+
+    async def dispatch(self, nonce: int) -> RoundDispatch | None:
+        """The round that this node sent with this nonce."""
+        ...
+
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def issued(self, limit: int) -> tuple[IntentId, ...]:
+        """External intents whose users were given what they need, and that have not ended; the latest first."""
+        ...
+
+
+class PublicStore(Protocol):
+    """Transactions of users on the base ledger itself. All: `Unavailable` when the store is away."""
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return, with the number that it got."""
+        ...
+
+    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
+        """How they stand now; durable on return."""
+        ...
+
+    async def open(self) -> tuple[PublicTransaction, ...]:
+        """Those that have not ended, in their order."""
+        ...
+
+    async def get(self, intent: IntentId) -> PublicTransaction | None:
+        """The one with this id."""
+        ...
+
+    async def numbered(self, number: int) -> PublicTransaction | None:
+        """The one with this number."""
+        ...
+
+    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
+        """Those that are looked for, the latest first if no order is asked for."""
+        ...
+
+    async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
+        """How these transactions of this node ended, public or private, as far as they have."""
         ...
 
 
@@ -555,6 +692,21 @@ class Store(Protocol):
     @property
     def abis(self) -> AbiStore:
         """The ABIs that users stored."""
+        ...
+
+    @property
+    def submissions(self) -> SubmissionStore:
+        """What users asked for."""
+        ...
+
+    @property
+    def traces(self) -> TraceStore:
+        """What the sequencer left of private transactions."""
+        ...
+
+    @property
+    def public(self) -> PublicStore:
+        """What users do on the base ledger itself."""
         ...
 
     @property

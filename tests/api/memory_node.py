@@ -8,6 +8,7 @@ from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
+    AnyReceipt,
     ContractStatus,
     ContractSummary,
     DraftView,
@@ -38,6 +39,7 @@ from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.runtime.listeners import DurableListeners
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_following import MemoryFollowing
 from tests.api.memory_listeners import MemoryListening, MemorySource
 from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
@@ -55,9 +57,10 @@ class Kept:
     receipt: ReceiptView | None = None
 
 
-def _receipt_source() -> MemorySource[ReceiptDefinition, ReceiptView]:
-    def passes(wanted: ReceiptDefinition, receipt: ReceiptView) -> bool:
-        return wanted.domain is None or wanted.domain == receipt.domain
+def _receipt_source() -> MemorySource[ReceiptDefinition, AnyReceipt]:
+    def passes(wanted: ReceiptDefinition, receipt: AnyReceipt) -> bool:
+        shown = receipt if isinstance(receipt, ReceiptView) else receipt.receipt
+        return wanted.domain is None or wanted.domain == shown.domain
 
     return MemorySource("receipts", ReceiptDefinition, passes)
 
@@ -131,11 +134,12 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
     listening: MemoryListening = field(default_factory=MemoryListening)
-    ended: MemorySource[ReceiptDefinition, ReceiptView] = field(default_factory=_receipt_source)
+    ended: MemorySource[ReceiptDefinition, AnyReceipt] = field(default_factory=_receipt_source)
     happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
-    receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
+    receipt_listeners: DurableListeners[ReceiptDefinition, AnyReceipt] = field(init=False)
     event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
     types: Types = field(default_factory=memory_types)
+    following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
@@ -149,6 +153,7 @@ class MemoryNode:
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
         self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
+        self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.
 

@@ -186,6 +186,27 @@ def _whole(given: object) -> int | None:
             return None
 
 
+class BlockName(Format):
+    """A block of the base ledger: a number, or a word."""
+
+    __slots__ = ()
+    right = "a block's number, or latest, earliest, pending, safe or finalized"
+    words: ClassVar[tuple[str, ...]] = ("latest", "earliest", "pending", "safe", "finalized")
+
+    @classmethod
+    def canonical(cls, given: object) -> str | None:
+        """A number in any writing, or one of the words."""
+        if isinstance(given, str) and given.lower() in cls.words:
+            return given.lower()
+        number = _whole(given)
+        return hex(number) if number is not None and 0 <= number < 2**63 else None
+
+    @property
+    def at(self) -> str | int:
+        """As the chain is asked."""
+        return str(self) if self in self.words else int(self, 16)
+
+
 class Timestamp(Format):
     """A time as RFC 3339, in UTC, with milliseconds."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from rota import hosting
+from rota import abi, hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
@@ -34,11 +35,14 @@ from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.explaining import Explaining
+from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
+from rota.runtime.facades.public import Public
 from rota.runtime.facades.states import States
+from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
@@ -94,7 +98,6 @@ class NodeFacade:
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
-        self._listeners: Final = NodeListeners(running, client, self.receipt)
         self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
@@ -112,9 +115,21 @@ class NodeFacade:
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self._settlements: Final = Settlements(running, defaults.chain_id)
+        self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
+        self.public: Final = Public(
+            running.name,
+            running.adapters.public_chain,
+            running.adapters.public,
+            store.public,
+            store.abis,
+            signer,
+            self._submitting,
+        )
+        self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
+        self._listeners: Final = NodeListeners(running, client, self.receipt, self.following.full_receipt)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
-        self._explaining: Final = Explaining(running, self._at)
+        self._explaining: Final = Explaining(running, self._at, self.public)
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -130,20 +145,64 @@ class NodeFacade:
 
     async def submit(self, submission: facade.Submission) -> IntentId:
         """Validated by its domain, then durable, then its id is given."""
-        intent = self._intent_of(submission)
-        reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
-        if reply != intent.id:
-            raise errors.key_used(submission.idempotency_key, reply)
+        read = await self._submitting.read(submission)
+        sender = self._submitting.party(submission.sender)
+        await self._submitting.claim(submission)
+        try:
+            if missing := self.readiness():
+                raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+            if submission.type is facade.TransactionType.PUBLIC:
+                intent = await self.public.submit(read)
+            else:
+                intent = await self._submit_private(read)
+        finally:
+            self._submitting.release(submission)
         # What is accepted is accepted; a party that cannot be noted now is noted the next time.
         with suppress(Unavailable):
-            await self.keys.note(intent.sender)
+            await self.keys.note(sender)
+        return intent
+
+    async def _submit_private(self, read: Read) -> IntentId:
+        """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+        intent = self._intent_of(read)
+        function, domain = "", read.submission.domain
+        if read.submission.to is not None:
+            hosted = self._running.contracts.hosted(read.submission.to)
+            assert hosted is not None, "it took the request"
+            function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
+        submissions = self._running.adapters.store.submissions
+        noting = asyncio.create_task(
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+        )
+        try:
+            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            if reply != intent.id:
+                raise errors.key_used(read.submission.idempotency_key, reply)
+        except BaseException:
+            await self._forget(intent.id, noting)
+            raise
+        # What could not be noted is shown as the intent has it: it is accepted all the same.
+        with suppress(Unavailable):
+            await noting
         return intent.id
+
+    async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
+        """What was not accepted need not be kept; what is kept of it without an intent is shown to nobody."""
+        with suppress(Unavailable):
+            await noting
+            await self._running.adapters.store.submissions.forget(intent)
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
         """What was accepted under this id."""
-        stored = await self._running.adapters.store.transaction(intent)
+        store = self._running.adapters.store
+        submission = await store.submissions.get(intent)
+        if submission is not None and submission.is_public:
+            return transaction_view(submission)
+        stored = await store.transaction(intent)
         if stored is None:
             return None
+        if submission is not None:
+            return transaction_view(submission)
         accepted = stored.intent
         return facade.TransactionView(
             accepted.id,
@@ -161,7 +220,7 @@ class NodeFacade:
         """How it ended."""
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            return await self._receipt_of_another(intent)
+            return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
         if receipt is None or place is None:
@@ -186,6 +245,13 @@ class NodeFacade:
         hosted = self._running.contracts.hosted(intent.contract)
         reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
         return reason or "no reason was given"
+
+    async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
+        receipt = await self.public.receipt(intent)
+        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        if receipt is None or place is None:
+            return None
+        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
 
     async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
         """That of a transaction of another node, whose states this one has."""
@@ -222,6 +288,8 @@ class NodeFacade:
 
     async def cancel(self, intent: IntentId) -> None:
         """Give a transaction up."""
+        if await self.public.cancel(intent):
+            return
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
 
@@ -232,7 +300,7 @@ class NodeFacade:
         return self._listeners.receipts(after_sequence)
 
     @property
-    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.ReceiptView]:
+    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.AnyReceipt]:
         """Those that get receipts."""
         return self._listeners.receipt_listeners
 
@@ -249,9 +317,11 @@ class NodeFacade:
         open_ = self._running.engine.core.intake.open.get(intent)
         if open_ is not None:
             return open_
-        if await self._running.adapters.store.transaction(intent) is None:
-            raise errors.invalid("id", f"{_shown(intent)} is not a transaction of {self.name}")
-        raise errors.invalid("id", f"{_shown(intent)} has ended")
+        if self._running.adapters.public.held(intent) is not None:
+            raise errors.invalid("transactionId", "must be a private transaction: a public one is never parked")
+        if await self.transaction(intent) is None:
+            raise errors.invalid("transactionId", f"{_shown(intent)} is not a transaction of {self.name}")
+        raise errors.invalid("transactionId", f"{_shown(intent)} has ended")
 
     async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
         """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
@@ -267,26 +337,24 @@ class NodeFacade:
             raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
         return reply.intent
 
-    def _intent_of(self, submission: facade.Submission) -> Intent:
+    def _intent_of(self, read: Read) -> Intent:
         """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
-        if missing := self.readiness():
-            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-        if submission.type is facade.TransactionType.PUBLIC:
-            raise errors.invalid("type", "must be private: this node does not send public transactions yet")
+        submission = read.submission
         if submission.to is None:
-            return self._deployment_of(submission)
+            return self._deployment_of(read)
         hosted = self._running.contracts.hosted(submission.to)
         if hosted is None:
             reason = self._running.contracts.unhosted.get(submission.to, f"must be a contract of {self.name}")
             raise errors.invalid("to", reason)
         if submission.domain and submission.domain != hosted.domain.name:
             raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
-        sender = self._party(submission.sender)
-        asked = hosting.UserCall(sender, _function_of(submission), submission.data, submission.submit_mode)
+        sender = self._submitting.party(submission.sender)
+        parameters = read.function.inputs if read.function is not None else ()
+        call = hosting.UserCall(sender, function_name(read), named_data(read, parameters), submission.submit_mode)
         try:
-            initialised = hosting.init(hosted, asked)
+            initialised = hosting.init(hosted, call)
         except DomainRejected as flaw:
-            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(asked.function), "from_")
+            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
         self._require_registered(initialised.parties)
         return Intent(
@@ -300,16 +368,18 @@ class NodeFacade:
             submission.submit_mode,
         )
 
-    def _deployment_of(self, submission: facade.Submission) -> Intent:
+    def _deployment_of(self, read: Read) -> Intent:
         """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
+        submission = read.submission
         if self._running.factory is None:
             raise errors.invalid("to", f"must be a contract's address: {self.name} has no ledger.factory to deploy by")
         if submission.submit_mode is not SubmitMode.AUTO:
             raise errors.invalid("submitMode", "must be auto: a deployment cannot be prepared")
-        sender = self._party(submission.sender)
+        sender = self._submitting.party(submission.sender)
+        data = named_data(read, abi.find_constructor(read.entries).inputs)
         salt = secrets.token_bytes(SALT_BYTES)
         try:
-            genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
+            genesis = self._running.contracts.plan(submission.domain, data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
         self._require_registered(genesis.members)
@@ -331,21 +401,16 @@ class NodeFacade:
         if strangers and self.name in known:
             raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
-    def _party(self, text: str) -> Party:
-        name, at, node = text.rpartition("@")
-        if not at:
-            name, node = text, self.name
-        if node != self.name or not name:
-            raise errors.invalid("from", f"must be a party of this node, such as alice@{self.name}, not {text!r}")
-        return Party(f"{name}@{node}")
-
     # Settlements.
 
     async def draft(self, submission: facade.Submission, readers: tuple[str, ...]) -> facade.DraftView:
         """What an external transaction would do now; its id is set aside."""
         if submission.to is None:
             raise errors.invalid("to", "must be a contract's address: a deployment cannot be prepared")
-        intent = self._intent_of(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        read = await self._submitting.read(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        intent = self._intent_of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
         return await self._settlements.draft(intent, nodes)
 
@@ -524,17 +589,6 @@ def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]
     """How many are in each state, in the order in which states are passed."""
     counted = Counter(states)
     return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
-
-
-def _function_of(submission: facade.Submission) -> str:
-    """The function's name: as it was given, without its parameters, or the only one of the ABI."""
-    name = submission.function.partition("(")[0].removeprefix("function ").strip()
-    if name:
-        return name
-    functions = [each for each in submission.abi if each.get("type", "function") == "function"]
-    if len(functions) != 1:
-        raise errors.invalid("function", "must be given, by its name or as an ABI with one function")
-    return str(functions[0].get("name", ""))
 
 
 def _field_of(flaw: DomainRejected) -> str:

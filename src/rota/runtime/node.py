@@ -48,6 +48,7 @@ from rota.core.events import MessageReceived, Persisted, PersistFailed, StopRequ
 from rota.core.events.chain import HeadSeen
 from rota.core.machine import Event
 from rota.core.node import Node as Core
+from rota.ledger.public_chain import PublicChain
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting
@@ -57,6 +58,7 @@ from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.feed import LiveFeed
 from rota.runtime.mail import GroupMail
+from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
@@ -104,6 +106,8 @@ class Adapters:
     chain: ChainQuestions
     deploying: Deploying
     acquainting: Acquainting
+    public_chain: PublicChain
+    public: PublicTransactions
 
 
 class RunningNode:
@@ -133,7 +137,7 @@ class RunningNode:
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self.factory: Final = factory
-        self._account: Final = account
+        self.account: Final = account
         self._stop_timeout_s: Final = stop_timeout_ms / 1_000
         self._watcher: Final = watcher
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
@@ -174,7 +178,12 @@ class RunningNode:
         try:
             if not await self._patiently(self._begin):
                 return
-            lasting = (self.adapters.ledger.run(), self.adapters.peers.run(), self.receipts.run())
+            lasting = (
+                self.adapters.ledger.run(),
+                self.adapters.peers.run(),
+                self.adapters.public.run(),
+                self.receipts.run(),
+            )
             running = [asyncio.create_task(each) for each in lasting]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
@@ -263,7 +272,7 @@ class RunningNode:
             stored = replace(stored, incarnation=int(time.time()))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         core = Core(
-            self.name, contracts, self.config, monotonic_ms(), stored, self._account, self.factory or NO_CONTRACT
+            self.name, contracts, self.config, monotonic_ms(), stored, self.account, self.factory or NO_CONTRACT
         )
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)

@@ -40,6 +40,7 @@ from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
 from rota.ledger.looking_up import LookingUp
+from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
@@ -52,10 +53,12 @@ from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
 from rota.runtime.verifiers import Verifiers
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
+from rota.store.group_commit import wall_clock_ms
 from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
 from rota.types import ContractAddress, IntentId, NodeName
 
@@ -204,7 +207,16 @@ async def opened(
         registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
-        return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting)
+        public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
+        public = PublicTransactions(
+            public_chain,
+            store.public,
+            store.abis,
+            configuration.sequencer.confirmations,
+            wall_clock_ms,
+            ended=lambda _: running.receipts.look_soon(),
+        )
+        return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting, public_chain, public)
 
     running = RunningNode(
         name,

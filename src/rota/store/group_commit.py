@@ -50,8 +50,11 @@ from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
 from rota.store.listening import Listening
 from rota.store.mail import Mail
+from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
+from rota.store.submissions import Submissions
+from rota.store.traces import Traces
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
@@ -98,6 +101,9 @@ class DatabaseStore:
         self._is_closing = False
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
+        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
+        self.traces: Final = Traces(self, self._asking.final_height)
+        self.public: Final = PublicTransactions(self, self._asking, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)

@@ -334,6 +334,10 @@ class Asking:
             committed.update({intent: leaf for intent, contract, leaf in rows if self._counts(contract, intent, leaf)})
         return committed
 
+    def outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
+        """How these intents of this node ended, as far as they have for good."""
+        return (yield from self._outcomes(tuple(intents), (yield from self.final_height())))
+
     def final_height(self) -> Reading[int]:
         """The height of the latest block that is as deep as it must be; below all heights if there is none."""
         rows: Any = yield Statement("SELECT MAX(height) FROM blocks")

@@ -19,6 +19,7 @@ from rota.api.errors import invalid
 from rota.api.facade import (
     BATCH_TIMEOUT_MS,
     EVENTS_A_BATCH,
+    AnyReceipt,
     Batch,
     EventDefinition,
     EventSource,
@@ -30,6 +31,7 @@ from rota.api.facade import (
     ReceiptView,
     TransactionType,
 )
+from rota.api.followed import shown_full_receipt
 from rota.api.formats import (
     Address,
     Choice,
@@ -384,8 +386,11 @@ async def unsubscribe(
 class _ReceiptsOver:
     subscription: Subscription
 
-    async def take(self, batch: Batch[ReceiptView]) -> bool:
-        receipts = [_encoded_receipt(each) for each in batch.items]
+    async def take(self, batch: Batch[AnyReceipt]) -> bool:
+        receipts = [
+            _encoded_receipt(each) if isinstance(each, ReceiptView) else msgspec.Raw(encode(shown_full_receipt(each)))
+            for each in batch.items
+        ]
         return await self.subscription.offer(ReceiptBatch(batch.id, receipts))
 
 
