@@ -532,6 +532,44 @@ class Archive(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class StoredAnnouncement:
+    """How a node said that it takes part in automation: the account that it acts with, the triggers that it ranks."""
+
+    node: NodeName
+    account: ContractAddress
+    ranked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTriggers:
+    """What automation left: paused triggers, tasks set aside (trigger, task, reason), and what nodes announced."""
+
+    paused: tuple[str, ...] = ()
+    set_aside: tuple[tuple[str, str, str], ...] = ()
+    announcements: tuple[StoredAnnouncement, ...] = ()
+
+
+class TriggerBook(Protocol):
+    """What automation remembers. All: `Unavailable` when the store is away."""
+
+    async def restore(self) -> StoredTriggers:
+        """All of it."""
+        ...
+
+    async def keep_pause(self, trigger: str, is_paused: bool) -> None:
+        """Paused, or not any more."""
+        ...
+
+    async def keep_set_aside(self, trigger: str, task: str, reason: str | None) -> None:
+        """Set aside for a reason, or not any more."""
+        ...
+
+    async def keep_announcement(self, announced: StoredAnnouncement) -> None:
+        """What a node last said of itself."""
+        ...
+
+
 class Contracts(Protocol):
     """The contracts whose rounds are of interest to this node; they may become more while it runs."""
 
@@ -727,6 +765,11 @@ class Store(Protocol):
     @property
     def groups(self) -> Groups:
         """The privacy groups of this node."""
+        ...
+
+    @property
+    def triggers(self) -> TriggerBook:
+        """What automation remembers."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from rota.api.command_server import CommandServer
 from rota.api.credentials import Doorkeeper
 from rota.api.doors import Door
 from rota.api.facade import Node
@@ -35,7 +36,7 @@ class Entrance:
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
-        registry.register(NodeCollector(node))
+        registry.register(NodeCollector(node, has_splice_names=settings.has_splice_metrics))
         doorkeeper = Doorkeeper(
             settings.credentials,
             now_ms,
@@ -48,6 +49,9 @@ class Entrance:
         self._settings: Final = settings
         self._metrics: Final = metrics
         self._listeners: Final[dict[str, Listener]] = {}
+        self.commands: Final = (
+            CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
+        )
 
         operators = Operators(node, door, registry)
         http = self._application()
@@ -69,12 +73,16 @@ class Entrance:
         try:
             for listener in self._listeners.values():
                 await listener.start()
+            if self.commands is not None:
+                await self.commands.start()
         except OSError:
             await self.stop()
             raise
 
     async def stop(self) -> None:
         """Listen no more, and end what is under way within the time for it."""
+        if self.commands is not None:
+            await self.commands.stop()
         for listener in self._listeners.values():
             await listener.stop()
 

@@ -29,6 +29,7 @@ from rota.api.privacy_groups import HasGroups, MessageDefinition, MessageView
 from rota.api.states import HasStates
 from rota.api.values import AbiEntry as AbiEntry
 from rota.api.values import JsonValue as JsonValue
+from rota.command_types import Checkpoint, Completion, CompletionFilter, CompletionPage, Period
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
 
 EVENTS_A_BATCH: Final = 50
@@ -833,6 +834,187 @@ class Contracts(Protocol):
         ...
 
 
+# Commands.
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSubmission:
+    """A command as it was submitted: only the types of its fields have been looked at.
+
+    `transaction` is what it does. Without a period it is the maximum duration; without a submission id one is made.
+    """
+
+    application_id: str
+    command_id: str
+    party: str
+    act_as: tuple[str, ...]
+    transaction: Submission
+    submission_id: str = ""
+    period: Period | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A command was handed over: there will be one completion of it."""
+
+    submission_id: str
+    transaction: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class CommandConfiguration:
+    """What submitters may rely on."""
+
+    maximum_duration_ms: int
+
+
+class Commands(Protocol):
+    """Commands that happen once, and how they ended. What is not done is raised as `CommandRejected`."""
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        """Answered when it is handed over; the outcome is a completion."""
+        ...
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        """Answered when its outcome is durable. A rejection that is found out at once is raised."""
+        ...
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        """Whose completions may be read from here on; whether that can be had is looked at now."""
+        ...
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        """What there is after an offset, in its order, and how far it was read; at once, perhaps empty."""
+        ...
+
+    async def published(self, after: int) -> None:
+        """Until the end lies beyond this offset."""
+        ...
+
+    async def end(self) -> Checkpoint:
+        """Where the stream of completions ends now."""
+        ...
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to this offset; up to where they are forgotten now."""
+        ...
+
+    def configuration(self) -> CommandConfiguration:
+        """What holds now."""
+        ...
+
+    def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        """What holds now, and then each change of it."""
+        ...
+
+
+class HasCommands(Protocol):
+    """A node that takes commands."""
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """They."""
+
+
+# Automation.
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Times counted by bounds: each count is of those that exceed the bound before and not their own, the last of those
+    beyond all."""
+
+    bounds_s: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A task that was refused too often, and the last reason."""
+
+    task: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerView:
+    """A trigger at this node. `strategy` is the one that is used now, `wanted_strategy` the one that was configured.
+
+    Counts are of this life of the process: `won` is what our transactions performed by the ledger's word, `lost` what
+    somebody else's did first, `skipped` what was done before we began, `failed` what is not done.
+    """
+
+    name: str
+    strategy: str
+    wanted_strategy: str
+    is_paused: bool
+    is_member: bool
+    members: int
+    waiting: int
+    at_work: int
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+    breaker: str
+    breaker_opened_total: int
+    expected_task_duration_ms: int
+    polling_interval_ms: int
+    parallel_tasks: int
+    slot_ms: int
+    durations: Spread
+    waits: Spread
+    trouble: str = ""
+    set_aside: tuple[SetAside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRun:
+    """What a run that an operator asked for came to: tasks by outcome, and the last failure."""
+
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+    trouble: str = ""
+
+
+class Triggers(Protocol):
+    """The triggers that this node runs. `Rejected` where there is none of a name."""
+
+    def list(self) -> tuple[TriggerView, ...]:
+        """All of them, as they are now."""
+        ...
+
+    async def pause(self, name: str) -> None:
+        """Begin nothing more of it, also after a restart. Durable on return."""
+        ...
+
+    async def resume(self, name: str) -> None:
+        """Begin again, with what was set aside too. Durable on return; one that the configuration pauses is paused
+        again after a restart."""
+        ...
+
+    async def run_once(self, name: str) -> TriggerRun:
+        """Attempt what is ready, now and without delay, paused or not."""
+        ...
+
+
+class HasTriggers(Protocol):
+    """A node that runs triggers."""
+
+    @property
+    def triggers(self) -> Triggers:
+        """Its triggers."""
+        ...
+
+
 # Operators.
 
 
@@ -872,12 +1054,20 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    commands_in_flight: int | None = None
+    commands_accepted_total: int | None = None
+    commands_rejected_total: int | None = None
+    commands_duplicate_total: int | None = None
+    completions_end: int | None = None
     contracts_learned_total: int | None = None
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
     certificate_valid_until_s: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
+    triggers: tuple[TriggerView, ...] = ()
+    automation_transactions_total: int | None = None
+    ledger_transactions_total: int | None = None
 
 
 class Operations(Protocol):
@@ -911,6 +1101,8 @@ class Node(
     HasStates,
     HasNetwork,
     HasChain,
+    HasCommands,
+    HasTriggers,
     Operations,
     Protocol,
 ):

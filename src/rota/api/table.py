@@ -14,6 +14,7 @@ from rota.api.credentials import Role
 from rota.api.facade import Node
 from rota.api.families import (
     blocks,
+    commands,
     contracts,
     domains,
     follow,
@@ -27,6 +28,7 @@ from rota.api.families import (
     states,
     submit,
     transport,
+    triggers,
     types,
 )
 from rota.api.formats import Format
@@ -64,6 +66,8 @@ TABLE: Final = table_of(
         *group_messages.METHODS,
         *states.METHODS,
         *keys.METHODS,
+        *commands.METHODS,
+        *triggers.METHODS,
         *transport.METHODS,
         *registry.METHODS,
         *domains.METHODS,

@@ -33,6 +33,8 @@ from rota.payload import (
 )
 from rota.types import Call, ContractAddress, Digest, IntentId, Leaf
 
+# The contracts that we call, whose errors we know.
+CALLED: Final = ("Endorsed", "Proved", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
 CALL_FAILED: Final = 4
 SKIP_TEXTS: Final = {
     1: "intent used",
@@ -254,8 +256,7 @@ def revert_text(output: bytes) -> str:
 @lru_cache(maxsize=1)
 def _errors() -> dict[bytes, dict[str, Any]]:
     """The errors of all contracts that we call, by selector."""
-    names = ("Endorsed", "Proved", "Factory", "Registry", "Settlement")
-    entries = [each for name in names for each in load_artifact(name).abi]
+    entries = [each for name in CALLED for each in load_artifact(name).abi]
     return {_selector(each): each for each in entries if each["type"] == "error"}
 
 

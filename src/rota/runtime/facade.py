@@ -30,6 +30,8 @@ from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
 from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
+from rota.runtime.automation import Automating
+from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
@@ -43,6 +45,7 @@ from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
 from rota.runtime.facades.states import States
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
+from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
@@ -79,7 +82,9 @@ class Surroundings:
 
 
 class NodeFacade:
-    """`api.facade.Node`."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+
+    commands: CommandOffice
 
     def __init__(
         self,
@@ -90,6 +95,7 @@ class NodeFacade:
         defaults: hosting.ContractDefaults,
         surroundings: Surroundings,
         client: RpcClient,
+        automating: Automating,
     ) -> None:
         self._running: Final = running
         self.expiry: Final = surroundings.expiry
@@ -114,6 +120,7 @@ class NodeFacade:
         self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
+        self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
         self.public: Final = Public(
@@ -576,12 +583,20 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
             contracts_learned_total=core.acquaintance.acquired_count,
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
             certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
+            triggers=self.triggers.list(),
+            automation_transactions_total=self.triggers.transactions,
+            ledger_transactions_total=self.triggers.ledger_transactions,
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -133,6 +133,8 @@ class RunningNode:
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
+        # What else runs as long as the store is open; one that ends by itself has failed.
+        self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
         self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
@@ -183,6 +185,7 @@ class RunningNode:
                 self.adapters.peers.run(),
                 self.adapters.public.run(),
                 self.receipts.run(),
+                *(begin() for begin in self.beside),
             )
             running = [asyncio.create_task(each) for each in lasting]
             for task in running:

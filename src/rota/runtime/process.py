@@ -45,7 +45,15 @@ from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
-from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
+from rota.runtime.automating import announced, automate
+from rota.runtime.commands import CommandOffice, NodeTransactions
+from rota.runtime.configuration import (
+    ConfigurationRejected,
+    NodeConfiguration,
+    SqliteFile,
+    password_of,
+    read_configuration,
+)
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.expiry import CertificateExpiry
@@ -55,11 +63,12 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
+from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
-from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
+from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
 from rota.types import ContractAddress, IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
@@ -102,11 +111,23 @@ class NodeProcess:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
         watching = asyncio.create_task(self._watch_files())
+        commands = asyncio.create_task(self._take_commands())
         try:
             await self.running.run()
         finally:
             watching.cancel()
+            commands.cancel()
+            await asyncio.gather(commands, return_exceptions=True)
+            await self.facade.commands.close()
             await self.entrance.stop()
+
+    async def _take_commands(self) -> None:
+        """From the moment on at which the node has begun; an error of ours there is one of the node's."""
+        await self.running.started.wait()
+        try:
+            await self.facade.commands.run()
+        except Exception as error:
+            self.running.fail(error)
 
     async def _watch_files(self) -> None:
         """What an operator changes while the node runs: its certificate, and a registry that is a file."""
@@ -161,6 +182,32 @@ class WatchedRegistry:
             logger.info("the registry has changed", nodes=len(nodes))
 
 
+class WatchedMaximum:
+    """When the maximum deduplication duration changes in the configuration file, it holds from then on."""
+
+    def __init__(self, path: Path, office: CommandOffice) -> None:
+        self._path: Final = path
+        self._office: Final = office
+        self._seen: tuple[int, int] | None = None
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp == self._seen:
+                return
+            maximum_ms = read_configuration(self._path).commands.maximum_duration_ms
+        except (ConfigurationRejected, OSError) as error:
+            self._told = _tell_once("the configuration cannot be read; what it said before stays", error, self._told)
+            return
+        self._seen, self._told = stamp, ""
+        if maximum_ms != self._office.configuration().maximum_duration_ms:
+            self._office.change_maximum(maximum_ms)
+            logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -184,11 +231,16 @@ async def opened(
     database = _database(configuration)
     tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
+    registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
+    triggers = _triggers(configuration)
+
+    commands: DatabaseCommands | None = None
 
     def adapters_for(tell: Tell) -> Adapters:
-        nonlocal peers
-        peers = _peers(configuration, keys, registry, tell)
+        nonlocal peers, commands
+        peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
         store = DatabaseStore(database, name, configuration.sequencer, tell)
+        commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
@@ -204,7 +256,6 @@ async def opened(
             factory=factory,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
-        registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
@@ -229,6 +280,8 @@ async def opened(
         factory,
     )
     assert peers is not None, "the adapters were made"
+    assert commands is not None, "the adapters were made"
+    automating = automate(running, triggers, client, registrar, registry, peers, configuration.automation.look_ms)
     facade = NodeFacade(
         running,
         keys.signer,
@@ -237,7 +290,12 @@ async def opened(
         _defaults(configuration),
         Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
         client,
+        automating,
     )
+    facade.commands = CommandOffice(
+        name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
+    )
+    facade.commands.failed = running.fail
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
@@ -256,20 +314,28 @@ async def opened(
 
 
 async def serve(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
+    configuration: NodeConfiguration,
+    keys: NodeKeys,
+    on_ready: Callable[[NodeProcess], None] | None = None,
+    file: Path | None = None,
 ) -> None:
-    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    next_life = await _live(configuration, keys, on_ready)
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once.
+
+    `file` is where the configuration was read from; what may change in it without a restart is looked for there.
+    """
+    next_life = await _live(configuration, keys, on_ready, file)
     while next_life is not None:
         logger.info("beginning a new life")
-        next_life = await _live(next_life, keys, None)
+        next_life = await _live(next_life, keys, None, file)
 
 
 async def _live(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None, file: Path | None
 ) -> NodeConfiguration | None:
     """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
+        if file is not None:
+            process.watched.append(WatchedMaximum(file, process.facade.commands))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, process.running.stop)
@@ -341,7 +407,17 @@ def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, Transact
     return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
 
 
-def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell) -> GrpcPeers:
+def _triggers(configuration: NodeConfiguration) -> tuple[LoadedTrigger, ...]:
+    automation = configuration.automation
+    try:
+        return load_triggers(automation.load, automation.settings, configuration.triggers, automation.paused)
+    except CannotLoad as flaw:
+        raise CannotStart(str(flaw)) from flaw
+
+
+def _peers(
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell, announcement: Announcement
+) -> GrpcPeers:
     if not keys.certificate.is_valid_at(int(time.time())):
         raise CannotStart("node.keys: the certificate is not valid now; `rota keys rotate-certificate` makes another")
     transport = configuration.transport
@@ -352,6 +428,7 @@ def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry,
         tell,
         listen=transport.listen,
         settings=transport.settings,
+        announcement=announcement,
     )
 
 
@@ -412,9 +489,11 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(rpc.host, rpc.port),
             Bind(rpc.host, rpc.websocket_port),
             None if is_shared else Bind(*configuration.operations_address),
+            Bind(*configuration.commands_address) if configuration.commands_address is not None else None,
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
             rpc.origins,
             rpc.limits,
+            configuration.automation.splice_metrics,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error

@@ -55,6 +55,7 @@ from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
+from rota.store.triggers import TriggerBook
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
@@ -108,6 +109,7 @@ class DatabaseStore:
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
         self.mail = Mail(self._read, self._write_alone)
+        self.triggers: Final = TriggerBook(self._read, self._write_alone)
 
     # Life.
 

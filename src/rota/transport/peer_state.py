@@ -12,6 +12,7 @@ from rota.transport.allowance import Allowance
 from rota.transport.endings import MISUSE, Ending, Reason
 from rota.transport.link import Link
 from rota.transport.outbox import Outbox
+from rota.transport.parts import Announcement
 from rota.transport.settings import TransportSettings
 from rota.types import NodeName
 
@@ -57,6 +58,8 @@ class PeerState:
         self.outbox: Final = Outbox(settings)
         self.allowance: Final = Allowance(settings)
         self.link: Link | None = None
+        # What its latest hello said of automation.
+        self.announced: Announcement | None = None
         # Nothing while neither has been told.
         self.is_told_up: bool | None = None
         self.up_since_s: float | None = None

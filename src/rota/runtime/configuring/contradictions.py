@@ -70,7 +70,7 @@ def _registry_is_known(values: Values) -> Iterator[Contradiction]:
 
 
 def _strangers_show_who_they_are(values: Values) -> Iterator[Contradiction]:
-    for path in ("rpc.host", "operations.host"):
+    for path in ("rpc.host", "operations.host", "commands.host"):
         host = values[path]
         if host is not None and not is_loopback(host) and values["rpc.credentials_file"] is None:
             yield "rpc.credentials_file", f"is missing: {path} is {host}, and without it everybody may do everything"
@@ -94,6 +94,8 @@ def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
     port = values["rpc.port"] if values["operations.port"] is None else values["operations.port"]
     if (host, port) != (values["rpc.host"], values["rpc.port"]):
         doors.append(("operations.port", host, port))
+    if values["commands.port"] is not None:
+        doors.append(("commands.port", values["commands.host"] or values["rpc.host"], values["commands.port"]))
     for (path, host, port), (other_path, other_host, other_port) in combinations(doors, 2):
         if port and port == other_port and (host == other_host or {host, other_host} & set(WILDCARDS)):
             yield other_path, f"must be another port than {path}, which is {port} too"
