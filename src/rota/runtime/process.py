@@ -260,7 +260,12 @@ async def opened(
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
         public = PublicTransactions(
-            public_chain, store.public, store.abis, configuration.sequencer.confirmations, wall_clock_ms
+            public_chain,
+            store.public,
+            store.abis,
+            configuration.sequencer.confirmations,
+            wall_clock_ms,
+            ended=lambda _: running.receipts.look_soon(),
         )
         return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting, public_chain, public)
 
