@@ -130,7 +130,7 @@ class NodeProcess:
             self.running.fail(error)
 
     async def _watch_files(self) -> None:
-        """What an operator changes while the node runs: its certificate, and a registry that is a file."""
+        """What an operator changes while the node runs: its certificate, its credentials, a registry that is a file."""
         while True:
             await asyncio.sleep(FILES_LOOK_S)
             for watched in self.watched:
@@ -206,6 +206,27 @@ class WatchedMaximum:
         if maximum_ms != self._office.configuration().maximum_duration_ms:
             self._office.change_maximum(maximum_ms)
             logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
+
+
+class WatchedCredentials:
+    """When the file with the credentials changes, those are known that it names: a token is taken back at once."""
+
+    def __init__(self, path: Path, entrance: Entrance) -> None:
+        self._path: Final = path
+        self._entrance: Final = entrance
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            found = read_credentials(self._path)
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the credentials cannot be read; those of before stay", error, self._told)
+            return
+        self._told = ""
+        if found != self._entrance.credentials:
+            self._entrance.use_credentials(found)
+            logger.info("the credentials have changed", credentials=len(found))
 
 
 def _tell_once(what: str, error: Exception, told: str) -> str:
@@ -302,6 +323,8 @@ async def opened(
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
             process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        if configuration.rpc.credentials_file is not None:
+            process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
         if following is not None:
