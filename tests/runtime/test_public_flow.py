@@ -63,9 +63,8 @@ async def test_contract_is_deployed_invoked_called_and_its_events_are_told(tmp_p
             await two.call("ptx_decodeEvent", log["topics"], log["data"], "")
         address = await one.call("ptx_resolveVerifier", "bob@node2", "ecdsa:secp256k1", "eth_address")
         assert address == mined["from"]
-        call = await one.call(
-            "ptx_decodeCall", (await nodes.client.call("eth_getTransactionByHash", done["transactionHash"]))["input"]
-        )  # type: ignore[index]
+        sent: Any = await nodes.client.call("eth_getTransactionByHash", done["transactionHash"])
+        call = await one.call("ptx_decodeCall", sent["input"])
         assert call["data"] == {"num": "42"}
 
 
