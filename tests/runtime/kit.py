@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rota import hosting
 from rota.api.facade import Submission, TransactionType
@@ -62,6 +63,7 @@ class Network:
     keys: dict[NodeName, NodeKeys] = field(default_factory=dict)
     ports: dict[NodeName, int] = field(default_factory=dict)
     watchers: dict[NodeName, Watcher] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
 
     def prepare(self) -> None:
@@ -95,6 +97,7 @@ class Network:
             ),
             rpc=RpcSection(port=0, websocket_port=0),
             sequencer=self.config,
+            **self.settings,
         )
 
     async def start(self, *names: NodeName) -> None:

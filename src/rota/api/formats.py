@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from rota.types import ContractAddress, IntentId
 
 WORD_BYTES: Final = 32
@@ -57,6 +59,11 @@ def shown(given: object) -> str:
     """What was given, short enough for an error."""
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}…"
+
+
+def encode(value: object) -> bytes:
+    """A value as JSON; the formats are text."""
+    return msgspec.json.encode(value, enc_hook=str)
 
 
 class Uuid(Format):
