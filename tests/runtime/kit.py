@@ -196,10 +196,14 @@ class Network:
 
 @asynccontextmanager
 async def network(
-    home: Path, *names: str, config: Config | None = None, is_registrar_funded: bool = True
+    home: Path,
+    *names: str,
+    config: Config | None = None,
+    is_registrar_funded: bool = True,
+    chain_settings: Settings | None = None,
 ) -> AsyncIterator[Network]:
     """Nodes that run when asked to; at the end nothing is left."""
-    chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1))
+    chain = ChainServer(EmbeddedChain(chain_settings or Settings(chain_id=CHAIN_ID), secp256k1))
     await chain.start()
     client = RpcClient(chain.url, ClientLimits(backoff_ms=1, backoff_max_ms=2))
     async with AsyncExitStack() as stack:

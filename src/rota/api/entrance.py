@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -36,7 +36,7 @@ class Entrance:
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
-        registry.register(NodeCollector(node))
+        registry.register(NodeCollector(node, has_splice_names=settings.has_splice_metrics))
         doorkeeper = Doorkeeper(
             settings.credentials,
             now_ms,
@@ -100,6 +100,11 @@ class Entrance:
     def operations_url(self) -> str:
         """Where operators are answered."""
         return self._listeners.get("operations", self._listeners["http"]).address("http")
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports at which it listens as `http`, `websocket` and, where that is apart, `operations`."""
+        return {name: listener.port for name, listener in self._listeners.items()}
 
     def connection_count(self, listener: str) -> int:
         """How many connections are open at `http`, `websocket` or `operations`."""

@@ -32,7 +32,7 @@ from rota.automation.settings import (
     TriggerSettings,
 )
 from rota.automation.standing import Durations, LedgerClock, Standing
-from rota.automation.strategies import Member, Turn, backoff_ms, random_delay_ms, turn_of
+from rota.automation.strategies import Member, backoff_ms, random_delay_ms, turn_of
 from rota.automation.tallies import Outcome, Tally
 from rota.automation.triggers import Task
 
@@ -92,7 +92,8 @@ class Duty:
         self._latest_period = -1
         self._endings: Final[dict[str, Member | None]] = {}
         self._own_wins: Final[dict[str, int]] = {}
-        self._turns: Final[dict[str, Turn]] = {}
+        # The key and the ready time of tasks that fall to members in an order.
+        self._ranked_tasks: Final[dict[str, tuple[str, int]]] = {}
         self._run: _Run | None = None
 
     # What it is now.
@@ -133,6 +134,10 @@ class Duty:
         for attempt in self.attempts.take_due(self.now_ms):
             self._come_due(attempt)
         self._fill_places()
+
+    def look_soon(self) -> None:
+        """At once, and again when a look is under way that may have seen too little."""
+        self._look_due_ms = self.now_ms
 
     def _look(self) -> None:
         self._is_looking = True
@@ -231,16 +236,23 @@ class Duty:
     def _learn(self, task: str, by: Member) -> None:
         attempt = self.attempts.of(task)
         if by in self.members:
+            self._learn_misses(task, by)
             self._standing.won(by, self.now_ms)
-        turn = self._turns.pop(task, None)
-        if turn is not None:
-            for member in turn.before(by):
-                self._standing.missed(member, turn.ready_ms, self.now_ms)
         since_ms = self._own_wins.pop(task, None)
         if since_ms is None and attempt is not None and attempt.phase is Phase.PERFORMING:
             since_ms = attempt.performing_since_ms
         if since_ms is not None and by == self.member:
             self._durations.measured(self.now_ms - since_ms)
+
+    def _learn_misses(self, task: str, by: Member) -> None:
+        """By the order as everybody has it by now, and not by the one that we had when the task was new."""
+        found = self._ranked_tasks.pop(task, None)
+        if found is not None:
+            key, ready_ms = found
+            ledger_ms = self._clock.ledger_ms(ready_ms)
+            turn = turn_of(key, by, self.members, self._standing.back(ledger_ms), ready_ms, self.slot_ms)
+            for member in turn.ahead:
+                self._standing.missed(member, ledger_ms, ready_ms)
 
     def _remember_ending(self, task: str, by: Member | None) -> None:
         _keep(self._endings, task, by if by is not None else self._endings.get(task))
@@ -299,10 +311,10 @@ class Duty:
             return begin_ms
         if self.strategy is Strategy.RANDOM:
             return begin_ms + random_delay_ms(self.settings, len(self.members), self._draws)
-        back = self._standing.back(self.now_ms)
+        back = self._standing.back(self._clock.ledger_ms(attempt.ready_ms))
         attempt.turn = turn_of(attempt.key, self.member, self.members, back, attempt.ready_ms, self.slot_ms)
         for task in attempt.tasks:
-            _keep(self._turns, task, attempt.turn)
+            _keep(self._ranked_tasks, task, (attempt.key, attempt.ready_ms))
         return attempt.turn.start_ms(self.now_ms)
 
     def _come_due(self, attempt: Attempt) -> None:

@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "node": LazyCommand("rota.cli.node:command", "Run one node from its folder."),
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
     "command": LazyCommand("rota.cli.commands:command", "Submit commands that happen exactly once."),
+    "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
     "ledger": LazyCommand(
         "rota.cli.ledger:command", "Run an Ethereum chain in this process; deploy and register on any."
     ),

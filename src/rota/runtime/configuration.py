@@ -15,6 +15,7 @@ from rota.runtime.configuring.kinds import CHAIN, PostgresServer, SqliteFile
 from rota.runtime.configuring.reading import read_configuration, read_text
 from rota.runtime.configuring.sections import (
     SECTIONS,
+    AutomationSection,
     CommandsSection,
     ContractsSection,
     LedgerSection,
@@ -36,6 +37,7 @@ __all__ = [
     "FILE_NAME",
     "SECTIONS",
     "Absent",
+    "AutomationSection",
     "CommandsSection",
     "ConfigurationRejected",
     "ContractsSection",

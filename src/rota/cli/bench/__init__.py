@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from rota.cli.bench import commands, core, failover, gas, ledger, node, pente, wan
+from rota.cli.bench import automation, commands, core, failover, gas, ledger, node, pente, wan
 from rota.cli.bench.printing import describe_machine, print_json
 
 
@@ -28,6 +28,7 @@ BENCHMARKS: Final = {
     "gas": Benchmark(gas.command, gas.measure, gas.show),
     "ledger": Benchmark(ledger.command, ledger.measure, ledger.show),
     "pente": Benchmark(pente.command, pente.measure, pente.show),
+    "automation": Benchmark(automation.command, automation.measure, automation.show),
 }
 
 
