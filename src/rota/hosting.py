@@ -13,6 +13,7 @@ in `held` what `contents.is_info`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -75,6 +76,8 @@ PAYLOAD_BYTES_MAX: Final = 1_048_576
 TRANSITION_BYTES_MAX: Final = 1_048_576
 REASON_LETTERS_MAX: Final = 1_000
 SALT_KEY_BYTES: Final = 32
+
+_RAW_REVERT: Final = re.compile("reverted with 0x((?:[0-9a-f]{2})+)$")
 
 # A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
 AnyDomain = Domain[Any]
@@ -170,13 +173,20 @@ class ContractDefaults:
 # Deploying and opening contracts.
 
 
-def load_domains() -> dict[str, AnyDomain]:
-    """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`."""
+def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> dict[str, AnyDomain]:
+    """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`.
+
+    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`.
+    """
     domains: dict[str, AnyDomain] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         domain = entry.load()()
         if not isinstance(domain, Domain) or domain.name != entry.name:
             raise TypeError(f"{entry.name}: {entry.value} must make a Domain of that name")
+        try:
+            domain.set_up((settings or {}).get(entry.name, {}))
+        except Rejected as flaw:
+            raise Rejected(f"{entry.name}.{flaw.field}", flaw.message) from None
         domains[entry.name] = domain
     return domains
 
@@ -297,6 +307,22 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
         all(content is not None for state, content in seen if node in state.distribution),
     )
     return hosted.domain.receipt(settled)
+
+
+def failure_of(hosted: Hosted, intent: Intent, reason: str) -> str:
+    """Why an intent failed, for its user: what a public contract reverted with is told in the words of its ABI.
+
+    Only the sender's node has the request, and with it the ABI; all others tell the bytes.
+    """
+    raw = _RAW_REVERT.search(reason)
+    if raw is None:
+        return reason
+    try:
+        asked = _payload_of(hosted.domain, intent.payload)
+        told = hosted.domain.explain(asked.arguments, bytes.fromhex(raw[1]))
+    except Rejected:
+        return reason
+    return reason[: raw.start()] + told if told else reason
 
 
 # Assembling.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from enum import Enum
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rota.abi import Entry
 from rota.command_types import ChangeId, CompletionFilter, CompletionPage
@@ -20,12 +21,14 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RoundDispatch,
     SendMessage,
     SignDispatch,
     SubmitTransaction,
 )
 from rota.core.machine import Event
 from rota.core.node import StoredNode
+from rota.core.public_transaction import PublicTransaction
 from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
 from rota.messages import PreparedTransaction
@@ -37,13 +40,17 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    Outcome,
     Party,
     Receipt,
     State,
     StateId,
+    SubmitMode,
+    Transition,
 )
 
 TRANSACTIONS_MAX: Final = 1_000
+STATES_A_PAGE: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -88,12 +95,81 @@ class StoredTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class DueReceipt:
+    """A receipt that is final and complete and has no number yet. A deployment comes with its intent.
+
+    What ended off the chain has its intent's id in the place of a leaf.
+    """
+
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    deployment: Intent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedReceipt:
+    """A receipt's place in the order of this node; `type` is `private` or `public`."""
+
+    sequence: int
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    type: str
+    domain: str
+    numbered_at_ms: int
+
+
+class ListenerPosition(NamedTuple):
+    """How far a listener is: a sequence number, or a block and the place of a log in it."""
+
+    number: int
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredListener:
+    """A listener that an application made; its definition is JSON that its family reads."""
+
+    kind: str
+    name: str
+    created_at_ms: int
+    is_started: bool
+    definition: bytes
+    acknowledged: ListenerPosition
+
+
+@dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What changed of the states that a node holds of a contract, up to the change with this number."""
+    """What changed of the states that a node holds of a contract, up to the change with this number.
+
+    `is_complete` when nothing has changed after that; else more is to be asked for.
+    """
 
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+    is_complete: bool = True
+
+
+class StatePlace(NamedTuple):
+    """Where on the chain a state was made: by which block and transition of it, as which output."""
+
+    height: int
+    place: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """Some unspent states in the order of the chain, and behind which to go on; nothing when these were the last.
+
+    `as_of` is the latest change when they were read: whoever reads several pages follows the changes since the first.
+    """
+
+    as_of: int
+    states: tuple[State, ...]
+    last: StatePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +197,138 @@ class AbiStore(Protocol):
 
     async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
         """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSubmission:
+    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance."""
+
+    id: IntentId
+    accepted_at_ms: int
+    is_public: bool
+    submit_mode: SubmitMode
+    sender: Party
+    domain: str = ""
+    to: ContractAddress | None = None
+    function: str = ""
+    data: bytes = b"null"
+    abi: bytes = b""
+    idempotency_key: str = ""
+    depends_on: tuple[IntentId, ...] = ()
+    gas: int | None = None
+    value_wei: int | None = None
+    fee_max_wei: int | None = None
+    tip_wei: int | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What a transaction depends on, and what depends on it."""
+
+    depends_on: tuple[IntentId, ...] = ()
+    prerequisite_of: tuple[IntentId, ...] = ()
+
+
+class SubmissionStore(Protocol):
+    """What users of this node asked for. All: `Unavailable` when the store is away."""
+
+    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
+        ...
+
+    async def forget(self, intent: IntentId) -> None:
+        """It was not accepted."""
+        ...
+
+    async def get(self, intent: IntentId) -> StoredSubmission | None:
+        """What was asked for under this id."""
+        ...
+
+    async def public_with_key(self, key: str) -> IntentId | None:
+        """The public transaction that has this idempotency key."""
+        ...
+
+    async def with_key(self, key: str) -> IntentId | None:
+        """The transaction that has this idempotency key."""
+        ...
+
+    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for, the latest first if no order is asked for; perhaps only such as have not ended."""
+        ...
+
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have ended for good and whose receipts are looked for."""
+        ...
+
+    async def dependencies(self, intent: IntentId) -> Dependencies:
+        """What it depends on, and what depends on it."""
+        ...
+
+
+class Dispatched(NamedTuple):
+    """An intent was in the round that this node sent with this nonce."""
+
+    nonce: int
+    intent: IntentId
+
+
+class TraceStore(Protocol):
+    """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
+
+    async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
+        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        ...
+
+    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+        """The rounds of this node with a transition of this intent."""
+        ...
+
+    async def dispatch(self, nonce: int) -> RoundDispatch | None:
+        """The round that this node sent with this nonce."""
+        ...
+
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def issued(self, limit: int) -> tuple[IntentId, ...]:
+        """External intents whose users were given what they need, and that have not ended; the latest first."""
+        ...
+
+
+class PublicStore(Protocol):
+    """Transactions of users on the base ledger itself. All: `Unavailable` when the store is away."""
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return, with the number that it got."""
+        ...
+
+    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
+        """How they stand now; durable on return."""
+        ...
+
+    async def open(self) -> tuple[PublicTransaction, ...]:
+        """Those that have not ended, in their order."""
+        ...
+
+    async def get(self, intent: IntentId) -> PublicTransaction | None:
+        """The one with this id."""
+        ...
+
+    async def numbered(self, number: int) -> PublicTransaction | None:
+        """The one with this number."""
+        ...
+
+    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
+        """Those that are looked for, the latest first if no order is asked for."""
+        ...
+
+    async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
+        """How these transactions of this node ended, public or private, as far as they have."""
         ...
 
 
@@ -188,6 +396,139 @@ class Groups(Protocol):
 
     async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
         """Those that are looked for, with this member. `Rejected` names what is wrong with the query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """What a member of a group told the others. `sequence` is this node's own order."""
+
+    id: bytes
+    sequence: int
+    domain: str
+    group: bytes
+    node: NodeName
+    sent_at_ms: int
+    received_at_ms: int
+    topic: str
+    content: bytes
+    correlation_id: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMail:
+    """What is sent to a peer until it says that it has it: `reference` is a message's id or a state's leaf."""
+
+    id: bytes
+    peer: NodeName
+    kind: str
+    contract: ContractAddress
+    reference: bytes
+    created_at_ms: int
+    sequence: int = 0
+    acknowledged_at_ms: int | None = None
+
+
+class Mail(Protocol):
+    """Messages of groups, and what is owed to peers beside what the core owes. All: `Unavailable` when away."""
+
+    async def add(self, message: StoredMessage, mail: Sequence[StoredMail]) -> None:
+        """Have this message, in the order of this node, and owe it to these; one that is there stays as it is."""
+        ...
+
+    async def owe(self, mail: StoredMail) -> None:
+        """Owe a peer something that is no message."""
+        ...
+
+    async def acknowledge(self, peer: NodeName, reference: bytes, now_ms: int) -> None:
+        """The peer has this."""
+        ...
+
+    async def open_for(self, peer: NodeName, limit: int) -> tuple[tuple[StoredMail, StoredMessage | None], ...]:
+        """What a peer is owed, the oldest first, with the messages."""
+        ...
+
+    async def open_counts(self) -> Mapping[NodeName, int]:
+        """Who is owed anything, and how much."""
+        ...
+
+    async def message(self, message: bytes) -> StoredMessage | None:
+        """A message by its id."""
+        ...
+
+    async def messages(self, query: Query) -> tuple[StoredMessage, ...]:
+        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        ...
+
+    async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:
+        """The next ones in this node's order."""
+        ...
+
+    async def latest_sequence(self) -> int:
+        """The number of the latest message; 0 when there is none."""
+        ...
+
+    async def sent(self, query: Query) -> tuple[StoredMail, ...]:
+        """What is or was owed, also by the core. `Rejected` names what is wrong with the query."""
+        ...
+
+
+class StateStatus(Enum):
+    """Which states are asked for; what is available is here the same as what is confirmed and unspent."""
+
+    AVAILABLE = "available"
+    CONFIRMED = "confirmed"
+    UNCONFIRMED = "unconfirmed"
+    SPENT = "spent"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedState:
+    """A private state that this node has, since when, and who made and spent it, as far as that is known."""
+
+    state: State
+    created_at_ms: int
+    is_committed: bool
+    made_by: IntentId | None
+    is_spent: bool
+    spent_by: IntentId | None
+
+
+class ArchivePage(NamedTuple):
+    """Some of them, and behind which the next ones are; nothing when there are no more."""
+
+    states: tuple[ArchivedState, ...]
+    next_after: StateId | None
+
+
+class Archive(Protocol):
+    """The private states that this node has, for users. All: `Unavailable` when the store is away."""
+
+    async def page(
+        self, contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int
+    ) -> ArchivePage:
+        """The next states of a contract, in the order of their ids."""
+        ...
+
+    async def made_by(self, intent: IntentId) -> tuple[Leaf, ...]:
+        """What is known as made by a transaction."""
+        ...
+
+    async def with_leaves(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[ArchivedState, ...]:
+        """All that these made and this node has."""
+        ...
+
+    async def by_hand(self, contract: ContractAddress) -> tuple[ArchivedState, ...]:
+        """What users gave to this node."""
+        ...
+
+    async def store_by_hand(self, contract: ContractAddress, state: State, now_ms: int) -> None:
+        """Have a state that no contract made; it is never on the chain, and no domain is shown it."""
+        ...
+
+    async def schemas_seen(self, schemas: Sequence[bytes], now_ms: int) -> Mapping[bytes, int]:
+        """Since when each schema is known; those that were not are from now on."""
         ...
 
 
@@ -313,17 +654,21 @@ class Store(Protocol):
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
         ...
 
-    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is held of a contract now that was not at the change `since`, and what is no longer held.
 
-        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        Held is what is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
+        more of them. `Unavailable` when the store is away.
         """
         ...
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
 
-        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
+        is not on it last: a state comes before those that stand on it, but for what arrived late.
         """
         ...
 
@@ -360,8 +705,10 @@ class Store(Protocol):
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
         ...
 
-    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """The states of this contract that are on the chain and unspent, and that this node holds.
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time.
 
         As the index has it, final or not; in the order in which they were committed, and then of their outputs.
         `Unavailable` when it is away.
@@ -376,13 +723,43 @@ class Store(Protocol):
         ...
 
     @property
+    def listening(self) -> ListeningStore:
+        """The order of receipts, and the listeners that follow it."""
+        ...
+
+    @property
     def abis(self) -> AbiStore:
         """The ABIs that users stored."""
         ...
 
     @property
+    def submissions(self) -> SubmissionStore:
+        """What users asked for."""
+        ...
+
+    @property
+    def traces(self) -> TraceStore:
+        """What the sequencer left of private transactions."""
+        ...
+
+    @property
+    def public(self) -> PublicStore:
+        """What users do on the base ledger itself."""
+        ...
+
+    @property
     def key_names(self) -> KeyNames:
         """The identifiers of keys."""
+        ...
+
+    @property
+    def archive(self) -> Archive:
+        """Private states, for users."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """Messages of groups, and what is owed to peers."""
         ...
 
     @property
@@ -402,6 +779,58 @@ class Store(Protocol):
     @property
     def trouble(self) -> str:
         """What keeps the store from us, for an operator; empty when nothing does."""
+        ...
+
+
+class ListeningStore(Protocol):
+    """The order of receipts, and the listeners that follow it. `Unavailable` when the store is away."""
+
+    async def due(self) -> tuple[DueReceipt, ...]:
+        """What is final and complete and has no number yet; some of it, in the order of the chain."""
+        ...
+
+    async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
+        """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
+        ...
+
+    async def forget_expired(self) -> None:
+        """What could be committed up to a time that has passed, and was not, will have no receipt."""
+        ...
+
+    async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with greater numbers, in order."""
+        ...
+
+    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
+        """The place of a receipt in the order, if it has one."""
+        ...
+
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
+        """The block that committed it, and the hash of the base-ledger transaction."""
+        ...
+
+    async def add_listener(self, listener: StoredListener) -> bool:
+        """Have it from now on; whether there was none of its kind and name."""
+        ...
+
+    async def listener(self, kind: str, name: str) -> StoredListener | None:
+        """The one of this name."""
+        ...
+
+    async def listeners(self, kind: str) -> tuple[StoredListener, ...]:
+        """All of a kind, by name."""
+        ...
+
+    async def start_listener(self, kind: str, name: str, is_started: bool) -> None:
+        """Whether it is given batches from now on."""
+        ...
+
+    async def note_acknowledged(self, kind: str, name: str, position: ListenerPosition) -> None:
+        """All up to there need not be sent again."""
+        ...
+
+    async def remove_listener(self, kind: str, name: str) -> None:
+        """It is no more."""
         ...
 
 

@@ -80,6 +80,8 @@ async def served(
             yield Served(entrance, node, session, clock)
     finally:
         await entrance.stop()
+        await node.receipt_listeners.close()
+        await node.event_listeners.close()
 
 
 def asynchronous(test: Callable[Parameters, Awaitable[None]]) -> Callable[Parameters, None]:

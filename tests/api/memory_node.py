@@ -8,21 +8,39 @@ from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
+    Acknowledgement,
+    CommandConfiguration,
+    CommandSubmission,
     ContractStatus,
     ContractSummary,
     DraftView,
+    EventDefinition,
+    EventListenerStatus,
+    EventView,
     ExaminedView,
     Explanation,
+    FeedUpdate,
     LegView,
     Measurements,
     Moment,
     NamedLeg,
     PeerMeasurements,
+    ReceiptDefinition,
     ReceiptView,
     SequencerRole,
     StateCount,
     Submission,
+    TransactionChange,
     TransactionView,
+)
+from rota.command_types import (
+    Checkpoint,
+    CommandRejected,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    Failure,
+    StatusCode,
 )
 from rota.domains.queries import Query
 from rota.domains.records import Record, Uint64
@@ -30,7 +48,10 @@ from rota.keys.signers import WalletSigner
 from rota.ports import StoredKey, Unavailable
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
+from rota.runtime.listeners import DurableListeners
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from tests.api.memory_following import MemoryFollowing
+from tests.api.memory_listeners import MemoryListening, MemorySource
 from tests.api.memory_types import memory_types
 from tests.keys.kit import WALLET
 
@@ -45,6 +66,52 @@ class Kept:
     view: TransactionView
     state: str = "Pending"
     receipt: ReceiptView | None = None
+
+
+def _receipt_source() -> MemorySource[ReceiptDefinition, ReceiptView]:
+    def passes(wanted: ReceiptDefinition, receipt: ReceiptView) -> bool:
+        return wanted.domain is None or wanted.domain == receipt.domain
+
+    return MemorySource("receipts", ReceiptDefinition, passes)
+
+
+def _event_source() -> MemorySource[EventDefinition, EventView]:
+    return MemorySource("blockchainevents", EventDefinition, lambda _, __: True)
+
+
+class ClosedOffice:
+    """Takes no commands: those of a real node are tested with it (tests/runtime/test_commands.py)."""
+
+    def __init__(self) -> None:
+        failure = Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", "no commands are taken here")
+        self.closed = CommandRejected(failure)
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        raise self.closed
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        raise self.closed
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        raise self.closed
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        raise self.closed
+
+    async def published(self, after: int) -> None:
+        raise self.closed
+
+    async def end(self) -> Checkpoint:
+        raise self.closed
+
+    async def prune(self, offset: int) -> int:
+        raise self.closed
+
+    def configuration(self) -> CommandConfiguration:
+        return CommandConfiguration(1_000)
+
+    async def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        yield self.configuration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +156,10 @@ class MemoryKeyNames:
 
 
 class Elsewhere:
-    """A family that is tried on real nodes: to ask it here is a mistake of the test."""
+    """A family that is tried on real nodes: here it refuses whatever is asked."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
-        raise AssertionError(f"the node in memory has no {name}")
+        raise invalid("", f"the node in memory has no {name}")
 
 
 @dataclass(slots=True)
@@ -101,19 +168,38 @@ class MemoryNode:
 
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     is_away: bool = False
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
     known: tuple[ContractAddress, ...] = (CONTRACT,)
     bound: dict[IntentId, tuple[tuple[NamedLeg, ...], str]] = field(default_factory=dict)
     holding: asyncio.Event | None = None
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
     waiting_count: int = 0
     waiting_most: int = 0
+    listening: MemoryListening = field(default_factory=MemoryListening)
+    ended: MemorySource[ReceiptDefinition, ReceiptView] = field(default_factory=_receipt_source)
+    happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
+    receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
+    event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
+    commands: ClosedOffice = field(default_factory=lambda: ClosedOffice())
     types: Types = field(default_factory=memory_types)
+    following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
     triggers: Any = field(default_factory=Elsewhere)
+    states: Any = field(default_factory=Elsewhere)
+    neighbours: Any = field(default_factory=Elsewhere)
+    registries: Any = field(default_factory=Elsewhere)
+    domains: Any = field(default_factory=Elsewhere)
+    chain: Any = field(default_factory=Elsewhere)
+
+    def __post_init__(self) -> None:
+        self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
+        self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
+        self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.
 
@@ -196,6 +282,10 @@ class MemoryNode:
             source=CONTRACT,
         )
 
+    async def event_listener_status(self, name: str) -> EventListenerStatus | None:
+        position = await self.event_listeners.position(name)
+        return EventListenerStatus(False, position.number - 1) if position is not None else None
+
     # Settlements.
 
     async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
@@ -265,6 +355,16 @@ class MemoryNode:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
 
+    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+        number = 1
+        yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
+        while True:
+            await self.moved.wait()
+            self.moved.clear()
+            number += 1
+            changes = tuple(TransactionChange(each, BEGAN_MS, CONTRACT, "accepted") for each in self.kept)
+            yield FeedUpdate(number, BEGAN_MS, 251, transactions=changes)
+
     # Contracts.
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
@@ -281,6 +381,9 @@ class MemoryNode:
 
     def readiness(self) -> tuple[str, ...]:
         return self.missing
+
+    def warnings(self) -> tuple[str, ...]:
+        return self.warned
 
     def measurements(self) -> Measurements:
         known = Measurements(

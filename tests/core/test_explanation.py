@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from uuid import UUID
+
 import pytest
 
 from rota.config import Config
@@ -18,9 +21,10 @@ from rota.core.events import (
     Tick,
     TransitionSigned,
 )
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.explanation import MEANINGS, Explanation, explain_at_coordinator, explain_at_sender
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
+from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import Permission, Restored
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.messages import (
@@ -141,7 +145,7 @@ def test_intent_that_is_not_under_way_is_not_explained() -> None:
 
 def test_pending_names_what_it_depends_on() -> None:
     others = (intent_id("B-8"), intent_id("B-9"))
-    names = ", ".join(other.hex() for other in others)
+    names = ", ".join(str(UUID(bytes=other)) for other in others)
     expect_sender(pending(depends_on=others), SenderSide.PENDING, f"what it depends on to be confirmed: {names}")
 
 
@@ -320,7 +324,7 @@ def test_preassembly_blocked_names_whose_assembly_it_waits_for() -> None:
     bench = coordinator()
     delegate(bench, "B-1")
     delegate(bench, "B-2")
-    expect_coordinator(bench, B2, CoordinatorSide.PREASSEMBLY_BLOCKED, f"the assembly of {B1.hex()}")
+    expect_coordinator(bench, B2, CoordinatorSide.PREASSEMBLY_BLOCKED, f"the assembly of {UUID(bytes=B1)}")
 
 
 def test_assembling_names_its_sender() -> None:
@@ -406,3 +410,35 @@ def test_repeated_requests_and_the_objections_of_the_missing_are_told() -> None:
     found = explain_at_coordinator(bench.sequencer, B1)
     assert found is not None
     assert found.detail == "repeated requests: 1, C answered MismatchedBlockHeight"
+
+
+@pytest.mark.parametrize("machine", [SenderSide, CoordinatorSide, DeploymentState])
+def test_every_state_that_a_transaction_can_be_in_has_a_meaning_in_words(machine: type[Enum]) -> None:
+    for state in machine:
+        assert len(MEANINGS[state].split()) > 2, state
+
+
+def test_no_meaning_is_of_a_state_that_there_is_not() -> None:
+    assert set(MEANINGS) == {*SenderSide, *CoordinatorSide, *DeploymentState}
+
+
+@pytest.mark.parametrize("state", list(SenderSide))
+def test_the_sender_says_in_every_state_what_is_awaited(state: SenderSide) -> None:
+    bench = delegated()
+    bench.sequencer.sender.transactions[B1].state = state
+    found = at_sender(bench)
+    assert (found.state, found.meaning) == (state.value, MEANINGS[state])
+    assert found.waits_for
+    assert found.history
+
+
+@pytest.mark.parametrize("state", list(CoordinatorSide))
+def test_the_coordinator_says_in_every_state_what_is_awaited(state: CoordinatorSide) -> None:
+    bench = gathered()
+    bench.sequencer.coordinator.transactions[B1].state = state
+    found = explain_at_coordinator(bench.sequencer, B1)
+    assert found is not None
+    assert (found.state, found.meaning) == (state.value, MEANINGS[state])
+    has_ended = state in (CoordinatorSide.CONFIRMED, CoordinatorSide.REVERTED, CoordinatorSide.FINAL)
+    assert bool(found.waits_for) is not has_ended
+    assert [text for _, text in found.history] == ["Pooled", "Assembling", "Endorsement_Gathering"]

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rota import hosting
 from rota.api.facade import Submission, TransactionType
@@ -63,6 +64,7 @@ class Network:
     keys: dict[NodeName, NodeKeys] = field(default_factory=dict)
     ports: dict[NodeName, int] = field(default_factory=dict)
     watchers: dict[NodeName, Watcher] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
     automation: AutomationSection = field(default_factory=AutomationSection)
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Network:
             sequencer=self.config,
             automation=self.automation,
             triggers=self.triggers,
+            **self.settings,
         )
 
     async def start(self, *names: NodeName) -> None:
@@ -198,10 +201,14 @@ class Network:
 
 @asynccontextmanager
 async def network(
-    home: Path, *names: str, config: Config | None = None, is_registrar_funded: bool = True
+    home: Path,
+    *names: str,
+    config: Config | None = None,
+    is_registrar_funded: bool = True,
+    chain_settings: Settings | None = None,
 ) -> AsyncIterator[Network]:
     """Nodes that run when asked to; at the end nothing is left."""
-    chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1))
+    chain = ChainServer(EmbeddedChain(chain_settings or Settings(chain_id=CHAIN_ID), secp256k1))
     await chain.start()
     client = RpcClient(chain.url, ClientLimits(backoff_ms=1, backoff_max_ms=2))
     async with AsyncExitStack() as stack:

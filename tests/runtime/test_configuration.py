@@ -337,8 +337,21 @@ def test_password_comes_from_a_private_file(tmp_path: Path) -> None:
             "7: rpc.bodies_bytes_max: must be at least body_bytes_max, which is 100000000",
         ),
         (
-            "[sequencer]\nintent_bytes_max = 4_000_000",
-            "7: sequencer.message_bytes_max: must be at least intent_bytes_max, which is 4000000",
+            "[sequencer]\ntransition_bytes_max = 1000\nmessage_bytes_max = 500_000",
+            "9: sequencer.message_bytes_max: must be at least intent_bytes_max, which is 1048576",
+        ),
+        (
+            "[sequencer]\nintent_bytes_max = 2_000_000",
+            "8: sequencer.intent_bytes_max: must be at most 1048576, the payload that a message may have, not 2000000",
+        ),
+        (
+            "[sequencer]\nin_flight_max = 8193",
+            "8: sequencer.in_flight_max: must be at most 8192, as many items as a message may have of a kind, not 8193",
+        ),
+        (
+            "[sequencer]\nmessage_bytes_max = 4_000_000",
+            "8: sequencer.message_bytes_max: must be at most 3145728, a frame without the room for ids, locks and the "
+            "envelope, not 4000000",
         ),
         ("[rpc]\nport = 31549", "7: rpc.websocket_port: must be another port than rpc.port, which is 31549 too"),
         (
@@ -403,7 +416,7 @@ def test_domains_are_tables_of_what_is_installed(tmp_path: Path) -> None:
 def test_key_outside_of_all_sections_and_a_section_that_is_none_are_refused(tmp_path: Path) -> None:
     assert flaws(tmp_path, "url = 1\nlog = 3\n" + LEAST) == [
         "config.toml:1: url: is not known as a key outside of all sections; there are node, ledger, store, transport, "
-        "rpc, operations, sequencer, contracts, domains, automation, triggers, log, telemetry",
+        "rpc, operations, commands, sequencer, contracts, domains, automation, triggers, log, telemetry",
         "config.toml:2: log: must be a section, [log], not 3",
     ]
 

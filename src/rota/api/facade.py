@@ -17,15 +17,23 @@ What holds for all of them:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from rota.api.chain import HasChain
+from rota.api.keyring import HasKeys
+from rota.api.network import HasNetwork
+from rota.api.privacy_groups import HasGroups
+from rota.api.states import HasStates
+from rota.api.values import AbiEntry as AbiEntry
+from rota.api.values import JsonValue as JsonValue
+from rota.command_types import Checkpoint, Completion, CompletionFilter, CompletionPage, Period
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-AbiEntry: TypeAlias = Mapping[str, JsonValue]
+EVENTS_A_BATCH: Final = 50
+BATCH_TIMEOUT_MS: Final = 500
 
 
 # Transactions.
@@ -147,6 +155,355 @@ class Transactions(Protocol):
 
         One is released only when this node holds the private states that belong to it.
         """
+        ...
+
+
+# Following.
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A line of a history."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSubmission:
+    """A signed version of a base-ledger transaction."""
+
+    at_ms: int
+    hash: bytes
+    fee_max_wei: int
+    tip_wei: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublicView:
+    """A base-ledger transaction of this node, and the transaction that it is for."""
+
+    local_id: int
+    transaction: IntentId
+    type: TransactionType
+    sender: str
+    account: ContractAddress
+    to: ContractAddress | None
+    data: bytes
+    created_at_ms: int
+    dispatcher: str
+    nonce: int | None = None
+    value_wei: int = 0
+    gas: int | None = None
+    fee_max_wei: int | None = None
+    tip_wei: int | None = None
+    completed_at_ms: int | None = None
+    transaction_hash: bytes | None = None
+    success: bool | None = None
+    revert_data: bytes = b""
+    submissions: tuple[PublicSubmission, ...] = ()
+    activity: tuple[Moment, ...] = ()
+    contract: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """A private state as far as this node may see it."""
+
+    id: bytes
+    created_at_ms: int
+    domain: str
+    schema: bytes
+    contract: ContractAddress
+    data: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionStates:
+    """The states of a transaction: those that this node has, and the ids of those that it has not."""
+
+    spent: tuple[StateView, ...] = ()
+    read: tuple[StateView, ...] = ()
+    confirmed: tuple[StateView, ...] = ()
+    info: tuple[StateView, ...] = ()
+    missing_spent: tuple[bytes, ...] = ()
+    missing_read: tuple[bytes, ...] = ()
+    missing_confirmed: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FullReceipt:
+    """A receipt with all that this node knows of it."""
+
+    receipt: ReceiptView
+    states: TransactionStates | None = None
+    domain_receipt: JsonValue = None
+    domain_receipt_error: str = ""
+    public: tuple[PublicView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FullTransaction:
+    """A transaction with all that this node knows of it."""
+
+    transaction: TransactionView
+    receipt: ReceiptView | None = None
+    public: tuple[PublicView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedView:
+    """What an external transaction's user gives to whoever commits it: a public transaction, and what it does."""
+
+    id: IntentId
+    domain: str
+    to: ContractAddress
+    transaction: Submission
+    metadata: JsonValue
+    states: TransactionStates
+
+
+@dataclass(frozen=True, slots=True)
+class DependenciesView:
+    """What a transaction depends on, and what depends on it."""
+
+    depends_on: tuple[IntentId, ...]
+    prerequisite_of: tuple[IntentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchView:
+    """That a private transaction went to the base ledger with a public one."""
+
+    id: str
+    transaction: IntentId
+    public_transaction: int
+
+
+class Following(Protocol):
+    """What became of transactions, and what they did; and questions that are no transactions."""
+
+    async def full(self, intent: IntentId) -> FullTransaction | None:
+        """A transaction with all that is known of it."""
+        ...
+
+    async def with_key(self, key: str) -> TransactionView | None:
+        """The transaction that has this idempotency key."""
+        ...
+
+    async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
+        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        ...
+
+    async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
+        """The same with all that is known of each."""
+        ...
+
+    async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
+        """The receipts that a QueryJSON looks for."""
+        ...
+
+    async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
+        """How it ended, with all that is known of it."""
+        ...
+
+    async def states(self, intent: IntentId) -> TransactionStates | None:
+        """The private states of a transaction that is on the chain."""
+        ...
+
+    async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
+        """What its domain tells of it; nothing when it is not on the chain."""
+        ...
+
+    async def prepared(self, intent: IntentId) -> PreparedView | None:
+        """An external transaction that can be committed."""
+        ...
+
+    async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
+        """Those external ones that can be committed and that a QueryJSON looks for."""
+        ...
+
+    async def dependencies(self, intent: IntentId) -> DependenciesView | None:
+        """What it depends on, and what depends on it."""
+        ...
+
+    async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
+        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        ...
+
+    async def update(self, intent: IntentId, submission: Submission) -> IntentId:
+        """A public transaction that is under way asks for this from now on."""
+        ...
+
+    async def public_transaction(self, local_id: int) -> PublicView | None:
+        """A base-ledger transaction by its number."""
+        ...
+
+    async def dispatch(self, dispatch_id: str) -> DispatchView | None:
+        """A dispatch by its id."""
+        ...
+
+    async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Those that a QueryJSON looks for."""
+        ...
+
+
+class HasFollowing(Protocol):
+    """A node whose transactions can be followed."""
+
+    @property
+    def following(self) -> Following:
+        """What became of them."""
+        ...
+
+
+# Listeners.
+
+
+class ReceiverLeft(Exception):
+    """Whoever was given something has left before it could say that it has taken it."""
+
+
+Definition = TypeVar("Definition")
+Item = TypeVar("Item")
+Offered = TypeVar("Offered", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[Item]):
+    """What a listener has for one of its receivers: in order, and after all that was acknowledged."""
+
+    id: int
+    items: tuple[Item, ...]
+
+
+class Receiver(Protocol[Offered]):
+    """Takes a listener's batches, one at a time."""
+
+    async def take(self, batch: Offered) -> bool:
+        """Whether it is acknowledged; what is not is given again. `ReceiverLeft` when nobody is there any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listener(Generic[Definition]):
+    """What an application follows, durably: under its name, from where it last acknowledged."""
+
+    name: str
+    created_at_ms: int
+    is_started: bool
+    definition: Definition
+
+
+class Listeners(Protocol[Definition, Item]):
+    """The listeners of one kind. A name that is not known is `Rejected`, and so is one that is taken."""
+
+    async def create(self, name: str, definition: Definition, is_started: bool) -> None:
+        """Have it from now on; durable when this returns."""
+        ...
+
+    async def listener(self, name: str) -> Listener[Definition] | None:
+        """The one of this name."""
+        ...
+
+    async def find(self, query: Mapping[str, Any]) -> tuple[Listener[Definition], ...]:
+        """Those that a QueryJSON over name, created and started looks for; by name, unless it says otherwise."""
+        ...
+
+    async def start(self, name: str) -> None:
+        """Its receivers are given batches from now on."""
+        ...
+
+    async def stop(self, name: str) -> None:
+        """No further batch is given; one that is out may still be acknowledged."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """It is forgotten, with all that it had still to give."""
+        ...
+
+    async def attach(self, name: str, receiver: Receiver[Batch[Item]]) -> Callable[[], None]:
+        """Give its batches to this receiver; several take turns. What is returned is called when it leaves."""
+        ...
+
+
+class IncompleteReceipts(Enum):
+    """What becomes of receipts whose states are not all here. Here there are none: one is released when it is whole."""
+
+    BLOCK_CONTRACT = "block_contract"
+    PROCESS = "process"
+    COMPLETE_ONLY = "complete_only"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptDefinition:
+    """Which receipts a listener gets: those after a number, of a type, of a domain; with the domain's own or not."""
+
+    sequence_above: int | None = None
+    type: TransactionType | None = None
+    domain: str | None = None
+    has_domain_receipts: bool = False
+    incomplete: IncompleteReceipts = IncompleteReceipts.BLOCK_CONTRACT
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Events with these ABI entries, of one contract or of any."""
+
+    abi: tuple[Mapping[str, Any], ...]
+    address: ContractAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventDefinition:
+    """Which events a listener gets, from which block on (None: from where the chain stands now), and how many at once.
+
+    A batch that is not full is given after `batch_timeout_ms`.
+    """
+
+    sources: tuple[EventSource, ...]
+    from_block: int | None = 0
+    batch_size: int = EVENTS_A_BATCH
+    batch_timeout_ms: int = BATCH_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event of the base ledger, decoded. `signature` is its first topic, `solidity_signature` as people write it."""
+
+    block_number: int
+    transaction_index: int
+    log_index: int
+    transaction_hash: bytes
+    signature: bytes
+    solidity_signature: str
+    address: ContractAddress
+    data: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class EventListenerStatus:
+    """Whether it still goes through the past, and the block up to which all was acknowledged."""
+
+    is_catching_up: bool
+    block_number: int
+
+
+class Listening(Protocol):
+    """Following what ends and what happens."""
+
+    @property
+    def receipt_listeners(self) -> Listeners[ReceiptDefinition, ReceiptView]:
+        """Those that get receipts."""
+        ...
+
+    @property
+    def event_listeners(self) -> Listeners[EventDefinition, EventView]:
+        """Those that get events of the base ledger."""
+        ...
+
+    async def event_listener_status(self, name: str) -> EventListenerStatus | None:
+        """How far one of them is; nothing when there is none of this name."""
         ...
 
 
@@ -291,19 +648,12 @@ class SequencerRole(Enum):
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A line of a history."""
-
-    at_ms: int
-    text: str
+    OBSERVER = "observer"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is, what it waits for since when, and who is in the way: nodes, of which several may be.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
     """
@@ -317,6 +667,7 @@ class Explanation:
     blocked_by: tuple[NodeName, ...] = ()
     detail: str = ""
     history: tuple[Moment, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +738,75 @@ class Sequencing(Protocol):
         ...
 
 
+# The live feed.
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionChange:
+    """A transaction has come to a milestone; `state` is where it is at this node now, empty where it is no more.
+
+    `by` is whose doing it was, where it was another node's.
+    """
+
+    id: IntentId
+    at_ms: int
+    contract: ContractAddress | None = None
+    milestone: str = ""
+    state: str = ""
+    by: NodeName | None = None
+    detail: str = ""
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundChange:
+    """A round that this node submits: dispatched, or what the chain made of its transaction."""
+
+    nonce: int
+    state: str
+    contract: ContractAddress | None = None
+    digest: bytes = b""
+    transaction_count: int = 0
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MilestoneCount:
+    """How often a milestone was seen."""
+
+    milestone: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUpdate:
+    """What changed since the last one; a snapshot has all. With a gap something was left out before it.
+
+    Of more transactions than there is room for some are only counted.
+    """
+
+    number: int
+    at_ms: int
+    height: int
+    is_snapshot: bool = False
+    has_gap: bool = False
+    contracts: tuple[ContractSummary, ...] = ()
+    contracts_omitted: int = 0
+    transactions: tuple[TransactionChange, ...] = ()
+    transactions_omitted: int = 0
+    rounds: tuple[RoundChange, ...] = ()
+    peers: tuple[PeerMeasurements, ...] = ()
+    counts: tuple[MilestoneCount, ...] = ()
+
+
+class Watching(Protocol):
+    """Watching a node live."""
+
+    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
+        ...
+
+
 # Contracts.
 
 
@@ -402,174 +822,91 @@ class Contracts(Protocol):
         ...
 
 
-# Keys.
+# Commands.
 
 
 @dataclass(frozen=True, slots=True)
-class KeySegment:
-    """One step on the way to an identifier, and its number among those beside it."""
+class CommandSubmission:
+    """A command as it was submitted: only the types of its fields have been looked at.
 
-    name: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyVerifier:
-    """By what others know a key: an address, of this type, for this algorithm."""
-
-    verifier: str
-    type: str
-    algorithm: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyMapping:
-    """An identifier, where its key is, and its verifier."""
-
-    identifier: str
-    wallet: str
-    handle: str
-    path: tuple[KeySegment, ...]
-    verifier: KeyVerifier
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A place in the tree of identifiers: a key, a branch, or both."""
-
-    is_key: bool
-    has_children: bool
-    parent: str
-    path: str
-    name: str
-    index: int
-    wallet: str
-    handle: str
-    verifiers: tuple[KeyVerifier, ...]
-
-
-class Keys(Protocol):
-    """The keys of this node's parties, by their identifiers."""
-
-    def wallets(self) -> tuple[str, ...]:
-        """Where keys come from."""
-        ...
-
-    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of an identifier; there is one for every name."""
-        ...
-
-    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this verifier, if it was asked for or used before."""
-        ...
-
-    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """The identifiers that were asked for or used, which a QueryJSON looks for."""
-        ...
-
-    async def sign(
-        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
-    ) -> bytes:
-        """A signature of this payload."""
-        ...
-
-
-class HasKeys(Protocol):
-    """A node that has keys."""
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of its parties."""
-        ...
-
-
-# Privacy groups.
-
-
-@dataclass(frozen=True, slots=True)
-class NewGroup:
-    """A privacy group that is to be. Members without a node are of this one."""
-
-    domain: str
-    members: tuple[str, ...]
-    name: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
-    idempotency_key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
-
-    id: bytes
-    domain: str
-    created_at_ms: int
-    name: str
-    members: tuple[Party, ...]
-    properties: Mapping[str, str]
-    configuration: Mapping[str, str]
-    schema: bytes
-    deployment: IntentId
-    contract: ContractAddress | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCall:
-    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
-
-    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
+    `transaction` is what it does. Without a period it is the maximum duration; without a submission id one is made.
     """
 
-    domain: str
-    group: bytes
-    sender: str
-    to: ContractAddress | None = None
-    function: AbiEntry | str | None = None
-    input: JsonValue = None
-    abi: tuple[AbiEntry, ...] = ()
-    bytecode: bytes = b""
-    gas: int = 0
-    value: int = 0
-    idempotency_key: str = ""
-    data_format: str = ""
+    application_id: str
+    command_id: str
+    party: str
+    act_as: tuple[str, ...]
+    transaction: Submission
+    submission_id: str = ""
+    period: Period | None = None
 
 
-class Groups(Protocol):
-    """Privacy groups, and the private contracts in them."""
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A command was handed over: there will be one completion of it."""
 
-    async def create(self, wanted: NewGroup) -> GroupView:
-        """A new group: its id is given when it is durable that it will be deployed."""
+    submission_id: str
+    transaction: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class CommandConfiguration:
+    """What submitters may rely on."""
+
+    maximum_duration_ms: int
+
+
+class Commands(Protocol):
+    """Commands that happen once, and how they ended. What is not done is raised as `CommandRejected`."""
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        """Answered when it is handed over; the outcome is a completion."""
         ...
 
-    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        """Answered when its outcome is durable. A rejection that is found out at once is raised."""
         ...
 
-    async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        """Whose completions may be read from here on; whether that can be had is looked at now."""
         ...
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        """What there is after an offset, in its order, and how far it was read; at once, perhaps empty."""
         ...
 
-    async def send(self, call: GroupCall) -> IntentId:
-        """A transaction in a group; the id is given when it is durable."""
+    async def published(self, after: int) -> None:
+        """Until the end lies beyond this offset."""
         ...
 
-    async def call(self, call: GroupCall) -> JsonValue:
-        """What a private contract answers now, without a transaction."""
+    async def end(self) -> Checkpoint:
+        """Where the stream of completions ends now."""
+        ...
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to this offset; up to where they are forgotten now."""
+        ...
+
+    def configuration(self) -> CommandConfiguration:
+        """What holds now."""
+        ...
+
+    def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        """What holds now, and then each change of it."""
         ...
 
 
-class HasGroups(Protocol):
-    """A node that has privacy groups."""
+class HasCommands(Protocol):
+    """A node that takes commands."""
 
     @property
-    def groups(self) -> Groups:
-        """Its groups."""
+    def name(self) -> NodeName:
+        """The node's name."""
         ...
+
+    @property
+    def commands(self) -> Commands:
+        """They."""
 
 
 # Automation.
@@ -705,10 +1042,16 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    commands_in_flight: int | None = None
+    commands_accepted_total: int | None = None
+    commands_rejected_total: int | None = None
+    commands_duplicate_total: int | None = None
+    completions_end: int | None = None
     contracts_learned_total: int | None = None
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    certificate_valid_until_s: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
     triggers: tuple[TriggerView, ...] = ()
     automation_transactions_total: int | None = None
@@ -722,13 +1065,32 @@ class Operations(Protocol):
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
         ...
 
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
+        ...
+
     def measurements(self) -> Measurements:
         """The figures of this moment."""
         ...
 
 
 class Node(
-    Transactions, Settling, Sequencing, Contracts, HasTypes, HasKeys, HasGroups, HasTriggers, Operations, Protocol
+    Transactions,
+    Listening,
+    Settling,
+    Sequencing,
+    Contracts,
+    HasTypes,
+    HasFollowing,
+    HasKeys,
+    HasGroups,
+    HasStates,
+    HasNetwork,
+    HasChain,
+    HasCommands,
+    HasTriggers,
+    Operations,
+    Protocol,
 ):
     """The whole of it; what the server is given."""
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from rota.types import ContractAddress, IntentId
 
 WORD_BYTES: Final = 32
@@ -57,6 +59,11 @@ def shown(given: object) -> str:
     """What was given, short enough for an error."""
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}…"
+
+
+def encode(value: object) -> bytes:
+    """A value as JSON; the formats are text."""
+    return msgspec.json.encode(value, enc_hook=str)
 
 
 class Uuid(Format):
@@ -177,6 +184,27 @@ def _whole(given: object) -> int | None:
             return int(match[1], 16)
         case _:
             return None
+
+
+class BlockName(Format):
+    """A block of the base ledger: a number, or a word."""
+
+    __slots__ = ()
+    right = "a block's number, or latest, earliest, pending, safe or finalized"
+    words: ClassVar[tuple[str, ...]] = ("latest", "earliest", "pending", "safe", "finalized")
+
+    @classmethod
+    def canonical(cls, given: object) -> str | None:
+        """A number in any writing, or one of the words."""
+        if isinstance(given, str) and given.lower() in cls.words:
+            return given.lower()
+        number = _whole(given)
+        return hex(number) if number is not None and 0 <= number < 2**63 else None
+
+    @property
+    def at(self) -> str | int:
+        """As the chain is asked."""
+        return str(self) if self in self.words else int(self, 16)
 
 
 class Timestamp(Format):

@@ -23,11 +23,13 @@ from typing import Any, Final, Protocol
 import msgspec
 import structlog
 
-from rota.api.credentials import Caller
+from rota.api.credentials import CALLER, Caller
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Node
+from rota.api.formats import encode
 from rota.api.methods import Method
 from rota.api.settings import Limits
+from rota.api.subscriptions import Subscriber
 from rota.ports import Unavailable
 
 REFERENCE_BYTES: Final = 6
@@ -83,42 +85,49 @@ class Dispatcher:
         self._watch: Final = watch
         self._calls: Final = asyncio.Semaphore(limits.calls_max)
 
-    async def answer(self, body: bytes, caller: Caller) -> bytes | None:
-        """The answer to a request or a batch; nothing when it holds notifications alone."""
+    async def answer(self, body: bytes, caller: Caller, subscriber: Subscriber | None = None) -> bytes | None:
+        """The answer to a request or a batch; nothing when it holds notifications alone.
+
+        `subscriber` is there when the caller's connection stays and can be told of what comes.
+        """
         flaw = _flaw_of(body, self._limits.json_depth_max)
         if flaw:
             return refusal(flaw)
         try:
             if body.lstrip()[:1] == b"[":
-                return await self._answer_batch(msgspec.json.decode(body, type=list[msgspec.Raw]), caller)
+                return await self._answer_batch(msgspec.json.decode(body, type=list[msgspec.Raw]), caller, subscriber)
             request = msgspec.json.decode(body, type=msgspec.Raw)
         except msgspec.DecodeError as error:
             return refusal(f"not JSON: {error}")
-        return await self._answer_one(request, caller)
+        return await self._answer_one(request, caller, subscriber)
 
-    async def _answer_batch(self, entries: list[msgspec.Raw], caller: Caller) -> bytes | None:
+    async def _answer_batch(
+        self, entries: list[msgspec.Raw], caller: Caller, subscriber: Subscriber | None
+    ) -> bytes | None:
         if not entries:
             return refusal("a batch holds at least one request")
         if len(entries) > self._limits.batch_entries_max:
             return refusal(
                 f"a batch holds at most {self._limits.batch_entries_max} requests, and this one has {len(entries)}"
             )
-        answers = await asyncio.gather(*(self._answer_one(entry, caller) for entry in entries))
+        answers = await asyncio.gather(*(self._answer_one(entry, caller, subscriber) for entry in entries))
         given = [answer for answer in answers if answer is not None]
         return b"[" + b",".join(given) + b"]" if given else None
 
-    async def _answer_one(self, entry: msgspec.Raw, caller: Caller) -> bytes | None:
+    async def _answer_one(self, entry: msgspec.Raw, caller: Caller, subscriber: Subscriber | None) -> bytes | None:
         try:
             request = msgspec.json.decode(entry, type=_Request)
         except msgspec.DecodeError as error:
             return refusal(f"a request is an object with method, params and id: {error}")
         began_s = time.perf_counter()
         name = UNKNOWN
+        answer: bytes | None
+        CALLER.set(caller)
         try:
             method = self._method_of(request, caller)
             name = method.name
-            result = await self._call(method, request)
-            answer, outcome = _encode_result(request.id, result), "ok"
+            result = await self._call(method, request, subscriber)
+            answer, outcome = None if method.is_silent else _encode_result(request.id, result), "ok"
         except Rejected as error:
             answer, outcome = _rejection(request.id, error), error.code.name.lower()
         except Unavailable as error:
@@ -146,12 +155,15 @@ class Dispatcher:
             )
         return method
 
-    async def _call(self, method: Method, request: _Request) -> object:
+    async def _call(self, method: Method, request: _Request, subscriber: Subscriber | None) -> object:
         """A call waits for its turn and is done within one time; what it began may be done later all the same."""
         arguments = method.read(bytes(request.params))
+        if method.needs_connection and subscriber is None:
+            raise Rejected(ErrorCode.INVALID_REQUEST, "", f"{method.name} works over a WebSocket alone, not over HTTP")
+        connection = (subscriber,) if method.needs_connection else ()
         try:
             async with asyncio.timeout(self._limits.call_timeout_ms / 1_000), self._calls:
-                return await method.function(self._node, **arguments)
+                return await method.function(self._node, *connection, **arguments)
         except asyncio.CancelledError:
             # Somebody stopped waiting: our own caller, or the node for what it would have answered with.
             task = asyncio.current_task()
@@ -167,11 +179,6 @@ class Dispatcher:
 def refusal(message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> bytes:
     """The answer to what is no request: nobody knows its id."""
     return _failure(_NULL, code, message)
-
-
-def encode(value: object) -> bytes:
-    """A value as JSON; the formats are text."""
-    return msgspec.json.encode(value, enc_hook=str)
 
 
 def _flaw_of(body: bytes, depth_max: int) -> str:

@@ -5,6 +5,9 @@ narrowed to the protocol that the family needs; each of the others is a paramete
 description (`Annotated[..., Meta(description=...)]`) and whether it may be left out. From this come the decoders,
 the errors that name the parameter, and the document that `rpc.discover` serves: none of them can disagree with the
 function.
+
+A method whose second parameter is a `Subscriber` works on a connection that stays: it is given the caller's, and over
+HTTP it is refused. One that `is_silent` is answered only when it fails.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import msgspec
 from rota.api.credentials import Role
 from rota.api.errors import Rejected, invalid
 from rota.api.formats import Format, read
+from rota.api.subscriptions import Subscriber
 
 _AT: Final = re.compile(r"(?s)(.*) - at `\$(.*)`")
 _MISSING: Final = re.compile("Object missing required field `([^`]*)`")
@@ -67,6 +71,8 @@ class Method:
     parameters: tuple[Parameter, ...]
     result: Result
     function: Callable[..., Awaitable[object]] = field(compare=False)
+    needs_connection: bool = False
+    is_silent: bool = False
 
     @property
     def family(self) -> str:
@@ -103,19 +109,24 @@ class Method:
         return ", ".join(p.name if p.is_required else f"{p.name}?" for p in self.parameters)
 
 
-def method(name: str, role: Role, answers: str) -> Callable[[Callable[..., Awaitable[object]]], Method]:
+def method(
+    name: str, role: Role, answers: str, is_silent: bool = False
+) -> Callable[[Callable[..., Awaitable[object]]], Method]:
     """Make a method of a function; `answers` is the name of what it gives."""
 
     def made(function: Callable[..., Awaitable[object]]) -> Method:
         hints = get_type_hints(function, include_extras=True)
         taken = list(inspect.signature(function).parameters.values())[1:]
+        needs_connection = bool(taken) and hints[taken[0].name] is Subscriber
+        if needs_connection:
+            taken = taken[1:]
         parameters = tuple(
             _parameter(each.name, hints[each.name], each.default is inspect.Parameter.empty) for each in taken
         )
         summary = inspect.getdoc(function)
         assert summary, f"{name} has no docstring, which is its description"
         result = Result(answers, hints["return"], _description_of(hints["return"]))
-        return Method(name, role, summary, parameters, result, function)
+        return Method(name, role, summary, parameters, result, function, needs_connection, is_silent)
 
     return made
 

@@ -76,7 +76,14 @@ GAUGES: Final = (
     Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),
     Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
     Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
+    Figure(
+        "rota_certificate_valid_until_seconds",
+        "certificate_valid_until_s",
+        "When the certificate that peers are shown ends, in seconds since 1970",
+    ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+    Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
+    Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )
 COUNTERS: Final = (
     Figure("rota_intents_accepted", "intents_accepted_total", "Transactions accepted from users"),
@@ -90,6 +97,11 @@ COUNTERS: Final = (
     ),
     Figure("rota_ledger_transactions", "ledger_transactions_total", "All transactions in the blocks of that time"),
     Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+    Figure("rota_commands_accepted", "commands_accepted_total", "Commands that happened"),
+    Figure(
+        "rota_commands_rejected", "commands_rejected_total", "Commands that did not happen, duplicates not among them"
+    ),
+    Figure("rota_commands_duplicate", "commands_duplicate_total", "Submissions refused as duplicates or as in flight"),
     Figure("rota_contracts_learned", "contracts_learned_total", "Contracts that this node has learned of from a peer"),
     Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
     Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),

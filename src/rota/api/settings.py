@@ -45,6 +45,7 @@ class Limits:
     Connections are counted per listener, calls over all of them. `bodies_bytes_max` is for all requests that are being
     read or answered at a time; of a WebSocket's messages they are counted once they are whole, hence the smaller
     `websocket_message_bytes_max`. A WebSocket with `websocket_messages_max` of them unanswered is not read from.
+    It has at most `websocket_subscriptions_max` subscriptions, each with one batch that is not acknowledged.
     """
 
     body_bytes_max: int = 8 * 1024 * 1024
@@ -55,6 +56,7 @@ class Limits:
     websockets_max: int = 256
     websocket_message_bytes_max: int = 2 * 1024 * 1024
     websocket_messages_max: int = 64
+    websocket_subscriptions_max: int = 64
     calls_max: int = 1_024
     call_timeout_ms: int = 30_000
     receive_timeout_ms: int = 10_000
@@ -76,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One node's entrance. Without `operations`, operators are served where HTTP is.
+    """One node's entrance. Without `operations`, operators are served where HTTP is; without `commands`, no gRPC is.
 
     `origins` are the web pages that may call from a browser, such as `https://app.example`; a request that a
     browser sends for any other page is refused, because it could be a stranger's page in an operator's browser.
@@ -86,6 +88,7 @@ class Settings:
     http: Bind = Bind(port=HTTP_PORT)
     websocket: Bind | None = Bind(port=WEBSOCKET_PORT)
     operations: Bind | None = None
+    commands: Bind | None = None
     credentials: tuple[Credential, ...] = ()
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -98,7 +101,7 @@ class Settings:
                 raise ValueError(f"credentials: names must be distinct, and {name!r} is there twice")
         if self.credentials:
             return
-        for field in ("http", "websocket", "operations"):
+        for field in ("http", "websocket", "operations", "commands"):
             bind = getattr(self, field)
             if bind is not None and not bind.is_loopback:
                 raise ValueError(

@@ -12,7 +12,24 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, groups, keys, sequencer, settlement, submit, transport, triggers, types
+from rota.api.families import (
+    blocks,
+    commands,
+    contracts,
+    domains,
+    follow,
+    groups,
+    keys,
+    listen,
+    registry,
+    sequencer,
+    settlement,
+    states,
+    submit,
+    transport,
+    triggers,
+    types,
+)
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -39,14 +56,20 @@ TABLE: Final = table_of(
     (
         *submit.METHODS,
         *follow.METHODS,
+        *listen.METHODS,
         *types.METHODS,
         *settlement.METHODS,
         *sequencer.METHODS,
         *contracts.METHODS,
         *groups.METHODS,
+        *states.METHODS,
         *keys.METHODS,
+        *commands.METHODS,
         *triggers.METHODS,
         *transport.METHODS,
+        *registry.METHODS,
+        *domains.METHODS,
+        *blocks.METHODS,
         discover,
     )
 )

@@ -15,6 +15,7 @@ from rota.api.errors import invalid
 from rota.api.facade import GasOptions, ReceiptView, Submission, TransactionType, TransactionView
 from rota.api.formats import (
     Address,
+    BlockName,
     HexText,
     Quantity,
     SubmitModeName,
@@ -63,9 +64,17 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
     max_priority_fee_per_gas: Quantity | None = None
 
 
+class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=True):
+    """A question to a contract. `block` and `dataFormat` are for contracts of the base ledger."""
+
+    sender: Text = msgspec.field(name="from", default="")
+    block: BlockName | None = None
+    data_format: Text | None = None
+
+
 def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) -> Submission:
     """What the node is asked for; `place` is what an error calls the transaction."""
-    if not given.sender:
+    if not given.sender and not (isinstance(given, TransactionCall) and given.type == "public"):
         raise invalid(f"{place}.from", "must be a party of this node, such as 'alice'")
     function, abi = _function_and_abi(given, place)
     kind = TransactionType(given.type)

@@ -4,6 +4,8 @@ Messages of one connection are answered as they are done, in any order; clients 
 that sends faster than it is answered is not read from while `websocket_messages_max` are unanswered; one that does not
 take its answers within `send_timeout_ms` is cut off. So one connection holds a bounded amount of memory, whatever it
 does. Pings are answered.
+
+A connection has its subscriptions. What is pushed for one comes after the answer that names it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from rota.api.doors import Door, TooMuch
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.jsonrpc import Dispatcher, refusal
 from rota.api.settings import Limits
+from rota.api.subscriptions import Subscriber, Subscriptions
 
 JSON: Final = "application/json"
 
@@ -86,6 +89,7 @@ class Connection:
         self._caller: Final = caller
         self._room: Final = asyncio.Semaphore(limits.websocket_messages_max)
         self._answering: Final[dict[asyncio.Task[None], None]] = {}
+        self._subscriptions: Final = Subscriptions(self.send, limits.websocket_subscriptions_max)
 
     async def serve(self) -> None:
         """Until it is closed; what is unanswered then is not answered."""
@@ -97,9 +101,17 @@ class Connection:
                 self._answering[task] = None
                 task.add_done_callback(self._answered)
         finally:
-            for task in tuple(self._answering):
-                task.cancel()
-            await asyncio.gather(*self._answering, return_exceptions=True)
+            try:
+                # What was read before the end is begun, so that the last acknowledgement of a client counts.
+                await asyncio.sleep(0)
+            finally:
+                await self._end()
+
+    async def _end(self) -> None:
+        self._subscriptions.end()
+        for task in tuple(self._answering):
+            task.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
 
     async def send(self, text: bytes) -> None:
         """Send it, or cut the client off when it does not take it."""
@@ -122,11 +134,13 @@ class Connection:
             self._cut()
 
     async def _answer(self, body: bytes) -> None:
+        subscriber = Subscriber(self._subscriptions)
         try:
             with self._door.room_for(len(body)):
-                answer = await self._dispatcher.answer(body, self._caller)
+                answer = await self._dispatcher.answer(body, self._caller, subscriber)
                 if answer is not None:
                     await self.send(answer)
+            subscriber.begin()
         except TooMuch:
             await self.send(refusal("too much is being answered at this moment, try again", ErrorCode.INTERNAL))
 

@@ -411,6 +411,7 @@ class CoordinatorTransaction(Machine):
         self.sends_states = False
         self.reason = ""
         self.since_ms = coordinator.context.now_ms
+        self.history: list[tuple[int, str]] = []
 
     @property
     def made(self) -> Transition:
@@ -440,8 +441,11 @@ class CoordinatorTransaction(Machine):
         return self.state in ON_THE_WAY
 
     def changed(self, previous: Enum) -> None:
-        """Every change of state starts the new state's clock and is told to the coordinator."""
-        self.since_ms = self.coordinator.context.now_ms
+        """Every change of state starts the new state's clock, is remembered, and is told to the coordinator."""
+        context = self.coordinator.context
+        self.since_ms = context.now_ms
+        self.history.append((context.now_ms, str(self.state.value)))
+        del self.history[: -context.config.history_max]
         self.request_count = 0
         self.handle(StateTransition())
         self.coordinator.transaction_changed(self, cast(State, previous))

@@ -1,8 +1,11 @@
-"""Where an intent is, what it waits for, and who is in the way."""
+"""Where an intent is, what it waits for, and who is in the way: in words for the person whose intent it is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from uuid import UUID
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.deployment import Deployment
@@ -12,6 +15,47 @@ from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.types import IntentId, NodeName, node_of
+
+# What each state of the machines means to somebody who has never seen them.
+MEANINGS: Final[dict[Enum, str]] = {
+    SenderSide.INITIAL: "it has just been accepted",
+    SenderSide.PENDING: "it is accepted and has no coordinator yet",
+    SenderSide.DELEGATED: "its coordinator has it and has not yet asked for its assembly",
+    SenderSide.ASSEMBLING: "its domain works out what it does",
+    SenderSide.SIGNING: "its sender signs what it does",
+    SenderSide.ENDORSEMENT_GATHERING: "its coordinator asks the endorsers to sign it",
+    SenderSide.PREPARED: "it is endorsed, and its sender has permitted its dispatch",
+    SenderSide.DISPATCHED: "it is on its way to the base ledger",
+    SenderSide.SEQUENCED: "it has its place in line for the base ledger",
+    SenderSide.SUBMITTED: "the base ledger was sent it",
+    SenderSide.ISSUED: "it is prepared, and whoever it was made for may commit it",
+    SenderSide.ENDING: "it is being ended, and ends when no version of it can happen any more",
+    SenderSide.PARKED: "it waits for its user to resume or cancel it",
+    SenderSide.CONFIRMED: "the base ledger has it",
+    SenderSide.REVERTED: "it has ended without effect",
+    CoordinatorSide.INITIAL: "it has just been delegated",
+    CoordinatorSide.POOLED: "it waits in its coordinator's pool for its turn",
+    CoordinatorSide.PREASSEMBLY_BLOCKED: "what came before it must be assembled first",
+    CoordinatorSide.ASSEMBLING: "its sender works out what it does",
+    CoordinatorSide.ENDORSEMENT_GATHERING: "the endorsers are asked to sign it",
+    CoordinatorSide.BLOCKED: "it is endorsed and stands on others that are not on their way yet",
+    CoordinatorSide.CONFIRMING_DISPATCH: "its sender is asked whether it may be dispatched",
+    CoordinatorSide.PREPARED: "it is endorsed and goes to its sender, who has it committed",
+    CoordinatorSide.READY_FOR_DISPATCH: "everybody agrees, and it waits to be made a base-ledger transaction",
+    CoordinatorSide.DISPATCHED: "it is a base-ledger transaction that is to be sent",
+    CoordinatorSide.SUBMITTED: "the base ledger was sent it",
+    CoordinatorSide.CONFIRMED: "the base ledger has it",
+    CoordinatorSide.REVERTED: "it has ended without effect",
+    CoordinatorSide.FINAL: "it has ended and is being forgotten",
+    DeploymentState.WAITING: "it is accepted and waits for what it depends on",
+    DeploymentState.PROPOSING: "the nodes of the contract are asked whether they will have it",
+    DeploymentState.AGREEING: "the nodes are told who signs in it",
+    DeploymentState.CALLING: "the factory is called to deploy it",
+    DeploymentState.DEPLOYED: "the base ledger has the contract",
+    DeploymentState.SPREADING: "the contract is final, and the nodes take it in",
+    DeploymentState.ENDING: "how it ended is being written",
+    DeploymentState.FINAL: "it has ended",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +68,7 @@ class Explanation:
     since_ms: int = 0
     history: tuple[tuple[int, str], ...] = ()
     detail: str = ""
+    meaning: str = ""
 
 
 def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
@@ -34,7 +79,13 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
     waits_for, who = _sender_waits(sequencer, transaction)
     detail = _joined(_ending(transaction), _place_in_line(transaction))
     return Explanation(
-        str(transaction.state.value), waits_for, who, transaction.since_ms, tuple(transaction.history), detail
+        str(transaction.state.value),
+        waits_for,
+        who,
+        transaction.since_ms,
+        tuple(transaction.history),
+        detail,
+        MEANINGS[transaction.state],
     )
 
 
@@ -46,7 +97,15 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
     waits_for, who = _coordinator_waits(sequencer, transaction)
     own = sequencer.sender.transactions.get(intent)
     detail = _joined(_ending(own) if own is not None else "", _what_was_tried(transaction))
-    return Explanation(str(transaction.state.value), waits_for, who, transaction.since_ms, detail=detail)
+    return Explanation(
+        str(transaction.state.value),
+        waits_for,
+        who,
+        transaction.since_ms,
+        tuple(transaction.history),
+        detail,
+        MEANINGS[transaction.state],
+    )
 
 
 def explain_deployment(deployment: Deployment) -> Explanation:
@@ -60,6 +119,7 @@ def explain_deployment(deployment: Deployment) -> Explanation:
         deployment.since_ms,
         tuple(deployment.history),
         _joined(*said, deployment.trouble),
+        MEANINGS[deployment.state],
     )
 
 
@@ -67,7 +127,7 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
     ourselves = (deployment.context.node,)
     match deployment.state:
         case DeploymentState.WAITING:
-            names = ", ".join(other.hex() for other in deployment.unmet)
+            names = ", ".join(map(_shown, deployment.unmet))
             return f"what it depends on to be confirmed: {names}", ()
         case DeploymentState.PROPOSING:
             return "answers whether they will have the contract, and who signs", deployment.missing
@@ -128,6 +188,11 @@ def _ending(transaction: SenderTransaction) -> str:
     return f"ending: {transaction.ending_reason}" if transaction.is_ending else ""
 
 
+def _shown(intent: IntentId) -> str:
+    """As its user knows it."""
+    return str(UUID(bytes=intent))
+
+
 def _joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
@@ -135,7 +200,7 @@ def _joined(*parts: str) -> str:
 def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
     sender = sequencer.sender
     if transaction.unmet:
-        names = ", ".join(other.hex() for other in transaction.unmet)
+        names = ", ".join(map(_shown, transaction.unmet))
         return f"what it depends on to be confirmed: {names}", ()
     if transaction.unresolved:
         parties = tuple(transaction.unresolved)
@@ -154,7 +219,7 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
         case CoordinatorSide.POOLED:
             return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
         case CoordinatorSide.PREASSEMBLY_BLOCKED:
-            return f"the assembly of {', '.join(other.hex() for other in transaction.waits_for)}", ()
+            return f"the assembly of {', '.join(map(_shown, transaction.waits_for))}", ()
         case CoordinatorSide.ASSEMBLING:
             return "its sender to assemble it", (transaction.sender,)
         case CoordinatorSide.ENDORSEMENT_GATHERING if opened is None:
@@ -172,8 +237,10 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             return "its round to be dispatched", (sequencer.context.node,)
         case CoordinatorSide.DISPATCHED | CoordinatorSide.SUBMITTED:
             return "the ledger", ()
-        case _:
+        case CoordinatorSide.CONFIRMED | CoordinatorSide.REVERTED | CoordinatorSide.FINAL:
             return "", ()
+        case _:
+            return "its coordinator to take it up", (sequencer.context.node,)
 
 
 def _place_in_line(transaction: SenderTransaction | CoordinatorTransaction) -> str:

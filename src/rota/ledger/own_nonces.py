@@ -179,7 +179,7 @@ class OwnNonces:
         try:
             await self._client.call("eth_call", wanted, quantity(height))
         except RpcRefused as refused:
-            output = _revert_data(refused.failure.data)
+            output = revert_data(refused.failure.data)
             return revert_text(output) if output is not None else refused.failure.message
         return "it failed as a whole, and made again it does not"
 
@@ -196,10 +196,10 @@ def _with_ours(tracked: list[int], segments: list[_Segment]) -> list[_Segment]:
     return found
 
 
-def _revert_data(told: object, depth: int = 0) -> bytes | None:
+def revert_data(told: object, depth: int = 0) -> bytes | None:
     """The bytes of a revert, which nodes tell bare, behind a word, or inside an object."""
     if isinstance(told, dict) and depth < REVERT_DEPTH_MAX:
-        return _revert_data(told.get("data", told.get("result")), depth + 1)
+        return revert_data(told.get("data", told.get("result")), depth + 1)
     if isinstance(told, str) and "0x" in told:
         try:
             return read_data(told[told.index("0x") :])

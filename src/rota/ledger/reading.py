@@ -78,6 +78,8 @@ class CallReceipt:
     gas_used: int
     contract: ContractAddress | None
     logs: tuple[Log, ...]
+    height: int = 0
+    place: int = 0
 
 
 def read_header(told: object) -> Header | None:
@@ -122,6 +124,8 @@ def read_receipt(told: object) -> CallReceipt | None:
         _field(receipt, "gasUsed", read_quantity),
         _field(receipt, "contractAddress", read_address) if made is not None else None,
         tuple(read_log(log) for log in logs),
+        _field(receipt, "blockNumber", read_quantity) if receipt.get("blockNumber") is not None else 0,
+        _field(receipt, "transactionIndex", read_quantity) if receipt.get("transactionIndex") is not None else 0,
     )
 
 

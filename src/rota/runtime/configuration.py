@@ -16,6 +16,7 @@ from rota.runtime.configuring.reading import read_configuration, read_text
 from rota.runtime.configuring.sections import (
     SECTIONS,
     AutomationSection,
+    CommandsSection,
     ContractsSection,
     LedgerSection,
     LogFormat,
@@ -37,6 +38,7 @@ __all__ = [
     "SECTIONS",
     "Absent",
     "AutomationSection",
+    "CommandsSection",
     "ConfigurationRejected",
     "ContractsSection",
     "Flaw",

@@ -62,6 +62,15 @@ class KnownContracts:
         return hosted.domain.name if hosted is not None else ""
 
     @property
+    def domain_names(self) -> tuple[str, ...]:
+        """The domains that are installed, by name."""
+        return tuple(sorted(self._domains))
+
+    def domain_named(self, name: str) -> AnyDomain | None:
+        """One of them."""
+        return self._domains.get(name)
+
+    @property
     def unhosted(self) -> Mapping[ContractAddress, str]:
         """For an operator: the contracts in which nothing can be done, and why."""
         return self._unhosted

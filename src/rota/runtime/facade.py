@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from rota import hosting
+from rota import abi, hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
-from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
@@ -24,26 +24,64 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.client import RpcClient
+from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Signer, Unavailable
+from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
+from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
+from rota.runtime.facades.chain import Chain
+from rota.runtime.facades.explaining import Explaining
+from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.listening import NodeListeners
+from rota.runtime.facades.network import Domains, Neighbours, Registries
+from rota.runtime.facades.public import Public
+from rota.runtime.facades.states import States
+from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
+from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+from rota.transport.peer_state import PeerStatus
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    SubmitMode,
+    node_of,
+)
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
+
+    looking_up: LookingUp
+    registry: Registry
+    read_peers: Callable[[], tuple[PeerStatus, ...]]
+    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    expiry: CertificateExpiry
+
+
 class NodeFacade:
-    """`api.facade.Node`."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+
+    commands: CommandOffice
 
     def __init__(
         self,
@@ -52,48 +90,119 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        surroundings: Surroundings,
+        client: RpcClient,
         automating: Automating,
     ) -> None:
         self._running: Final = running
+        self.expiry: Final = surroundings.expiry
+        self._registered: Final = surroundings.registry.registrations
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
+        self._listeners: Final = NodeListeners(running, client, self.receipt)
         self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
         self.groups: Final = Groups(
-            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+            running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.domains: Final = Domains(running.contracts, running.factory)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
+        self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
+        self.public: Final = Public(
+            running.name,
+            running.adapters.public_chain,
+            running.adapters.public,
+            store.public,
+            store.abis,
+            signer,
+            self._submitting,
+        )
+        self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._explaining: Final = Explaining(running, self._at)
+        self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
     def name(self) -> NodeName:
         """The node's name."""
         return self._running.name
 
+    def _confirmed_height(self) -> int:
+        running = self._running
+        return running.engine.core.height - running.config.confirmations if running.started.is_set() else 0
+
     # Transactions.
 
     async def submit(self, submission: facade.Submission) -> IntentId:
         """Validated by its domain, then durable, then its id is given."""
-        intent = self._intent_of(submission)
-        reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
-        if reply != intent.id:
-            raise errors.key_used(submission.idempotency_key, reply)
+        read = await self._submitting.read(submission)
+        sender = self._submitting.party(submission.sender)
+        await self._submitting.claim(submission)
+        try:
+            if missing := self.readiness():
+                raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+            if submission.type is facade.TransactionType.PUBLIC:
+                intent = await self.public.submit(read)
+            else:
+                intent = await self._submit_private(read)
+        finally:
+            self._submitting.release(submission)
         # What is accepted is accepted; a party that cannot be noted now is noted the next time.
         with suppress(Unavailable):
-            await self.keys.note(intent.sender)
+            await self.keys.note(sender)
+        return intent
+
+    async def _submit_private(self, read: Read) -> IntentId:
+        """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+        intent = self._intent_of(read)
+        function, domain = "", read.submission.domain
+        if read.submission.to is not None:
+            hosted = self._running.contracts.hosted(read.submission.to)
+            assert hosted is not None, "it took the request"
+            function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
+        submissions = self._running.adapters.store.submissions
+        noting = asyncio.create_task(
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+        )
+        try:
+            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            if reply != intent.id:
+                raise errors.key_used(read.submission.idempotency_key, reply)
+        except BaseException:
+            await self._forget(intent.id, noting)
+            raise
+        # What could not be noted is shown as the intent has it: it is accepted all the same.
+        with suppress(Unavailable):
+            await noting
         return intent.id
+
+    async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
+        """What was not accepted need not be kept; what is kept of it without an intent is shown to nobody."""
+        with suppress(Unavailable):
+            await noting
+            await self._running.adapters.store.submissions.forget(intent)
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
         """What was accepted under this id."""
-        stored = await self._running.adapters.store.transaction(intent)
+        store = self._running.adapters.store
+        submission = await store.submissions.get(intent)
+        if submission is not None and submission.is_public:
+            return transaction_view(submission)
+        stored = await store.transaction(intent)
         if stored is None:
             return None
+        if submission is not None:
+            return transaction_view(submission)
         accepted = stored.intent
         return facade.TransactionView(
             accepted.id,
@@ -111,23 +220,48 @@ class NodeFacade:
         """How it ended."""
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            return None
+            return await self.public.receipt(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        if receipt is None:
+        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
-            stored.accepted_at_ms,
-            stored.sequence,
+            place.numbered_at_ms,
+            place.sequence,
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
+        """Why it failed, in the words of the contract that made it fail."""
+        hosted = self._running.contracts.hosted(intent.contract)
+        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
+        return reason or "no reason was given"
+
+    async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
+        """That of a transaction of another node, whose states this one has."""
+        place = await self._running.receipts.place_of(intent, is_final=False)
+        commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
+        if place is None or commit is None:
+            return None
+        return facade.ReceiptView(
+            intent,
+            True,
+            place.numbered_at_ms,
+            place.sequence,
+            place.domain,
+            place.leaf,
+            block_number=commit[0],
+            transaction_hash=commit[1] or None,
+            source=place.contract,
         )
 
     def _domain_of(self, intent: Intent) -> str:
@@ -147,20 +281,40 @@ class NodeFacade:
 
     async def cancel(self, intent: IntentId) -> None:
         """Give a transaction up."""
+        if await self.public.cancel(intent):
+            return
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
 
+    # Listeners.
+
     def receipts(self, after_sequence: int) -> AsyncIterator[facade.ReceiptView]:
-        """Listeners come with the family that listens."""
-        raise Unavailable(f"receipts after {after_sequence}: this node has no listeners yet")
+        """All with greater numbers, in order: those that are there, then those that come."""
+        return self._listeners.receipts(after_sequence)
+
+    @property
+    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.ReceiptView]:
+        """Those that get receipts."""
+        return self._listeners.receipt_listeners
+
+    @property
+    def event_listeners(self) -> facade.Listeners[facade.EventDefinition, facade.EventView]:
+        """Those that get events of the base ledger."""
+        return self._listeners.event_listeners
+
+    async def event_listener_status(self, name: str) -> facade.EventListenerStatus | None:
+        """How far a listener of events is."""
+        return await self._listeners.event_listener_status(name)
 
     async def _contract_of(self, intent: IntentId) -> ContractAddress:
         open_ = self._running.engine.core.intake.open.get(intent)
         if open_ is not None:
             return open_
-        if await self._running.adapters.store.transaction(intent) is None:
-            raise errors.invalid("id", f"{_shown(intent)} is not a transaction of {self.name}")
-        raise errors.invalid("id", f"{_shown(intent)} has ended")
+        if self._running.adapters.public.held(intent) is not None:
+            raise errors.invalid("transactionId", "must be a private transaction: a public one is never parked")
+        if await self.transaction(intent) is None:
+            raise errors.invalid("transactionId", f"{_shown(intent)} is not a transaction of {self.name}")
+        raise errors.invalid("transactionId", f"{_shown(intent)} has ended")
 
     async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
         """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
@@ -176,26 +330,26 @@ class NodeFacade:
             raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
         return reply.intent
 
-    def _intent_of(self, submission: facade.Submission) -> Intent:
+    def _intent_of(self, read: Read) -> Intent:
         """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
-        if missing := self.readiness():
-            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-        if submission.type is facade.TransactionType.PUBLIC:
-            raise errors.invalid("type", "must be private: this node does not send public transactions yet")
+        submission = read.submission
         if submission.to is None:
-            return self._deployment_of(submission)
+            return self._deployment_of(read)
         hosted = self._running.contracts.hosted(submission.to)
         if hosted is None:
             reason = self._running.contracts.unhosted.get(submission.to, f"must be a contract of {self.name}")
             raise errors.invalid("to", reason)
         if submission.domain and submission.domain != hosted.domain.name:
             raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
-        sender = self._party(submission.sender)
-        asked = hosting.UserCall(sender, _function_of(submission), submission.data, submission.submit_mode)
+        sender = self._submitting.party(submission.sender)
+        parameters = read.function.inputs if read.function is not None else ()
+        call = hosting.UserCall(sender, function_name(read), named_data(read, parameters), submission.submit_mode)
         try:
-            initialised = hosting.init(hosted, asked)
+            initialised = hosting.init(hosted, call)
         except DomainRejected as flaw:
-            raise errors.invalid(_field_of(flaw), flaw.message) from None
+            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
+            raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
+        self._require_registered(initialised.parties)
         return Intent(
             self._ids.next(sender, submission.to),
             submission.to,
@@ -207,18 +361,21 @@ class NodeFacade:
             submission.submit_mode,
         )
 
-    def _deployment_of(self, submission: facade.Submission) -> Intent:
+    def _deployment_of(self, read: Read) -> Intent:
         """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
+        submission = read.submission
         if self._running.factory is None:
             raise errors.invalid("to", f"must be a contract's address: {self.name} has no ledger.factory to deploy by")
         if submission.submit_mode is not SubmitMode.AUTO:
             raise errors.invalid("submitMode", "must be auto: a deployment cannot be prepared")
-        sender = self._party(submission.sender)
+        sender = self._submitting.party(submission.sender)
+        data = named_data(read, abi.find_constructor(read.entries).inputs)
         salt = secrets.token_bytes(SALT_BYTES)
         try:
-            genesis = self._running.contracts.plan(submission.domain, submission.data, sender, self._defaults, salt)
+            genesis = self._running.contracts.plan(submission.domain, data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
+        self._require_registered(genesis.members)
         # No page: what a party has deployed is nobody's to see.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),
@@ -229,13 +386,13 @@ class NodeFacade:
             idempotency_key=submission.idempotency_key,
         )
 
-    def _party(self, text: str) -> Party:
-        name, at, node = text.rpartition("@")
-        if not at:
-            name, node = text, self.name
-        if node != self.name or not name:
-            raise errors.invalid("from", f"must be a party of this node, such as alice@{self.name}, not {text!r}")
-        return Party(f"{name}@{node}")
+    def _require_registered(self, parties: Iterable[Party]) -> None:
+        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
+        known = self._registered()
+        strangers = [party for party in parties if node_of(party) not in known]
+        # A registry that does not name us either has not been read yet.
+        if strangers and self.name in known:
+            raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
     # Settlements.
 
@@ -243,7 +400,10 @@ class NodeFacade:
         """What an external transaction would do now; its id is set aside."""
         if submission.to is None:
             raise errors.invalid("to", "must be a contract's address: a deployment cannot be prepared")
-        intent = self._intent_of(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        read = await self._submitting.read(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        intent = self._intent_of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
         return await self._settlements.draft(intent, nodes)
 
@@ -273,49 +433,11 @@ class NodeFacade:
 
     async def explain(self, intent: IntentId) -> facade.Explanation | None:
         """Where a transaction is, also when it has ended."""
-        for address, sequencer in self._running.engine.core.sequencers.loaded.items():
-            held = sequencer.coordinator.transactions.get(intent)
-            found = explain_at_coordinator(sequencer, intent) if held is not None and not held.is_gone else None
-            role = facade.SequencerRole.COORDINATOR if found is not None else facade.SequencerRole.SENDER
-            found = found or explain_at_sender(sequencer, intent)
-            if found is not None:
-                own = explain_at_sender(sequencer, intent)
-                history = own.history if own is not None else found.history
-                return self._explanation(intent, role, found, address, history)
-        deployment = self._running.engine.core.deployments.own.get(intent)
-        if deployment is not None:
-            return self._explanation(intent, facade.SequencerRole.SENDER, explain_deployment(deployment))
-        stored = await self._running.adapters.store.transaction(intent)
-        if stored is None:
-            return None
-        receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        state = receipt.outcome.value if receipt is not None else "unfinished"
-        detail = receipt.reason if receipt is not None else ""
-        contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
-        if receipt is not None and receipt.contract is not None:
-            contract = receipt.contract
-        return facade.Explanation(intent, facade.SequencerRole.SENDER, state, contract, detail=detail)
-
-    def _explanation(
-        self,
-        intent: IntentId,
-        role: facade.SequencerRole,
-        found: Explanation,
-        contract: ContractAddress | None = None,
-        history: tuple[tuple[int, str], ...] | None = None,
-    ) -> facade.Explanation:
-        lines = found.history if history is None else history
-        return facade.Explanation(
-            intent,
-            role,
-            found.state,
-            contract,
-            self._at(found.since_ms),
-            found.waits_for,
-            found.who,
-            found.detail,
-            tuple(facade.Moment(self._at(at_ms), text) for at_ms, text in lines),
-        )
+        public = self.public.explain(intent)
+        if public is not None:
+            return public
+        found = await self._explaining.explain(intent)
+        return found if found is not None else await self.public.explain_ended(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
         """How a contract stands."""
@@ -375,6 +497,10 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
+    def watch(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval."""
+        return self._feed.watch(interval_ms)
+
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
 
@@ -412,9 +538,13 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -427,7 +557,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
@@ -443,10 +573,16 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
             contracts_learned_total=core.acquaintance.acquired_count,
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
             peers=self._read_peers(),
             triggers=self.triggers.list(),
             automation_transactions_total=self.triggers.transactions,
@@ -458,17 +594,6 @@ def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]
     """How many are in each state, in the order in which states are passed."""
     counted = Counter(states)
     return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
-
-
-def _function_of(submission: facade.Submission) -> str:
-    """The function's name: as it was given, without its parameters, or the only one of the ABI."""
-    name = submission.function.partition("(")[0].removeprefix("function ").strip()
-    if name:
-        return name
-    functions = [each for each in submission.abi if each.get("type", "function") == "function"]
-    if len(functions) != 1:
-        raise errors.invalid("function", "must be given, by its name or as an ABI with one function")
-    return str(functions[0].get("name", ""))
 
 
 def _field_of(flaw: DomainRejected) -> str:

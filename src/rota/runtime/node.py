@@ -44,9 +44,11 @@ from rota.core.effects import (
     SubmitTransaction,
     TakeInContract,
 )
-from rota.core.events import MessageReceived, PersistFailed, StopRequested
+from rota.core.events import MessageReceived, Persisted, PersistFailed, StopRequested
+from rota.core.events.chain import HeadSeen
 from rota.core.machine import Event
 from rota.core.node import Node as Core
+from rota.ledger.public_chain import PublicChain
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting
@@ -54,6 +56,10 @@ from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
+from rota.runtime.feed import LiveFeed
+from rota.runtime.mail import GroupMail
+from rota.runtime.public_transactions import PublicTransactions
+from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
@@ -100,6 +106,8 @@ class Adapters:
     chain: ChainQuestions
     deploying: Deploying
     acquainting: Acquainting
+    public_chain: PublicChain
+    public: PublicTransactions
 
 
 class RunningNode:
@@ -131,7 +139,7 @@ class RunningNode:
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self.factory: Final = factory
-        self._account: Final = account
+        self.account: Final = account
         self._stop_timeout_s: Final = stop_timeout_ms / 1_000
         self._watcher: Final = watcher
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
@@ -139,6 +147,19 @@ class RunningNode:
         self.started: Final = asyncio.Event()
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
+        self.mail: Final = GroupMail(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            lambda: (self.engine.core.incarnation, self.engine.core.height),
+            monotonic_ms,
+        )
+        self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
+        self.feed: LiveFeed | None = None
+        self._head_height = -1
+        self._on_head: Final[list[Callable[[], None]]] = []
+        self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
         self.arrears: Final = Arrears(
             self.adapters.store,
             self.adapters.chain.heights_of_rounds,
@@ -159,17 +180,27 @@ class RunningNode:
         try:
             if not await self._patiently(self._begin):
                 return
-            lives = (self.adapters.ledger.run(), self.adapters.peers.run(), *(begin() for begin in self.beside))
-            running = [asyncio.create_task(each) for each in lives]
+            lasting = (
+                self.adapters.ledger.run(),
+                self.adapters.peers.run(),
+                self.adapters.public.run(),
+                self.receipts.run(),
+                *(begin() for begin in self.beside),
+            )
+            running = [asyncio.create_task(each) for each in lasting]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
+            self.mail.start()
             self.started.set()
             await self._until_stopped()
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+            for close in self._closing_first:
+                await close()
             await self.arrears.close()
+            await self.mail.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
             await self.adapters.acquainting.close()
@@ -201,10 +232,20 @@ class RunningNode:
         """Something happened."""
         if self._watcher is not None:
             self._watcher.saw_event(event)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_event(event)
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
+        if not self.mail.take(event):
+            self.engine.tell(event)
         self.engine.tell(event)
+        if isinstance(event, Persisted):
+            self.receipts.look_soon()
+        elif isinstance(event, HeadSeen) and event.height != self._head_height:
+            self._head_height = event.height
+            for tell in self._on_head:
+                tell()
 
     async def _patiently(self, begin: Callable[[], Awaitable[None]]) -> bool:
         """A store that is away is waited for, unless the node is stopped meanwhile; one that is not for us raises."""
@@ -235,7 +276,7 @@ class RunningNode:
             stored = replace(stored, incarnation=int(time.time()))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         core = Core(
-            self.name, contracts, self.config, monotonic_ms(), stored, self._account, self.factory or NO_CONTRACT
+            self.name, contracts, self.config, monotonic_ms(), stored, self.account, self.factory or NO_CONTRACT
         )
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
@@ -276,6 +317,18 @@ class RunningNode:
         if not task.cancelled():
             self.fail(task.exception() or AssertionError("an adapter ended by itself"))
 
+    def final_height(self) -> int:
+        """The latest block of the chain that is as deep as it must be; -1 when there is none."""
+        return max(-1, self._head_height - self.config.confirmations)
+
+    def when_head_moves(self, tell: Callable[[], None]) -> None:
+        """Tell this whenever the chain stands elsewhere."""
+        self._on_head.append(tell)
+
+    def before_closing(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Do this before the store is given back."""
+        self._closing_first.append(close)
+
     # Contracts.
 
     async def take_in(self, known: KnownContract) -> None:
@@ -305,6 +358,8 @@ class RunningNode:
         """Each goes to whom it is for; what is left is for the services."""
         if self._watcher is not None:
             self._watcher.saw_effect(effect)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_effect(effect)
         match effect:
             case SendMessage(peer, envelope) if peer == self.name:
                 self.tell(MessageReceived(peer, envelope))
@@ -318,6 +373,7 @@ class RunningNode:
                 self.users.take_reply(effect)
             case ReportReceipt(receipt):
                 self.users.take_receipt(receipt)
+                self.receipts.look_soon()
             case ReportPrepared():
                 self.users.take_prepared(effect)
             case ReportVerifier():

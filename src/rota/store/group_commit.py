@@ -32,13 +32,29 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.ports import (
+    STATES_A_PAGE,
+    TRANSACTIONS_MAX,
+    StateChanges,
+    StatePage,
+    StatePlace,
+    StoredTransaction,
+    StoreEffect,
+    Tell,
+    Unavailable,
+)
 from rota.store.abis import Abis
+from rota.store.archive import Archive
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
+from rota.store.listening import Listening
+from rota.store.mail import Mail
+from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
+from rota.store.submissions import Submissions
+from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
@@ -75,6 +91,7 @@ class DatabaseStore:
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock)
         self._asking = Asking(node, self._separators, config.confirmations)
+        self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
@@ -85,8 +102,13 @@ class DatabaseStore:
         self._is_closing = False
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
+        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
+        self.traces: Final = Traces(self, self._asking.final_height)
+        self.public: Final = PublicTransactions(self, self._asking, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
+        self.mail = Mail(self._read, self._write_alone)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
 
     # Life.
@@ -154,9 +176,11 @@ class DatabaseStore:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
-        return await self._database.read(self._asking.states_since(contract, since))
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since, limit))
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
@@ -168,17 +192,19 @@ class DatabaseStore:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
         return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
-    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """The states of this contract that are on the chain and unspent, and that this node holds."""
-        return await self._database.read(self._asking.unspent_states(contract))
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time."""
+        return await self._database.read(self._asking.unspent_states(contract, after, limit))
 
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._database.read(self._asking.states(contract, ids))
 
-    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is unspent and held now and was not at the change `since`, and what no longer is."""
-        return await self._database.read(self._asking.state_changes(contract, since))
+        return await self._database.read(self._asking.state_changes(contract, since, limit))
 
     # What users ask for.
 

@@ -24,7 +24,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
-from rota.ports import StateChanges, StoredTransaction
+from rota.ports import StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -81,7 +81,7 @@ class Asking:
 
     def node_of(self, contracts: Sequence[ContractAddress]) -> Reading[StoredNode]:
         """What a node starts with, and of its contracts these."""
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         found: Any = yield Statement("SELECT incarnation, next_nonce FROM node")
         (incarnation, next_nonce), *_ = found
         stored: dict[ContractAddress, StoredContract] = {}
@@ -108,7 +108,7 @@ class Asking:
         rows: Any = yield Statement("SELECT contract FROM contracts WHERE address = ?", (address,))
         if not rows:
             return None
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         stored = yield from self._contract(address, final_height)
         return decode_contract(rows[0][0]).contract, stored
 
@@ -117,7 +117,7 @@ class Asking:
         dependencies = dict.fromkeys(other for restored in intents for other in restored.intent.depends_on)
         outcomes = yield from self._outcomes(tuple(dependencies), final_height)
         indexed = yield from self._indexed(address, final_height)
-        still_valid = (address, (yield from self._final_time_s(final_height)), final_height)
+        still_valid = (address, (yield from self.final_time_s(final_height)), final_height)
         rows: Any = yield Statement(_PREPARED, still_valid)
         prepared = [(decode_transition_prepared(record), is_acknowledged) for record, is_acknowledged in rows]
         rows = yield Statement(_ENDORSED, still_valid)
@@ -130,6 +130,7 @@ class Asking:
             kept=tuple(kept_for(record.prepared) for record, _ in prepared),
             endorsed=tuple(decode_kept(kept) for (kept,) in rows),
             latest_chain_time_s=latest[0][0],
+            final_height=final_height,
         )
 
     def _unfinished(self, address: ContractAddress, final_height: int) -> Reading[tuple[Restored, ...]]:
@@ -169,7 +170,7 @@ class Asking:
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
             known.update({IntentId(intent): None for (intent,) in rows})
         own = tuple(intent for intent in order.intents if intent in known)
-        outcomes = yield from self._outcomes(own, (yield from self._final_height()))
+        outcomes = yield from self._outcomes(own, (yield from self.final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
@@ -179,7 +180,7 @@ class Asking:
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
         """The final outcome of an intent of this node, if it has one. The chain's word counts before ours."""
-        committed = yield from self._committed((intent,), (yield from self._final_height()))
+        committed = yield from self._committed((intent,), (yield from self.final_height()))
         if intent in committed:
             return Receipt(intent, Outcome.CONFIRMED, leaf=committed[intent])
         rows: Any = yield Statement("SELECT receipt FROM intents WHERE id = ? AND receipt IS NOT NULL", (intent,))
@@ -203,13 +204,13 @@ class Asking:
 
     def unfinished_count(self) -> Reading[int]:
         """How many intents of this node have no final outcome."""
-        rows: Any = yield Statement(_UNFINISHED_COUNT, ((yield from self._final_height()),))
+        rows: Any = yield Statement(_UNFINISHED_COUNT, ((yield from self.final_height()),))
         ((count,),) = rows
         return int(count)
 
     def _transactions(self, query: Statement) -> Reading[tuple[StoredTransaction, ...]]:
         rows: Any = yield query
-        final_height = yield from self._final_height()
+        final_height = yield from self.final_height()
         commits = yield from self._commits([row[0] for row in rows])
         return tuple(_transaction(row, commits.get(row[0]), final_height) for row in rows)
 
@@ -256,31 +257,38 @@ class Asking:
         rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
-    def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
+    def unspent_states(self, contract: ContractAddress, after: StatePlace | None, limit: int) -> Reading[StatePage]:
         """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
-        rows: Any = yield Statement(_UNSPENT, (contract,))
-        return tuple(decode_state(state) for (state,) in rows)
+        changes: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        rows: Any = yield Statement(_UNSPENT, (contract, *(after or _BEFORE_ALL), limit))
+        last = StatePlace(*rows[-1][1:]) if len(rows) == limit else None
+        return StatePage(changes[0][0] or 0, tuple(decode_state(state) for state, *_ in rows), last)
 
-    def state_changes(self, contract: ContractAddress, since: int) -> Reading[StateChanges]:
-        """What changed of that after the record with this position; all of it, when nothing is known yet."""
-        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        as_of = max(since, rows[0][0] or 0)
-        if not since:
-            return StateChanges(as_of, (yield from self.unspent_states(contract)))
-        rows = yield Statement(_CHANGED, (contract, since))
+    def state_changes(self, contract: ContractAddress, since: int, limit: int) -> Reading[StateChanges]:
+        """What changed of that after the record with this position, as far as it fits."""
+        as_of, is_complete = yield from self._changes_up_to(contract, since, limit)
+        rows: Any = yield Statement(_CHANGED, (contract, since, as_of))
         changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
         return StateChanges(
             as_of,
             tuple(state for state, is_unspent in changed if is_unspent),
             tuple(state.id for state, is_unspent in changed if not is_unspent),
+            is_complete,
         )
 
-    def states_since(self, contract: ContractAddress, since: int) -> Reading[tuple[int, tuple[State, ...]]]:
+    def states_since(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, tuple[State, ...]]]:
         """All that this node holds and that changed after the record with this position, spent or not."""
-        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        as_of = max(since, rows[0][0] or 0)
-        rows = yield Statement(_HELD_SINCE, (contract, since))
+        as_of, _ = yield from self._changes_up_to(contract, since, limit)
+        rows: Any = yield Statement(_HELD_SINCE, (contract, since, as_of))
         return as_of, tuple(decode_state(state) for (state,) in rows)
+
+    def _changes_up_to(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
+        """The change with which so many states are full, and whether it is the latest: a change is told whole."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        latest = max(since, rows[0][0] or 0)
+        rows = yield Statement(_CHANGE_AT, (contract, since, limit - 1))
+        as_of = rows[0][0] if rows else latest
+        return as_of, as_of == latest
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
@@ -299,8 +307,8 @@ class Asking:
 
     def contracts_with_work(self) -> Reading[tuple[ContractAddress, ...]]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
-        final_height = yield from self._final_height()
-        final_time_s = yield from self._final_time_s(final_height)
+        final_height = yield from self.final_height()
+        final_time_s = yield from self.final_time_s(final_height)
         rows: Any = yield Statement(_WITH_WORK, (final_height, final_height, final_time_s, final_time_s))
         return tuple(ContractAddress(address) for (address,) in rows)
 
@@ -326,13 +334,18 @@ class Asking:
             committed.update({intent: leaf for intent, contract, leaf in rows if self._counts(contract, intent, leaf)})
         return committed
 
-    def _final_height(self) -> Reading[int]:
+    def outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
+        """How these intents of this node ended, as far as they have for good."""
+        return (yield from self._outcomes(tuple(intents), (yield from self.final_height())))
+
+    def final_height(self) -> Reading[int]:
         """The height of the latest block that is as deep as it must be; below all heights if there is none."""
         rows: Any = yield Statement("SELECT MAX(height) FROM blocks")
         height = rows[0][0]
         return -1 if height is None else height - self.confirmations
 
-    def _final_time_s(self, final_height: int) -> Reading[int]:
+    def final_time_s(self, final_height: int) -> Reading[int]:
+        """The chain time of that block; 0 if the index has none as deep."""
         sql = "SELECT time_s FROM blocks WHERE height <= ? ORDER BY height DESC LIMIT 1"
         rows: Any = yield Statement(sql, (final_height,))
         return rows[0][0] if rows else 0
@@ -456,23 +469,29 @@ AND NOT EXISTS (
     WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
 ORDER BY height, place LIMIT ? OFFSET ?"""
 
+_BEFORE_ALL: Final = StatePlace(-1, 0, 0)
+
 _UNSPENT: Final = """
-SELECT state FROM states
+SELECT state, committed_at, place, output FROM states
 WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
-ORDER BY committed_at, place, output"""
+    AND (committed_at, place, output) > (?, ?, ?)
+ORDER BY committed_at, place, output LIMIT ?"""
+
+_LATEST_CHANGE: Final = "SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL"
+
+_CHANGE_AT: Final = """
+SELECT changed FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
+ORDER BY changed LIMIT 1 OFFSET ?"""
 
 # What never had a place on the chain was never told of.
-_LATEST_CHANGE: Final = """
-SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL"""
-
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
-WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
-ORDER BY committed_at, place, leaf, output"""
+WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ? AND changed <= ?
+ORDER BY changed, committed_at, place, leaf, output"""
 
 _HELD_SINCE: Final = """
-SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
-ORDER BY CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, changed, leaf, output"""
+SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ?
+ORDER BY changed, CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, leaf, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

@@ -35,17 +35,30 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events import LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.types import NO_CONTRACT, ContractAddress, Digest, Intent, KeptStates, KnownContract, NodeName, Transition
+from rota.store.listening import ending_due, transition_due
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    KeptStates,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Transition,
+)
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -67,8 +80,12 @@ class Writing:
         match record:
             case NodeStarted(incarnation):
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
+            case StoreTried():
+                yield Statement("UPDATE node SET incarnation = incarnation")
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
+                if isinstance(record, IntentFinalised):
+                    yield ending_due(contract, record.receipt)
                 if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
                     yield from group_of_deployment(record.intent, self.clock())
             case PermissionGranted(intent, number, delegate, transition):
@@ -76,12 +93,12 @@ class Writing:
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
                 # What we dispatch ourselves is written with the dispatch.
                 yield from _alone(contract, transition, position) if delegate != self.node else ()
-                yield from _held(contract, transition, position)
+                yield from self._held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
                 yield from _alone(contract, prepared.transition, position)
-                yield from _held(contract, prepared.transition, position)
+                yield from self._held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -91,7 +108,7 @@ class Writing:
             case StatesReceived():
                 yield from self._transitions(contract, record, position)
             case StatesAcknowledged(digest, peer, part):
-                yield Statement(_ACKNOWLEDGE, (digest, peer, part), digest)
+                yield Statement(_ACKNOWLEDGE, (digest, peer, part, self.clock()), digest)
             case TransitionPrepared():
                 yield from self._prepared(contract, record, position)
             case PreparedAcknowledged(_, leaf):
@@ -147,11 +164,17 @@ class Writing:
     ) -> Iterator[Statement]:
         for transition in source.transitions:
             yield _transition(contract, source.digest, transition, position)
-            yield from _held(contract, transition, position)
+            yield from self._held(contract, transition, position)
+
+    def _held(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+        """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
+        if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
+            yield transition_due(contract, transition)
+        yield from _held(contract, transition, position, self.clock())
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
-            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce))
+            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce, self.clock()))
 
     # Prepared transitions.
 
@@ -172,7 +195,7 @@ class Writing:
         )
         yield from self._deliveries(order_of(contract, record), None)
         yield from _alone(contract, transition, position)
-        yield from _held(contract, transition, position)
+        yield from self._held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
         return Statement(_ENDORSE, (contract, kept.leaf, kept.valid_until_s, position, kept.intent, encode(kept)))
@@ -211,7 +234,7 @@ class Writing:
                 ),
             )
             if outcome.status is LedgerStatus.COMMITTED:
-                sql = _VOIDED if self._is_void(contract, outcome) else _SETTLED
+                sql = _VOIDED if self._voids(contract, outcome.intent, outcome.leaf) else _SETTLED
                 yield Statement(sql, (block.height, outcome.intent, contract))
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
@@ -221,9 +244,9 @@ class Writing:
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
-    def _is_void(self, contract: ContractAddress, outcome: LedgerOutcome) -> bool:
-        assert contract in self.separators, f"a contract is added before its blocks are indexed: {contract}"
-        return outcome.leaf == void_leaf(self.separators[contract], outcome.intent)
+    def _voids(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
+        assert contract in self.separators, f"a contract is added before anything of it is written: {contract}"
+        return leaf == void_leaf(self.separators[contract], intent)
 
 
 def _of_deployment(
@@ -260,13 +283,13 @@ def _alone(contract: ContractAddress, transition: Transition, position: int) -> 
         yield _transition(contract, Digest(transition.leaf), transition, position)
 
 
-def _held(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+def _held(contract: ContractAddress, transition: Transition, position: int, now_ms: int) -> Iterator[Statement]:
     """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
     leaf = transition.leaf
     on_chain = (contract, leaf, transition.intent)
     for state in transition.outputs:
         if state.content is not None:
-            held = (contract, leaf, state.id.output, encode(state), position)
+            held = (contract, leaf, state.id.output, encode(state), position, now_ms)
             yield Statement(_HOLD, (*held, *on_chain, *on_chain), leaf)
 
 
@@ -310,13 +333,13 @@ ON CONFLICT (contract, leaf, digest) DO NOTHING"""
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
 
 _HOLD: Final = f"""
-INSERT INTO states (contract, leaf, output, state, changed, committed_at, place)
+INSERT INTO states (contract, leaf, output, state, changed, created_at_ms, committed_at, place)
 VALUES (
-    ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?,
     (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN height END) FROM outcomes WHERE intent = ?),
     (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN place END) FROM outcomes WHERE intent = ?))
 ON CONFLICT (contract, leaf, output) DO UPDATE SET
-    state = excluded.state, changed = excluded.changed,
+    state = excluded.state, changed = excluded.changed, created_at_ms = excluded.created_at_ms,
     committed_at = excluded.committed_at, place = excluded.place
 WHERE states.state IS NULL"""
 
@@ -329,12 +352,13 @@ ON CONFLICT (contract, leaf, output) DO UPDATE SET spent_at = excluded.spent_at,
 WHERE states.spent_at IS NULL"""
 
 _DELIVER: Final = """
-INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged) VALUES (?, ?, ?, ?, 0)
+INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged, created_at_ms) VALUES (?, ?, ?, ?, 0, ?)
 ON CONFLICT (digest, peer, part) DO NOTHING"""
 
 _ACKNOWLEDGE: Final = """
-INSERT INTO deliveries (digest, peer, part, is_acknowledged) VALUES (?, ?, ?, 1)
-ON CONFLICT (digest, peer, part) DO UPDATE SET is_acknowledged = 1"""
+INSERT INTO deliveries (digest, peer, part, is_acknowledged, acknowledged_at_ms) VALUES (?, ?, ?, 1, ?)
+ON CONFLICT (digest, peer, part) DO UPDATE SET is_acknowledged = 1, acknowledged_at_ms = excluded.acknowledged_at_ms
+WHERE deliveries.is_acknowledged = 0"""
 
 _PREPARE: Final = """
 INSERT INTO prepared (contract, leaf, digest, position, intent, valid_until_s, record, is_acknowledged)

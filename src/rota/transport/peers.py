@@ -467,6 +467,7 @@ class GrpcPeers:
         if state.is_told_up is is_up or self._is_stopping:
             return
         state.is_told_up = is_up
+        state.up_since_s = self._now_s() if is_up else None
         self._tell(ConnectionMade(state.name) if is_up else ConnectionLost(state.name))
 
     # The rest.

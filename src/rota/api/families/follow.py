@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.facade import Transactions
-from rota.api.formats import Uuid
+from rota.api.facade import FullTransaction, HasFollowing, Transactions
+from rota.api.followed import (
+    ChainedDispatch,
+    Dependencies,
+    Dispatch,
+    PreparedTransaction,
+    PublicTxWithBinding,
+    States,
+    TransactionFull,
+    TransactionReceiptFull,
+    shown_bound_public,
+    shown_dispatch,
+    shown_full_receipt,
+    shown_full_transaction,
+    shown_prepared,
+    shown_states,
+)
+from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import method
-from rota.api.transactions import Transaction, TransactionReceipt, shown_receipt, shown_transaction
+from rota.api.query_json import QueryJson
+from rota.api.transactions import Text, Transaction, TransactionReceipt, shown_receipt, shown_transaction
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
+
+
+# Transactions.
 
 
 @method("ptx_getTransaction", role=Role.READ, answers="transaction")
@@ -24,6 +44,66 @@ async def get_transaction(
     return shown_transaction(view) if view is not None else None
 
 
+@method("ptx_getTransactionFull", role=Role.READ, answers="transaction")
+async def get_transaction_full(
+    node: HasFollowing, transaction_id: Id
+) -> Annotated[TransactionFull | None, Meta(description="The transaction; null when this node has none of this id")]:
+    """What was accepted under an id, with its receipt and its base-ledger transactions."""
+    full = await node.following.full(transaction_id.intent)
+    return shown_full_transaction(full) if full is not None else None
+
+
+@method("ptx_getTransactionByIdempotencyKey", role=Role.READ, answers="transaction")
+async def get_transaction_by_idempotency_key(
+    node: HasFollowing, idempotency_key: Annotated[Text, Meta(description="The key that it was sent with")]
+) -> Annotated[Transaction | None, Meta(description="The transaction; null when this node has none with this key")]:
+    """What was accepted with an idempotency key."""
+    view = await node.following.with_key(idempotency_key)
+    return shown_transaction(view) if view is not None else None
+
+
+@method("ptx_queryTransactions", role=Role.READ, answers="transactions")
+async def query_transactions(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[Transaction], Meta(description="The transactions, latest first unless sorted")]:
+    """Transactions of this node, by the fields that they have."""
+    return [shown_transaction(view) for view in await node.following.query(query)]
+
+
+@method("ptx_queryTransactionsFull", role=Role.READ, answers="transactions")
+async def query_transactions_full(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[TransactionFull], Meta(description="The transactions, latest first unless sorted")]:
+    """The same with all that is known of each."""
+    return [shown_full_transaction(full) for full in await node.following.query_full(query)]
+
+
+@method("ptx_queryPendingTransactions", role=Role.READ, answers="transactions")
+async def query_pending_transactions(
+    node: HasFollowing,
+    query: QueryJson,
+    full: Annotated[bool, Meta(description="Whether all that is known of each is wanted")] = False,
+) -> Annotated[list[TransactionFull], Meta(description="The transactions that have not ended")]:
+    """Transactions of this node that have no receipt yet."""
+    if full:
+        return [shown_full_transaction(each) for each in await node.following.query_full(query, is_open=True)]
+    return [shown_full_transaction(FullTransaction(view)) for view in await node.following.query(query, is_open=True)]
+
+
+@method("ptx_getTransactionDependencies", role=Role.READ, answers="dependencies")
+async def get_transaction_dependencies(
+    node: HasFollowing, transaction_id: Id
+) -> Annotated[Dependencies | None, Meta(description="Null when this node has no transaction of this id")]:
+    """What a transaction depends on, and what depends on it."""
+    found = await node.following.dependencies(transaction_id.intent)
+    if found is None:
+        return None
+    return Dependencies([uuid_of(each) for each in found.depends_on], [uuid_of(each) for each in found.prerequisite_of])
+
+
+# Receipts.
+
+
 @method("ptx_getTransactionReceipt", role=Role.READ, answers="receipt")
 async def get_transaction_receipt(
     node: Transactions, transaction_id: Id
@@ -33,4 +113,125 @@ async def get_transaction_receipt(
     return shown_receipt(view) if view is not None else None
 
 
-METHODS: Final = (get_transaction, get_transaction_receipt)
+@method("ptx_getTransactionReceiptFull", role=Role.READ, answers="receipt")
+async def get_transaction_receipt_full(
+    node: HasFollowing, transaction_id: Id
+) -> Annotated[TransactionReceiptFull | None, Meta(description="The receipt; null while there is none")]:
+    """How a transaction ended, with its states, its domain's receipt and its base-ledger transactions."""
+    full = await node.following.full_receipt(transaction_id.intent)
+    return shown_full_receipt(full) if full is not None else None
+
+
+@method("ptx_queryTransactionReceipts", role=Role.READ, answers="receipts")
+async def query_transaction_receipts(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[TransactionReceipt], Meta(description="The receipts, latest first unless sorted")]:
+    """Receipts of this node's transactions."""
+    return [shown_receipt(view) for view in await node.following.query_receipts(query)]
+
+
+@method("ptx_getStateReceipt", role=Role.READ, answers="stateReceipt")
+async def get_state_receipt(
+    node: HasFollowing, transaction_id: Id
+) -> Annotated[States | None, Meta(description="Its states; null while there is no receipt")]:
+    """The private states that a transaction spent, read and made."""
+    states = await node.following.states(transaction_id.intent)
+    return shown_states(states) if states is not None else None
+
+
+@method("ptx_getDomainReceipt", role=Role.READ, answers="domainReceipt")
+async def get_domain_receipt(
+    node: HasFollowing, domain: Annotated[Text, Meta(description="The domain of its contract")], transaction_id: Id
+) -> Annotated[Any, Meta(description="As the domain tells it; null while there is no receipt")]:  # noqa: ANN401
+    """What the domain of a private transaction tells of it."""
+    return await node.following.domain_receipt(domain, transaction_id.intent)
+
+
+# Prepared transactions.
+
+
+@method("ptx_getPreparedTransaction", role=Role.READ, answers="preparedTransaction")
+async def get_prepared_transaction(
+    node: HasFollowing, transaction_id: Id
+) -> Annotated[PreparedTransaction | None, Meta(description="Null until it is endorsed, and when it has ended")]:
+    """What commits a transaction that was prepared and not sent."""
+    view = await node.following.prepared(transaction_id.intent)
+    return shown_prepared(view) if view is not None else None
+
+
+@method("ptx_queryPreparedTransactions", role=Role.READ, answers="preparedTransactions")
+async def query_prepared_transactions(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[PreparedTransaction], Meta(description="The prepared transactions, latest first unless sorted")]:
+    """Transactions that were prepared and can be committed, by the fields that transactions have."""
+    return [shown_prepared(view) for view in await node.following.query_prepared(query)]
+
+
+# The base ledger.
+
+
+@method("ptx_getPublicTransaction", role=Role.READ, answers="publicTransaction")
+async def get_public_transaction(
+    node: HasFollowing, id: Annotated[int, Meta(description="Its localId", ge=0, le=2**63 - 1)]
+) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node has none of this number")]:
+    """A base-ledger transaction that this node sent, for a user or for private transactions."""
+    view = await node.following.public_transaction(id)
+    return shown_bound_public(view) if view is not None else None
+
+
+@method("ptx_getDispatch", role=Role.READ, answers="dispatch")
+async def get_dispatch(
+    node: HasFollowing, id: Annotated[Text, Meta(description="The id of a dispatch")]
+) -> Annotated[Dispatch | None, Meta(description="Null when this node has none of this id")]:
+    """With which base-ledger transaction a private one went to the ledger."""
+    view = await node.following.dispatch(id)
+    return shown_dispatch(view) if view is not None else None
+
+
+@method("ptx_queryDispatches", role=Role.READ, answers="dispatches")
+async def query_dispatches(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[Dispatch], Meta(description="The dispatches, latest first unless sorted")]:
+    """Which private transactions this node brought to the ledger, by transactionID or publicTransactionID."""
+    return [shown_dispatch(view) for view in await node.following.query_dispatches(query)]
+
+
+@method("ptx_getChainedDispatch", role=Role.READ, answers="chainedDispatch")
+async def get_chained_dispatch(
+    node: HasFollowing,  # noqa: ARG001  # every method is given the node
+    id: Annotated[Text, Meta(description="The id of a chained dispatch")],  # noqa: ARG001
+) -> Annotated[ChainedDispatch | None, Meta(description="Null: here no private transaction submits another one")]:
+    """Which private transaction another one led to; rounds carry all that a transaction does, so that there is none."""
+    return None
+
+
+@method("ptx_queryChainedDispatches", role=Role.READ, answers="chainedDispatches")
+async def query_chained_dispatches(
+    node: HasFollowing,  # noqa: ARG001  # every method is given the node
+    query: QueryJson,  # noqa: ARG001
+) -> Annotated[list[ChainedDispatch], Meta(description="Empty: here no private transaction submits another one")]:
+    """Which private transactions led to others; rounds carry all that a transaction does, so that there is none."""
+    return []
+
+
+METHODS: Final = (
+    get_transaction,
+    get_transaction_full,
+    get_transaction_by_idempotency_key,
+    query_transactions,
+    query_transactions_full,
+    query_pending_transactions,
+    get_transaction_dependencies,
+    get_transaction_receipt,
+    get_transaction_receipt_full,
+    query_transaction_receipts,
+    get_state_receipt,
+    get_domain_receipt,
+    get_prepared_transaction,
+    query_prepared_transactions,
+    get_public_transaction,
+    get_dispatch,
+    query_dispatches,
+    get_chained_dispatch,
+    query_chained_dispatches,
+)

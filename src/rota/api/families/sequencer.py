@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.facade import ContractStatus, ContractSummary, Explanation, Sequencing, StateCount
-from rota.api.formats import Address, Timestamp, Uuid, timestamp_of, uuid_of
+from rota.api.facade import (
+    ContractStatus,
+    ContractSummary,
+    Explanation,
+    FeedUpdate,
+    ReceiverLeft,
+    RoundChange,
+    Sequencing,
+    StateCount,
+    TransactionChange,
+    Watching,
+)
+from rota.api.formats import Address, HexText, Timestamp, Uuid, hex_of, timestamp_of, uuid_of
 from rota.api.methods import method
+from rota.api.subscriptions import Subscriber, Subscription
 
 CONTRACTS_DEFAULT: Final = 100
 CONTRACTS_MAX: Final = 1_000
+INTERVAL_MS: Final = 500
+INTERVAL_MIN_MS: Final = 100
+INTERVAL_MAX_MS: Final = 60_000
+PUSH: Final = "seq_subscription"
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
@@ -24,7 +43,7 @@ class HistoryLine(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a transaction is. `blockedBy` are the nodes that it waits for; empty when it waits for none."""
+    """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any."""
 
     id: Uuid
     role: str
@@ -35,6 +54,7 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     contract: Address | None = None
     since: Timestamp | None = None
     detail: str = ""
+    meaning: str = ""
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -122,6 +142,7 @@ def _shown_explanation(found: Explanation) -> Explained:
         contract=Address(found.contract) if found.contract is not None else None,
         since=_time(found.since_ms),
         detail=found.detail,
+        meaning=found.meaning,
     )
 
 
@@ -171,4 +192,145 @@ def _counts(counts: tuple[StateCount, ...]) -> dict[str, int]:
     return {each.state: each.count for each in counts}
 
 
-METHODS: Final = (status, explain, contracts)
+# The live feed.
+
+
+class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A transaction came to a milestone; in a snapshot, one that is under way. `state` is where it is here now."""
+
+    id: Uuid
+    at: Timestamp
+    contract: Address | None = None
+    milestone: str = ""
+    state: str = ""
+    by: str | None = None
+    detail: str = ""
+    failed: bool = False
+
+
+class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A round that this node submits: dispatched, or what the chain made of its transaction."""
+
+    nonce: int
+    state: str
+    contract: Address | None = None
+    digest: HexText | None = None
+    transactions: int = 0
+    height: int | None = None
+
+
+class PeerShown(msgspec.Struct, frozen=True):
+    """The connection to another node."""
+
+    node: str
+    connected: bool
+    queued: int
+
+
+class Update(msgspec.Struct, frozen=True, rename="camel"):
+    """What changed since the update before. A snapshot has all: the first is one, and that after a gap."""
+
+    number: int
+    at: Timestamp
+    height: int
+    snapshot: bool
+    gap: bool
+    contracts: list[Summary]
+    contracts_omitted: int
+    transactions: list[TransactionChanged]
+    transactions_omitted: int
+    rounds: list[RoundChanged]
+    peers: list[PeerShown]
+    counts: dict[str, int]
+
+
+@method("seq_subscribe", role=Role.READ, answers="subscription")
+async def subscribe(
+    node: Watching,
+    subscriber: Subscriber,
+    interval_ms: Annotated[
+        int, Meta(ge=INTERVAL_MIN_MS, le=INTERVAL_MAX_MS, description="Between two updates, in milliseconds")
+    ] = INTERVAL_MS,
+) -> Annotated[str, Meta(description="The subscription's id: updates come as seq_subscription with it")]:
+    """Watch this node live over this WebSocket: contracts, transactions, rounds and peers as they change.
+
+    First a snapshot, then what changed, at most once in an interval, of each thing the latest. Nothing is acknowledged:
+    who reads slowly gets more at once; who missed something is told so and gets a snapshot again.
+    """
+    subscription = subscriber.open(PUSH)
+    updates = node.watch(interval_ms)
+    first = await anext(updates)
+    pushing = asyncio.create_task(_push(subscription, first, updates))
+    subscription.on_end(partial(_cancel, pushing))
+    return subscription.id
+
+
+@method("seq_unsubscribe", role=Role.READ, answers="success")
+async def unsubscribe(
+    node: Watching,  # noqa: ARG001  # every method is given the node
+    subscriber: Subscriber,
+    subscription: Annotated[str, Meta(description="The id that seq_subscribe answered on this connection")],
+) -> Annotated[bool, Meta(description="True: it is done")]:
+    """Be told no more."""
+    subscriber.close(subscriber.find(subscription, PUSH))
+    return True
+
+
+def _cancel(pushing: asyncio.Task[None]) -> None:
+    pushing.cancel()
+
+
+async def _push(subscription: Subscription, first: FeedUpdate, updates: AsyncIterator[FeedUpdate]) -> None:
+    try:
+        await subscription.push(_shown_update(first))
+        async for update in updates:
+            await subscription.push(_shown_update(update))
+    except ReceiverLeft:
+        return
+    finally:
+        if isinstance(updates, AsyncGenerator):
+            await updates.aclose()
+
+
+def _shown_update(update: FeedUpdate) -> Update:
+    return Update(
+        update.number,
+        timestamp_of(update.at_ms),
+        update.height,
+        update.is_snapshot,
+        update.has_gap,
+        [_shown_summary(each) for each in update.contracts],
+        update.contracts_omitted,
+        [_shown_change(each) for each in update.transactions],
+        update.transactions_omitted,
+        [_shown_round(each) for each in update.rounds],
+        [PeerShown(each.node, each.is_connected, each.queued_messages) for each in update.peers],
+        {each.milestone: each.count for each in update.counts},
+    )
+
+
+def _shown_change(change: TransactionChange) -> TransactionChanged:
+    return TransactionChanged(
+        uuid_of(change.id),
+        timestamp_of(change.at_ms),
+        Address(change.contract) if change.contract is not None else None,
+        change.milestone,
+        change.state,
+        change.by,
+        change.detail,
+        change.has_failed,
+    )
+
+
+def _shown_round(change: RoundChange) -> RoundChanged:
+    return RoundChanged(
+        change.nonce,
+        change.state,
+        Address(change.contract) if change.contract is not None else None,
+        hex_of(change.digest) if change.digest else None,
+        change.transaction_count,
+        change.height,
+    )
+
+
+METHODS: Final = (status, explain, contracts, subscribe, unsubscribe)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.errors import ErrorCode, Rejected, invalid
-from rota.api.facade import Submission, Transactions
-from rota.api.formats import Uuid, uuid_of
+from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
+from rota.api.formats import BlockName, Uuid, uuid_of
 from rota.api.methods import method
-from rota.api.transactions import TransactionInput, submission_of
+from rota.api.transactions import TransactionCall, TransactionInput, submission_of
 from rota.ports import Unavailable
 from rota.types import SubmitMode
 
 TRANSACTIONS_MAX: Final = 1_000
+LATEST: Final = BlockName("latest")
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 
@@ -42,8 +44,7 @@ async def send_transactions(
 
     Each is accepted by itself. If any is not, the answer is an error whose data has the ids of those that were.
     """
-    if not 1 <= len(transactions) <= TRANSACTIONS_MAX:
-        raise invalid("transactions", f"must be from 1 to {TRANSACTIONS_MAX}, not {len(transactions)}")
+    _require_count(len(transactions))
     # All are looked at before the first is accepted, so that a slip in one of them costs nothing.
     submissions = [
         submission_of(given, SubmitMode.AUTO, f"transactions[{place}]") for place, given in enumerate(transactions)
@@ -73,6 +74,68 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
     )
 
 
+@method("ptx_prepareTransaction", role=Role.SUBMIT, answers="transactionId")
+async def prepare_transaction(
+    node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be prepared")]
+) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
+    """Accept a private transaction that its user has committed: ptx_getPreparedTransaction tells with what."""
+    submission = _prepared(transaction, "transaction")
+    try:
+        return uuid_of(await node.submit(submission))
+    except Rejected as error:
+        raise error.within("transaction") from None
+
+
+@method("ptx_prepareTransactions", role=Role.SUBMIT, answers="transactionIds")
+async def prepare_transactions(
+    node: Transactions,
+    transactions: Annotated[list[TransactionInput], Meta(description="What is to be prepared, in this order")],
+) -> Annotated[list[Uuid], Meta(description="The ids of the transactions, in the same order")]:
+    """Accept several transactions that are only prepared, each by itself, as ptx_sendTransactions does."""
+    _require_count(len(transactions))
+    submissions = [_prepared(given, f"transactions[{place}]") for place, given in enumerate(transactions)]
+    return await _submit_all(node, submissions)
+
+
+def _prepared(given: TransactionInput, place: str) -> Submission:
+    if given.type != TransactionType.PRIVATE.value:
+        raise invalid(f"{place}.type", "must be private: a public transaction needs no endorsement")
+    return submission_of(given, SubmitMode.EXTERNAL, place)
+
+
+def _require_count(count: int) -> None:
+    if not 1 <= count <= TRANSACTIONS_MAX:
+        raise invalid("transactions", f"must be from 1 to {TRANSACTIONS_MAX}, not {count}")
+
+
+@method("ptx_call", role=Role.READ, answers="result")
+async def call(
+    node: HasFollowing, transaction: Annotated[TransactionCall, Meta(description="What is asked, of which contract")]
+) -> Annotated[Any, Meta(description="The function's outputs as an object; hex without a function")]:  # noqa: ANN401
+    """Ask a contract without a transaction: a private one by what this node holds, or one of the base ledger."""
+    submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
+    block = transaction.block if transaction.block is not None else LATEST
+    try:
+        answer = await node.following.call(submission, block.at, transaction.data_format or "")
+    except Rejected as error:
+        raise error.within("transaction") from None
+    return msgspec.Raw(answer.encode("utf-8", "replace"))
+
+
+@method("ptx_updateTransaction", role=Role.SUBMIT, answers="transactionId")
+async def update_transaction(
+    node: HasFollowing,
+    transaction_id: Id,
+    transaction: Annotated[TransactionInput, Meta(description="What it asks for from now on")],
+) -> Annotated[Uuid, Meta(description="The same id")]:
+    """Change a public transaction that is not in a block: what it does, or what it offers for gas."""
+    submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
+    try:
+        return uuid_of(await node.following.update(transaction_id.intent, submission))
+    except Rejected as error:
+        raise (error if error.field == "transactionId" else error.within("transaction")) from None
+
+
 @method("ptx_resumeTransaction", role=Role.SUBMIT, answers="success")
 async def resume_transaction(
     node: Transactions, transaction_id: Id
@@ -91,4 +154,13 @@ async def cancel_transaction(
     return True
 
 
-METHODS: Final = (send_transaction, send_transactions, resume_transaction, cancel_transaction)
+METHODS: Final = (
+    send_transaction,
+    send_transactions,
+    prepare_transaction,
+    prepare_transactions,
+    call,
+    update_transaction,
+    resume_transaction,
+    cancel_transaction,
+)

@@ -123,6 +123,7 @@ RPC: Final[Meanings] = {
     "websockets_max": ("connections", "WebSockets among them."),
     "websocket_message_bytes_max": ("bytes", "Size of one message over a WebSocket."),
     "websocket_messages_max": ("messages", "Unanswered messages of one WebSocket; with as many it is not read from."),
+    "websocket_subscriptions_max": ("subscriptions", "Subscriptions of one WebSocket."),
     "calls_max": ("calls", "Calls under way at a time."),
     "call_timeout_ms": ("ms", "How long one call may take."),
     "receive_timeout_ms": ("ms", "How long a client may take to say its request."),

@@ -177,6 +177,26 @@ class OperationsSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommandsSection:
+    """Commands that happen exactly once: how far back duplicates are told, and where gRPC is served."""
+
+    maximum_duration_ms: int = key(
+        Whole(),
+        604_800_000,
+        "The deduplication duration that is always supported, and that holds where a command names no period. "
+        "A change holds without a restart.",
+        "ms",
+    )
+    host: str | None = key(Host(), NOTHING, "Where gRPC listens; left out, it is `rpc.host`.")
+    port: int | None = key(
+        _PORT,
+        NOTHING,
+        "For gRPC; with 0 the system chooses one. Left out, commands are taken over JSON-RPC alone. Who may call is "
+        "said by `rpc.credentials_file`.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContractsSection:
     """What contracts that are created through this node get where their creator names nothing else."""
 
@@ -200,7 +220,7 @@ class TelemetrySection:
     """Traces of transactions across nodes (OpenTelemetry); needs the extra `otel`."""
 
     endpoint: str | None = key(
-        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4317"),
+        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4318"),
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
@@ -257,6 +277,7 @@ class NodeConfiguration:
     transport: TransportSection = TransportSection()
     rpc: RpcSection = RpcSection()
     operations: OperationsSection = OperationsSection()
+    commands: CommandsSection = CommandsSection()
     sequencer: Config = Config()
     contracts: ContractsSection = ContractsSection()
     log: LogSection = LogSection()
@@ -270,6 +291,13 @@ class NodeConfiguration:
         """Where metrics and health are served."""
         host = self.rpc.host if self.operations.host is None else self.operations.host
         return host, self.rpc.port if self.operations.port is None else self.operations.port
+
+    @property
+    def commands_address(self) -> tuple[str, int] | None:
+        """Where gRPC is served, if it is."""
+        if self.commands.port is None:
+            return None
+        return self.rpc.host if self.commands.host is None else self.commands.host, self.commands.port
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +338,7 @@ SECTIONS: Final = (
     _section("transport", TransportSection, borrowed_keys("transport", TransportSettings, borrowed.TRANSPORT)),
     _section("rpc", RpcSection, borrowed_keys("rpc", RpcLimits, borrowed.RPC)),
     _section("operations", OperationsSection),
+    _section("commands", CommandsSection),
     Section(
         "sequencer",
         "Timers and limits of the sequencer (protocol §9). Nodes of a network should agree on them.",

@@ -1,0 +1,236 @@
+"""What the node asks and tells a chain on behalf of its users' own transactions.
+
+One look shows everything that the decisions need (`core.public_transaction`), in two exchanges: where the chain stands,
+what it asks for gas, and what each account has; then the receipts of what may be mined by now. What is refused comes
+back as a value with the chain's own words; what the chain does not answer is `Unavailable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rota.core.events.chain import Objection
+from rota.core.public_transaction import Look, Market, Mined, PublicTransaction, Version
+from rota.ledger.client import Call, RpcClient, RpcRefused
+from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
+from rota.ledger.objections import AlreadyKnown, objection_of
+from rota.ledger.own_nonces import revert_data
+from rota.ledger.reading import read_header, read_receipt
+from rota.ledger.transaction import DynamicFeeTransaction, signing_hash, with_signature
+from rota.ledger.transports import RpcFailure
+from rota.ports import Signer, Unavailable
+from rota.types import ContractAddress, Fees, address_bytes
+
+ATTEMPTS_MAX: Final = 3
+RECEIPTS_AT_ONCE_MAX: Final = 512
+TRANSFER_GAS: Final = 21_000
+
+Given = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLook:
+    """An account: what it has, its nonces, used and waiting in the pool."""
+
+    balance_wei: int
+    used: int
+    used_and_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLook:
+    """Where the chain stands, and each account that was asked for."""
+
+    height: int
+    market: Market
+    gas_limit: int
+    accounts: Mapping[ContractAddress, AccountLook]
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """It would not succeed now: what the contract said, and the chain's words if it said nothing."""
+
+    output: bytes
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The chain does not take it, in its own words."""
+
+    objection: Objection
+    message: str
+
+
+class PublicChain:
+    """One chain, for any account whose key the signer has."""
+
+    def __init__(self, client: RpcClient, chain_id: int, signer: Signer) -> None:
+        self._client: Final = client
+        self._chain_id: Final = chain_id
+        self._signer: Final = signer
+
+    # Looking.
+
+    async def stand(self, accounts: Sequence[ContractAddress]) -> ChainLook:
+        """Where the chain stands now, and what these accounts have. `Unavailable` when it cannot tell."""
+        calls = [Call("eth_chainId"), Call("eth_getBlockByNumber", ("latest", False)), Call("eth_gasPrice")]
+        for account in accounts:
+            calls += [
+                Call("eth_getBalance", (account, "latest")),
+                Call("eth_getTransactionCount", (account, "latest")),
+                Call("eth_getTransactionCount", (account, "pending")),
+            ]
+        chain_id, latest, price, *rest = await self._together(calls)
+        if read_quantity(chain_id) != self._chain_id:
+            raise Unavailable(f"the Ethereum node is of chain {read_quantity(chain_id)}, and ours is {self._chain_id}")
+        header = read_header(latest)
+        if header is None:
+            raise Unavailable("the Ethereum node has no latest block")
+        limit = latest.get("gasLimit") if isinstance(latest, dict) else None
+        looks = {}
+        for place, account in enumerate(accounts):
+            balance, used, waiting = (read_quantity(each) for each in rest[3 * place : 3 * place + 3])
+            looks[account] = AccountLook(balance, used, max(used, waiting))
+        market = Market(header.base_fee_wei, read_quantity(price))
+        return ChainLook(header.height, market, read_quantity(limit), looks)
+
+    async def receipts(self, hashes: Iterable[bytes]) -> dict[bytes, Mined]:
+        """Those of these transactions that are in blocks."""
+        asked = list(hashes)[:RECEIPTS_AT_ONCE_MAX]
+        answers = await self._together([Call("eth_getTransactionReceipt", (data(each),)) for each in asked])
+        found = {}
+        for hash_, answer in zip(asked, answers, strict=True):
+            receipt = read_receipt(answer)
+            if receipt is not None:
+                found[hash_] = Mined(
+                    hash_, receipt.height, receipt.block_hash, receipt.place, receipt.has_succeeded, receipt.contract
+                )
+        return found
+
+    async def used_at(self, account: ContractAddress, height: int) -> int:
+        """How many nonces were used up to this block; none when the chain cannot tell any more."""
+        call = Call("eth_getTransactionCount", (account, quantity(max(height, 0))))
+        together = await self._client.call_together(call, attempts_max=ATTEMPTS_MAX)
+        (answer,) = together.answers
+        return 0 if isinstance(answer, RpcFailure) else read_quantity(answer)
+
+    # Doing.
+
+    async def estimate(self, transaction: PublicTransaction) -> int | Reverted | Refusal:
+        """The gas that it needs now; or why it does not succeed."""
+        try:
+            return read_quantity(await self._call("eth_estimateGas", _wanted(transaction)))
+        except RpcRefused as refused:
+            return _judged(refused.failure)
+
+    async def call(
+        self, account: ContractAddress | None, to: ContractAddress, call_data: bytes, value_wei: int, block: Given
+    ) -> bytes | Reverted | Refusal:
+        """What a contract answers, without a transaction."""
+        wanted: dict[str, object] = {"to": to, "data": data(call_data)}
+        if account is not None:
+            wanted["from"] = account
+        if value_wei:
+            wanted["value"] = quantity(value_wei)
+        try:
+            at = quantity(block) if isinstance(block, int) else block
+            return read_data(await self._call("eth_call", wanted, at))
+        except RpcRefused as refused:
+            return _judged(refused.failure)
+
+    async def why_failed(self, transaction: PublicTransaction, mined: Mined) -> Reverted:
+        """By making the call again where it failed; the receipt does not tell."""
+        for height in (mined.height, mined.height - 1):
+            try:
+                await self._call("eth_call", _wanted(transaction), quantity(max(height, 0)))
+            except RpcRefused as refused:
+                judged = _judged(refused.failure)
+                return judged if isinstance(judged, Reverted) else Reverted(b"", judged.message)
+        return Reverted(b"", "it failed, and made again it does not")
+
+    async def sign(
+        self, transaction: PublicTransaction, key: str, nonce: int, fees: Fees, gas: int, now_ms: int
+    ) -> Version:
+        """A version of it. `Unavailable` when the signer cannot."""
+        to = None if transaction.to is None else address_bytes(transaction.to)
+        return await self._signed(key, nonce, fees, gas, now_ms, to, transaction.value_wei, transaction.data)
+
+    async def withdraw(self, account: ContractAddress, key: str, nonce: int, fees: Fees, now_ms: int) -> Version:
+        """A version that does nothing: the account sends itself nothing."""
+        return await self._signed(
+            key, nonce, fees, TRANSFER_GAS, now_ms, address_bytes(account), 0, b"", is_withdrawal=True
+        )
+
+    async def send(self, version: Version) -> Refusal | None:
+        """Into the chain's pool, where it may be already; or why not."""
+        try:
+            await self._call("eth_sendRawTransaction", data(version.raw))
+        except RpcRefused as refused:
+            objection = objection_of(refused.failure)
+            if not isinstance(objection, AlreadyKnown):
+                return Refusal(objection, refused.failure.message)
+        return None
+
+    async def _signed(
+        self,
+        key: str,
+        nonce: int,
+        fees: Fees,
+        gas: int,
+        now_ms: int,
+        to: bytes | None,
+        value_wei: int,
+        call_data: bytes,
+        is_withdrawal: bool = False,
+    ) -> Version:
+        unsigned = DynamicFeeTransaction(
+            chain_id=self._chain_id,
+            nonce=nonce,
+            max_priority_fee_per_gas=fees.tip_wei,
+            max_fee_per_gas=fees.most_wei,
+            gas_limit=gas,
+            to=to,
+            value=value_wei,
+            data=call_data,
+        )
+        signed = with_signature(unsigned, await self._signer.sign(key, signing_hash(unsigned)))
+        return Version(fees, gas, signed.raw, signed.hash, now_ms, is_withdrawal)
+
+    async def _call(self, method: str, *parameters: object) -> object:
+        return await self._client.call(method, *parameters, attempts_max=ATTEMPTS_MAX)
+
+    async def _together(self, calls: Sequence[Call]) -> list[Any]:
+        if not calls:
+            return []
+        together = await self._client.call_together(*calls, attempts_max=ATTEMPTS_MAX)
+        for answer in together.answers:
+            if isinstance(answer, RpcFailure):
+                raise Unavailable(f"the Ethereum node: {answer}")
+        return list(together.answers)
+
+
+def look_of(chain: ChainLook, account: ContractAddress, used_for_good: int, receipts: Mapping[bytes, Mined]) -> Look:
+    """What the decisions need of an account."""
+    return Look(chain.height, chain.accounts[account].used, used_for_good, receipts)
+
+
+def _wanted(transaction: PublicTransaction) -> dict[str, object]:
+    wanted: dict[str, object] = {"from": transaction.account, "data": data(transaction.data)}
+    if transaction.to is not None:
+        wanted["to"] = transaction.to
+    if transaction.value_wei:
+        wanted["value"] = quantity(transaction.value_wei)
+    if transaction.wish.gas is not None:
+        wanted["gas"] = quantity(transaction.wish.gas)
+    return wanted
+
+
+def _judged(failure: RpcFailure) -> Reverted | Refusal:
+    """Lack of funds may end; anything else that is said of an execution is its end."""
+    if objection_of(failure) is Objection.NO_FUNDS:
+        return Refusal(Objection.NO_FUNDS, failure.message)
+    return Reverted(revert_data(failure.data) or b"", failure.message)

@@ -1,0 +1,129 @@
+"""Where a transaction of a running node is: from its machines while it is under way, then from what the store has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from rota.api.facade import Explanation, Moment, SequencerRole
+from rota.core.explanation import MEANINGS, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.explanation import Explanation as Found
+from rota.core.states.sender_transaction import State
+from rota.ports import NumberedReceipt, StoredTransaction
+from rota.runtime.node import RunningNode
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
+
+
+class Explaining:
+    """Of one node. `at` is the calendar of the core's clock."""
+
+    def __init__(self, running: RunningNode, at: Callable[[int], int]) -> None:
+        self._running: Final = running
+        self._at: Final = at
+
+    async def explain(self, intent: IntentId) -> Explanation | None:
+        """Where it is; nothing when this node does not know it."""
+        under_way = self._under_way(intent)
+        if under_way is not None:
+            return under_way
+        stored = await self._running.adapters.store.transaction(intent)
+        place = await self._running.adapters.store.listening.receipt_number(intent)
+        if stored is None:
+            return _explain_anothers(place) if place is not None else None
+        receipt = stored.receipt or self._running.users.recent_receipt(intent)
+        return explain_stored(stored, receipt, place, self._running.name)
+
+    def _under_way(self, intent: IntentId) -> Explanation | None:
+        core = self._running.engine.core
+        for address, sequencer in core.sequencers.loaded.items():
+            held = sequencer.coordinator.transactions.get(intent)
+            found = explain_at_coordinator(sequencer, intent) if held is not None and not held.is_gone else None
+            role = SequencerRole.COORDINATOR if found is not None else SequencerRole.SENDER
+            own = explain_at_sender(sequencer, intent)
+            found = found or own
+            if found is not None:
+                return self._shown(intent, role, found, address, (own or found).history)
+        deployment = core.deployments.own.get(intent)
+        if deployment is None:
+            return None
+        found = explain_deployment(deployment)
+        return self._shown(intent, SequencerRole.SENDER, found, None, found.history)
+
+    def _shown(
+        self,
+        intent: IntentId,
+        role: SequencerRole,
+        found: Found,
+        contract: ContractAddress | None,
+        history: tuple[tuple[int, str], ...],
+    ) -> Explanation:
+        return Explanation(
+            intent,
+            role,
+            found.state,
+            contract,
+            self._at(found.since_ms),
+            found.waits_for,
+            found.who,
+            found.detail,
+            tuple(Moment(self._at(at_ms), text) for at_ms, text in history),
+            found.meaning,
+        )
+
+
+def explain_stored(
+    stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
+) -> Explanation:
+    """One that no machine has in memory: it has ended, or its contract sleeps."""
+    state, waits_for, who, detail = _standing(stored, receipt, place, node)
+    contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
+    if receipt is not None and receipt.contract is not None:
+        contract = receipt.contract
+    history = [Moment(stored.accepted_at_ms, "accepted")]
+    if place is not None:
+        history.append(Moment(place.numbered_at_ms, state.value))
+    return Explanation(
+        stored.intent.id,
+        SequencerRole.SENDER,
+        state.value,
+        contract,
+        place.numbered_at_ms if place is not None else None,
+        waits_for,
+        who,
+        detail,
+        tuple(history),
+        MEANINGS[state],
+    )
+
+
+def _standing(
+    stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
+) -> tuple[State, str, tuple[NodeName, ...], str]:
+    """State, what is awaited, from whom, and what else there is to say."""
+    ourselves = (node,)
+    if receipt is not None:
+        state = State.CONFIRMED if receipt.outcome is Outcome.CONFIRMED else State.REVERTED
+        waits_for = "" if place is not None else "its private states to arrive here"
+        return state, waits_for, (), receipt.reason
+    if stored.height is not None:
+        return State.CONFIRMED, "its block to become final", (), f"block {stored.height}"
+    if stored.parked_reason is not None:
+        return State.PARKED, f"its user to resume it ({stored.parked_reason})", (), ""
+    if stored.ending_reason is not None:
+        return State.ENDING, "its contract to be loaded", ourselves, f"ending: {stored.ending_reason}"
+    if stored.issued is not None:
+        return State.ISSUED, "somebody to commit it", (), ""
+    return State.PENDING, "its contract to be loaded", ourselves, ""
+
+
+def _explain_anothers(place: NumberedReceipt) -> Explanation:
+    """A transaction of another node, of which this one has a receipt."""
+    return Explanation(
+        place.intent,
+        SequencerRole.OBSERVER,
+        State.CONFIRMED.value,
+        place.contract,
+        place.numbered_at_ms,
+        history=(Moment(place.numbered_at_ms, State.CONFIRMED.value),),
+        meaning=MEANINGS[State.CONFIRMED],
+    )

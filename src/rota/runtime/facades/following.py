@@ -1,0 +1,403 @@
+"""What became of transactions, and what they did: `api.facade.Following` on this node's store, chain and domains.
+
+A transaction is shown as its user asked for it. Its receipt is what the chain or the sequencer said; the states that
+belong to it are what this node holds of them. All is read from the store when it is asked for: nothing is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from rota import abi, hosting
+from rota.abi import Entry
+from rota.api import errors, facade
+from rota.api.facade import (
+    DependenciesView,
+    DispatchView,
+    FullReceipt,
+    FullTransaction,
+    GasOptions,
+    JsonValue,
+    PreparedView,
+    PublicView,
+    ReceiptView,
+    StateView,
+    Submission,
+    TransactionStates,
+    TransactionType,
+    TransactionView,
+)
+from rota.core.effects import RoundDispatch
+from rota.domains.available import readable
+from rota.domains.contents import Content, schema_of
+from rota.domains.queries import Query
+from rota.ledger.artifacts import load_artifact
+from rota.ports import Dispatched, Store, StoredSubmission, StoredTransaction
+from rota.runtime.facades.asking import read_query
+from rota.runtime.facades.public import NUMBERS, Public
+from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
+from rota.runtime.node import RunningNode
+from rota.types import NO_CONTRACT, IntentId, Rejected, State, StateId, Transition
+
+PREPARED_MAX: Final = 1_000
+COMMIT: Final = "commit"
+LEDGER: Final = "Endorsed"
+
+Found = TypeVar("Found")
+ReceiptOf = Callable[[IntentId], Awaitable[ReceiptView | None]]
+LegOf = Callable[[StoredTransaction], facade.LegView | None]
+
+
+class Following:
+    """`api.facade.Following`."""
+
+    def __init__(
+        self, running: RunningNode, submitting: Submitting, public: Public, receipt_of: ReceiptOf, leg_of: LegOf
+    ) -> None:
+        self._running: Final = running
+        self._submitting: Final = submitting
+        self._public: Final = public
+        self._receipt_of: Final = receipt_of
+        self._leg_of: Final = leg_of
+
+    @property
+    def _store(self) -> Store:
+        return self._running.adapters.store
+
+    # Transactions.
+
+    async def with_key(self, key: str) -> TransactionView | None:
+        """The transaction that has this idempotency key."""
+        found = await self._store.submissions.with_key(key)
+        submission = await self._store.submissions.get(found) if found is not None else None
+        return transaction_view(submission) if submission is not None else None
+
+    async def full(self, intent: IntentId) -> FullTransaction | None:
+        """A transaction with all that is known of it."""
+        submission = await self._store.submissions.get(intent)
+        return await self._full(submission) if submission is not None else None
+
+    async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
+        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        return tuple(transaction_view(each) for each in await self._find(query, is_open))
+
+    async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
+        """The same with all that is known of each."""
+        return tuple([await self._full(each) for each in await self._find(query, is_open)])
+
+    async def dependencies(self, intent: IntentId) -> DependenciesView | None:
+        """What it depends on, and what depends on it."""
+        if await self._store.submissions.get(intent) is None:
+            return None
+        found = await self._store.submissions.dependencies(intent)
+        return DependenciesView(found.depends_on, found.prerequisite_of)
+
+    async def _find(self, query: JsonValue, is_open: bool) -> tuple[StoredSubmission, ...]:
+        return await asked(query, lambda read: self._store.submissions.find(read, is_open))
+
+    async def _full(self, submission: StoredSubmission) -> FullTransaction:
+        return FullTransaction(
+            transaction_view(submission),
+            await self._receipt_of(submission.id),
+            await self._base_transactions(submission.id),
+        )
+
+    # Receipts.
+
+    async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
+        """The receipts that a QueryJSON looks for."""
+        found = await asked(query, self._store.submissions.find_ended)
+        receipts = [await self._receipt_of(each) for each in found]
+        return tuple(receipt for receipt in receipts if receipt is not None)
+
+    async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
+        """How it ended, with all that is known of it."""
+        receipt = await self._receipt_of(intent)
+        if receipt is None:
+            return None
+        public = await self._base_transactions(intent)
+        settled = await self._settled(intent)
+        if settled is None:
+            return FullReceipt(receipt, public=public)
+        states = await self._states_of(*settled, receipt.indexed_at_ms)
+        try:
+            told = await self._domain_receipt(*settled)
+        except Rejected as flaw:
+            return FullReceipt(receipt, states, None, str(flaw), public)
+        return FullReceipt(receipt, states, told, "", public)
+
+    async def states(self, intent: IntentId) -> TransactionStates | None:
+        """The private states of a transaction that is on the chain."""
+        receipt = await self._receipt_of(intent)
+        settled = await self._settled(intent) if receipt is not None else None
+        if settled is None or receipt is None:
+            return TransactionStates() if receipt is not None else None
+        return await self._states_of(*settled, receipt.indexed_at_ms)
+
+    async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
+        """What its domain tells of it; nothing when it is not on the chain."""
+        settled = await self._settled(intent)
+        if settled is None:
+            return None
+        hosted, transition = settled
+        if domain != hosted.domain.name:
+            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {domain}")
+        try:
+            return await self._domain_receipt(hosted, transition)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+
+    async def _settled(self, intent: IntentId) -> tuple[hosting.Hosted, Transition] | None:
+        """What this node has of a transition that is on the chain for good."""
+        stored = await self._store.transaction(intent)
+        if stored is None or stored.intent.contract == NO_CONTRACT:
+            return None
+        receipt = stored.receipt or self._running.users.recent_receipt(intent)
+        if receipt is None or not receipt.leaf:
+            return None
+        hosted = self._running.contracts.hosted(stored.intent.contract)
+        transition = await self._store.traces.transition(stored.intent.contract, receipt.leaf)
+        return (hosted, transition) if hosted is not None and transition is not None else None
+
+    async def _domain_receipt(self, hosted: hosting.Hosted, transition: Transition) -> JsonValue:
+        known = await self._held(hosted, (*transition.inputs, *transition.reads))
+        return cast(JsonValue, hosting.receipt(hosted, transition, known, self._running.name))
+
+    async def _held(self, hosted: hosting.Hosted, states: Sequence[StateId]) -> dict[StateId, State]:
+        return {state.id: state for state in await self._store.states(hosted.contract.address, states)}
+
+    async def _states_of(self, hosted: hosting.Hosted, transition: Transition, at_ms: int) -> TransactionStates:
+        referred = await self._held(hosted, (*transition.inputs, *transition.reads))
+
+        def seen(states: Sequence[State]) -> tuple[StateView, ...]:
+            read = [(state, self._content(hosted, state)) for state in states]
+            return tuple(
+                _state_view(hosted, state.id, content, at_ms)
+                for state, content in read
+                if content is not None and content.record is not None
+            )
+
+        carried = [(state, self._content(hosted, state)) for state in transition.outputs]
+        return TransactionStates(
+            seen([referred[each] for each in transition.inputs if each in referred]),
+            seen([referred[each] for each in transition.reads if each in referred]),
+            seen(transition.outputs),
+            _infos(hosted, [(state, content) for state, content in carried if content is not None], at_ms),
+            tuple(shown_state_id(each) for each in transition.inputs if each not in referred),
+            tuple(shown_state_id(each) for each in transition.reads if each not in referred),
+            tuple(shown_state_id(state.id) for state, content in carried if content is None),
+        )
+
+    def _content(self, hosted: hosting.Hosted, state: State) -> Content | None:
+        return readable(hosted.known, state.as_seen_by(self._running.name))
+
+    # Prepared transactions.
+
+    async def prepared(self, intent: IntentId) -> PreparedView | None:
+        """An external transaction that can be committed."""
+        stored = await self._store.transaction(intent)
+        leg = self._leg_of(stored) if stored is not None else None
+        if stored is None or leg is None or stored.issued is None:
+            return None
+        hosted = self._running.contracts.hosted(stored.intent.contract)
+        if hosted is None:
+            return None
+        transaction = Submission(
+            TransactionType.PUBLIC,
+            "",
+            to=leg.contract,
+            function=COMMIT,
+            data={
+                "payload": "0x" + leg.payload.hex(),
+                "condition": "0x" + leg.condition.hex(),
+                "auth": "0x" + leg.auth.hex(),
+            },
+            abi=as_abi(_commit_abi()),
+        )
+        metadata: JsonValue = {
+            "core": "0x" + leg.core.hex(),
+            "transitionHash": "0x" + stored.issued.transition.leaf.hex(),
+            "validUntil": str(leg.valid_until_s),
+            "committer": leg.committer,
+            "encodedCall": "0x" + leg.call.hex(),
+        }
+        states = await self._states_of(hosted, stored.issued.transition, stored.accepted_at_ms)
+        return PreparedView(intent, hosted.domain.name, leg.contract, transaction, metadata, states)
+
+    async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
+        """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
+        issued = await self._store.traces.issued(PREPARED_MAX)
+        if not issued:
+            return ()
+        found = await self._find(query, is_open=True)
+        wanted = [each.id for each in found if each.id in issued]
+        prepared = [await self.prepared(each) for each in wanted]
+        return tuple(each for each in prepared if each is not None)
+
+    # Asking contracts.
+
+    async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
+        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        read = await self._submitting.read(submission)
+        if submission.type is TransactionType.PUBLIC:
+            return await self._public.call(read, block, data_format)
+        return await self._call_private(read, data_format)
+
+    async def _call_private(self, read: Read, data_format: str) -> str:
+        submission = read.submission
+        hosted = self._running.contracts.hosted(submission.to) if submission.to is not None else None
+        if hosted is None:
+            raise errors.invalid("to", f"must be a contract of {self._running.name}")
+        if submission.domain and submission.domain != hosted.domain.name:
+            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
+        sender = self._submitting.party(submission.sender)
+        parameters = read.function.inputs if read.function is not None else ()
+        call = hosting.UserCall(sender, function_name(read), named_data(read, parameters))
+        try:
+            style = abi.Style.parse(data_format, "dataFormat")
+            answer = await self._running.adapters.services.call(hosted, call)
+        except Rejected as flaw:
+            raise errors.invalid(_field_of(flaw), flaw.message) from None
+        return style.text(answer)
+
+    # The base ledger.
+
+    async def update(self, intent: IntentId, submission: Submission) -> IntentId:
+        """A public transaction that is under way asks for this from now on."""
+        known = await self._store.submissions.get(intent)
+        if known is None:
+            raise errors.invalid("transactionId", f"must be a transaction of {self._running.name}")
+        if not known.is_public or submission.type is not TransactionType.PUBLIC:
+            raise errors.invalid("transactionId", "must be a public transaction: a private one cannot be changed")
+        await self._public.update(await self._submitting.read(submission), known)
+        return intent
+
+    async def public_transaction(self, local_id: int) -> PublicView | None:
+        """A base-ledger transaction by its number: a user's own, or a round of private ones."""
+        if local_id % NUMBERS == 0:
+            return await self._public.numbered(local_id)
+        dispatch = await self._store.traces.dispatch(local_id // NUMBERS)
+        return await self._shown_round(dispatch) if dispatch is not None else None
+
+    async def dispatch(self, dispatch_id: str) -> DispatchView | None:
+        """A dispatch by its id."""
+        nonce, _, intent = dispatch_id.partition("/")
+        if not nonce.isdecimal() or len(nonce) > 18:
+            return None
+        query = Query.parse(
+            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": PREPARED_MAX}
+        )
+        found = await self._store.traces.find_dispatched(query)
+        return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
+
+    async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Which private transactions this node brought to the ledger, and with which public ones."""
+        found = await asked(query, self._store.traces.find_dispatched)
+        return tuple(_dispatch_view(each) for each in found)
+
+    async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
+        """A public one's own; of a private one the rounds that this node sent with it."""
+        own = await self._public.view(intent)
+        if own is not None:
+            return (own,)
+        rounds = await self._store.traces.dispatches(intent)
+        return tuple([await self._shown_round(each, intent) for each in rounds])
+
+    async def _shown_round(self, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
+        order = dispatch.round
+        first = intent if intent is not None else order.transitions[0].intent
+        stored = await self._store.transaction(first)
+        outcome = stored.transaction if stored is not None else b""
+        return PublicView(
+            NUMBERS * dispatch.nonce + 1,
+            first,
+            TransactionType.PRIVATE,
+            stored.intent.sender if stored is not None else "",
+            self._running.account,
+            order.contract,
+            dispatch.transaction,
+            stored.accepted_at_ms if stored is not None else 0,
+            self._running.name,
+            dispatch.nonce,
+            0,
+            None,
+            dispatch.fees.most_wei,
+            dispatch.fees.tip_wei,
+            None,
+            outcome or dispatch.hash,
+            True if outcome else None,
+        )
+
+
+async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> Found:
+    """What a client looks for. `errors.Rejected` names what is wrong with the query."""
+    try:
+        return await find(read_query(query))
+    except Rejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def transaction_view(submission: StoredSubmission) -> TransactionView:
+    """A transaction as it was asked for."""
+    return TransactionView(
+        submission.id,
+        submission.accepted_at_ms,
+        TransactionType.PUBLIC if submission.is_public else TransactionType.PRIVATE,
+        submission.sender,
+        submission.submit_mode,
+        submission.domain,
+        submission.to,
+        submission.function,
+        msgspec.json.decode(submission.data),
+        submission.abi,
+        submission.idempotency_key,
+        submission.depends_on,
+        GasOptions(submission.gas, submission.value_wei, submission.fee_max_wei, submission.tip_wei),
+    )
+
+
+def shown_state_id(state: StateId) -> bytes:
+    """A state's id as clients know it: the leaf that made it, and its number there."""
+    return state.leaf + bytes([state.output])
+
+
+def _state_view(hosted: hosting.Hosted, state: StateId, content: Content, at_ms: int) -> StateView:
+    assert content.record is not None, "an info is shown by itself"
+    return StateView(
+        shown_state_id(state),
+        at_ms,
+        hosted.domain.name,
+        schema_of(type(content.record)).id,
+        hosted.contract.address,
+        cast(JsonValue, content.shown()),
+    )
+
+
+def _infos(hosted: hosting.Hosted, contents: Sequence[tuple[State, Content]], at_ms: int) -> tuple[StateView, ...]:
+    found = [
+        (told.number, _state_view(hosted, state.id, Content(told.record, (), content.readers, content.salt), at_ms))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(view for _, view in sorted(found, key=lambda each: each[0]))
+
+
+def _dispatch_view(found: Dispatched) -> DispatchView:
+    return DispatchView(f"{found.nonce}/{found.intent.hex()}", found.intent, NUMBERS * found.nonce + 1)
+
+
+@cache
+def _commit_abi() -> tuple[Entry, ...]:
+    """What commits a prepared transition, and the errors that it may meet."""
+    entries = abi.entries_of(load_artifact(LEDGER).abi, "abi")
+    return tuple(each for each in entries if each.kind == "error" or each.name == COMMIT)
+
+
+def _field_of(flaw: Rejected) -> str:
+    if flaw.field in ("", "function", "domain", "dataFormat"):
+        return flaw.field or "data"
+    return f"data.{flaw.field}"

@@ -1,0 +1,47 @@
+"""Listeners of a running node: of its receipts, and of the base ledger's events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from rota.api.facade import EventDefinition, EventListenerStatus, EventView, ReceiptDefinition, ReceiptView
+from rota.ledger.client import RpcClient
+from rota.runtime.chain_events import ChainEvents
+from rota.runtime.listeners import DurableListeners
+from rota.runtime.node import RunningNode
+from rota.runtime.receipts import ReceiptSource
+from rota.types import IntentId
+
+
+class NodeListeners:
+    """`api.facade.Listening`. `view` is how users see a receipt."""
+
+    def __init__(
+        self, running: RunningNode, client: RpcClient, view: Callable[[IntentId], Awaitable[ReceiptView | None]]
+    ) -> None:
+        store = running.adapters.store
+        self._receipts: Final = ReceiptSource(running.receipts, store, view)
+        self._events: Final = ChainEvents(client, running.final_height)
+        self.receipt_listeners: Final[DurableListeners[ReceiptDefinition, ReceiptView]] = DurableListeners(
+            self._receipts, store
+        )
+        self.event_listeners: Final[DurableListeners[EventDefinition, EventView]] = DurableListeners(
+            self._events, store
+        )
+        running.when_head_moves(self._events.bell.ring)
+        running.before_closing(self.close)
+
+    async def event_listener_status(self, name: str) -> EventListenerStatus | None:
+        """How far a listener of events is."""
+        position = await self.event_listeners.position(name)
+        return self._events.status_at(position) if position is not None else None
+
+    def receipts(self, after_sequence: int) -> AsyncIterator[ReceiptView]:
+        """All with greater numbers, in order: those that are there, then those that come."""
+        return self._receipts.after(after_sequence)
+
+    async def close(self) -> None:
+        """The node stops."""
+        await self.receipt_listeners.close()
+        await self.event_listeners.close()

@@ -1,0 +1,179 @@
+"""What a user asks for, read: its ABI, its function, its data; and noted as it was asked.
+
+A function is given by name, by signature or as one entry of an ABI; data as a list or an object, or as the hex of a
+call. A private contract's domain knows its own functions, so that it is asked by name, with named values where an ABI
+names them. What came with a submission, the ABI too, is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+import msgspec
+
+from rota import abi
+from rota.abi import Entry, Parameter
+from rota.api import errors, facade
+from rota.api.facade import AbiEntry, JsonValue, Submission, TransactionType
+from rota.domains.base import party_of
+from rota.domains.records import Record, selector_text
+from rota.ports import AbiStore, StoredSubmission, SubmissionStore
+from rota.runtime.facades.types import read_abi
+from rota.types import IntentId, NodeName, Party, Rejected, node_of
+
+FEE_MAX_WEI: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A submission with its ABI read: the entries, and which of them is meant, if one is."""
+
+    submission: Submission
+    entries: tuple[Entry, ...] = ()
+    function: Entry | None = None
+
+
+class Submitting:
+    """Reads and notes submissions at one node."""
+
+    def __init__(self, node: NodeName, abis: AbiStore, submissions: SubmissionStore) -> None:
+        self._node: Final = node
+        self._abis: Final = abis
+        self._submissions: Final = submissions
+        # Keys of what is being accepted: the store does not know them yet.
+        self._keys: Final[dict[str, None]] = {}
+
+    async def read(self, submission: Submission) -> Read:
+        """`errors.Rejected` names what is to be mended. What needs no look into the store is not kept waiting."""
+        if submission.abi_reference and not submission.abi:
+            stored = await self._abis.get(submission.abi_reference)
+            if stored is None:
+                raise errors.invalid("abiReference", "must be the hash of an ABI that was stored")
+            submission = replace(submission, abi=tuple(msgspec.json.decode(stored.written)))
+        entries = read_abi(submission.abi, "abi")
+        return Read(submission, entries, _function_in(submission, entries))
+
+    def party(self, text: str, field: str = "from") -> Party:
+        """A party of this node, with or without its name."""
+        try:
+            party = party_of(field, text, self._node)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        if node_of(party) != self._node:
+            raise errors.invalid(field, f"must be a party of this node, such as alice@{self._node}, not {text!r}")
+        return party
+
+    async def is_known(self, intent: IntentId) -> bool:
+        """Whether somebody submitted it here."""
+        return await self._submissions.get(intent) is not None
+
+    # Idempotency keys that private and public transactions share.
+
+    async def claim(self, submission: Submission) -> None:
+        """From now on this key is being used. `errors.key_used` when a public transaction has it."""
+        key = submission.idempotency_key
+        if not key:
+            return
+        if key in self._keys:
+            raise errors.invalid("idempotencyKey", "a transaction with this key is being accepted; try again")
+        self._keys[key] = None
+        try:
+            is_public = submission.type is TransactionType.PUBLIC
+            used = await (self._submissions.with_key(key) if is_public else self._submissions.public_with_key(key))
+        except BaseException:
+            self.release(submission)
+            raise
+        if used is not None:
+            self.release(submission)
+            raise errors.key_used(key, used)
+
+    def release(self, submission: Submission) -> None:
+        """It is accepted or refused."""
+        self._keys.pop(submission.idempotency_key, None)
+
+
+def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: str) -> StoredSubmission:
+    """What is kept of a submission; the time of acceptance is the store's to say."""
+    submission, options = read.submission, read.submission.options
+    return StoredSubmission(
+        intent,
+        0,
+        submission.type is TransactionType.PUBLIC,
+        submission.submit_mode,
+        sender,
+        domain,
+        submission.to,
+        function,
+        msgspec.json.encode(submission.data),
+        abi.hash_of(read.entries) if read.entries else b"",
+        submission.idempotency_key,
+        submission.depends_on,
+        options.gas,
+        options.value_wei,
+        options.fee_max_wei,
+        options.tip_wei,
+    )
+
+
+def shown_function(read: Read, functions: Mapping[str, type[Record]]) -> str:
+    """The signature of a private function: as its ABI has it, or as its domain does."""
+    if read.function is not None:
+        return read.function.signature
+    name = function_name(read)
+    return selector_text(name, functions[name]) if name in functions else name
+
+
+def function_name(read: Read) -> str:
+    """What the domain calls it."""
+    if read.function is not None:
+        return read.function.name
+    name = read.submission.function.partition("(")[0].removeprefix("function ").strip()
+    if not name:
+        raise errors.invalid("function", "must be given, by its name or as an ABI with one function")
+    return name
+
+
+def named_data(read: Read, parameters: Sequence[Parameter]) -> JsonValue:
+    """The values by name, where the ABI has names: a domain has its own order."""
+    given = read.submission.data
+    if isinstance(given, str):
+        if read.function is None:
+            raise errors.invalid("data", "must be a list or an object, or come with an ABI that has its function")
+        try:
+            return cast(JsonValue, abi.decode_call(read.function, abi.read_hex(given, "data"), "data"))
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+    if isinstance(given, list) and len(given) == len(parameters) and all(each.name for each in parameters):
+        return {each.name: value for each, value in zip(parameters, given, strict=True)}
+    return given
+
+
+def require_prices(options: facade.GasOptions) -> None:
+    """Prices that a chain could have."""
+    for field, price in (("maxFeePerGas", options.fee_max_wei), ("maxPriorityFeePerGas", options.tip_wei)):
+        if price is not None and price > FEE_MAX_WEI:
+            raise errors.invalid(field, f"must be at most {FEE_MAX_WEI} wei")
+    if options.gas is not None and options.gas > FEE_MAX_WEI:
+        raise errors.invalid("gas", f"must be at most {FEE_MAX_WEI}")
+
+
+def _function_in(submission: Submission, entries: tuple[Entry, ...]) -> Entry | None:
+    """The entry that is meant; none for a deployment, for bare call data, and where only the domain can know it."""
+    if submission.bytecode or (submission.to is None and not submission.function):
+        return None
+    if not any(entry.kind == "function" for entry in entries):
+        return None
+    if not submission.function and isinstance(submission.data, str):
+        head = abi.read_hex(submission.data, "data")[: abi.SELECTOR_BYTES]
+        return next((each for each in entries if each.kind == "function" and each.selector == head), None)
+    try:
+        return abi.find_function(entries, submission.function, "function")
+    except Rejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def as_abi(entries: Sequence[Entry]) -> tuple[AbiEntry, ...]:
+    """Entries as clients read them."""
+    return tuple(cast(AbiEntry, abi.definition_of(entry)) for entry in entries)

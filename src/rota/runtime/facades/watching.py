@@ -1,0 +1,60 @@
+"""The live feed of a running node: how it looks at the node when it tells of something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from rota.api.facade import ContractSummary, PeerMeasurements, TransactionChange
+from rota.runtime.feed import LiveFeed, Looks
+from rota.runtime.node import RunningNode
+from rota.types import ContractAddress, IntentId
+
+
+def feed_of(
+    running: RunningNode,
+    at: Callable[[int], int],
+    now_ms: Callable[[], int],
+    summary_of: Callable[[ContractAddress], ContractSummary],
+    peers: Callable[[], tuple[PeerMeasurements, ...]],
+) -> LiveFeed:
+    """The feed of this node, which sees from now on what the node does. `at` is the calendar of the core's clock."""
+    feed = LiveFeed(
+        running.name,
+        Looks(
+            now_ms,
+            lambda: running.engine.core.height if running.started.is_set() else 0,
+            running.contracts.addresses,
+            lambda address: summary_of(address) if running.contracts.known(address) is not None else None,
+            lambda contract, intent: _state_of(running, contract, intent),
+            lambda limit: tuple(islice(_open(running, at), limit)),
+            peers,
+        ),
+    )
+    running.feed = feed
+    return feed
+
+
+def _state_of(running: RunningNode, contract: ContractAddress, intent: IntentId) -> str:
+    """Where it is at its sender, or else at its coordinator; empty when it is with neither of ours."""
+    sequencer = running.engine.core.sequencers.loaded.get(contract)
+    if sequencer is None:
+        deployment = running.engine.core.deployments.own.get(intent)
+        return str(deployment.state.value) if deployment is not None else ""
+    held = sequencer.sender.transactions.get(intent) or sequencer.coordinator.transactions.get(intent)
+    return str(held.state.value) if held is not None else ""
+
+
+def _open(running: RunningNode, at: Callable[[int], int]) -> Iterator[TransactionChange]:
+    """What our users have under way, then what we coordinate for others, each since when it is where it is."""
+    if not running.started.is_set():
+        return
+    core = running.engine.core
+    for intent, deployment in core.deployments.own.items():
+        yield TransactionChange(intent, at(deployment.since_ms), state=str(deployment.state.value))
+    for contract, sequencer in core.sequencers.loaded.items():
+        for intent, sending in sequencer.sender.transactions.items():
+            yield TransactionChange(intent, at(sending.since_ms), contract, state=str(sending.state.value))
+        for intent, held in sequencer.coordinator.transactions.items():
+            if intent not in sequencer.sender.transactions:
+                yield TransactionChange(intent, at(held.since_ms), contract, state=str(held.state.value))

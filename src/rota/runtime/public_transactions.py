@@ -1,0 +1,467 @@
+"""Users' transactions on the base ledger itself: performs what `core.public_transaction` decides.
+
+Theory of operation. All that has not ended is in memory, as the store has it; whatever changes is written before it is
+acted on. One task goes round while there is something to do: it looks at the chain, ends what is there for good, gives
+nonces to what can be sent, writes that, sends it, and sends again what has got lost. A round that meets a store or a
+chain that is away is simply made again. After a restart the rounds go on with what was written.
+
+Transactions of one account take their nonces in the order of their acceptance; several are under way at a time. One
+that would revert now waits while earlier ones of its account are not in a block: it may need what they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+
+from rota.abi import Entry, explain_revert
+from rota.core.events.chain import Objection
+from rota.core.public_transaction import (
+    CANCELLED,
+    NONCE_TAKEN,
+    TAKEN_LOOKS_MIN,
+    Ending,
+    Mined,
+    PublicTransaction,
+    State,
+    Verdict,
+    cost_max_wei,
+    ending_of,
+    failed_dependency,
+    fees_for,
+    gas_for,
+    is_repricing_due,
+    next_nonce,
+    verdict_of,
+)
+from rota.keys.names import party_key
+from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
+from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
+from rota.types import ContractAddress, Fees, IntentId
+
+OPEN_MAX: Final = 10_000
+IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
+HISTORY_MAX: Final = 64
+# So often is a transaction refused that was never taken, before it is given up.
+REFUSALS_MAX: Final = 20
+
+logger = structlog.get_logger("rota.public")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicLimits:
+    """How often the chain is looked at, how long a sent transaction is left alone, and the most paid for gas."""
+
+    look_ms: int = 100
+    look_later_ms: int = 500
+    hurry_ms: int = 3_000
+    resend_ms: int = 2_000
+    fee_max_wei: int = 500_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """A line of its history."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(slots=True)
+class Held:
+    """A transaction that has not ended: what is durable of it, and what is only known in this life."""
+
+    transaction: PublicTransaction
+    state: State
+    since_ms: int
+    waits_for: str = ""
+    trouble: str = ""
+    is_saved: bool = True
+    sent_at_ms: int = 0
+    refusals: int = 0
+    taken_looks: int = 0
+    is_underpriced: bool = False
+    mined: Mined | None = None
+    history: deque[Activity] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+
+    @property
+    def has_nonce(self) -> bool:
+        """It is on its way."""
+        return self.transaction.nonce is not None
+
+
+class PublicTransactions:
+    """All of one node. `ended` is called with each that has ended, when that is durable."""
+
+    def __init__(
+        self,
+        chain: PublicChain,
+        store: PublicStore,
+        abis: AbiStore,
+        confirmations: int,
+        clock: Callable[[], int],
+        limits: PublicLimits | None = None,
+        ended: Callable[[PublicTransaction], None] = lambda _: None,
+    ) -> None:
+        self._chain: Final = chain
+        self._store: Final = store
+        self._abis: Final = abis
+        self._confirmations: Final = confirmations
+        self._clock: Final = clock
+        self._limits: Final = limits or PublicLimits()
+        self._ended: Final = ended
+        self._held: Final[dict[IntentId, Held]] = {}
+        self._wake: Final = asyncio.Event()
+        self._changed_at_ms = 0
+        self._accepting = 0
+        self.trouble = ""
+
+    # Users.
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return. `Unavailable` when the store is away, or too many are under way."""
+        if len(self._held) + self._accepting >= OPEN_MAX:
+            raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
+        self._accepting += 1
+        try:
+            accepted = await self._store.accept(submission, transaction, abi)
+        finally:
+            self._accepting -= 1
+        self._hold(accepted)
+        self._hurry()
+        return accepted
+
+    def held(self, intent: IntentId) -> Held | None:
+        """One that has not ended."""
+        return self._held.get(intent)
+
+    async def give_up(self, intent: IntentId) -> bool:
+        """From now on it ends, durably; false when it is not under way."""
+        return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
+
+    async def update(self, changed: PublicTransaction) -> bool:
+        """It asks for something else from now on, under the same nonce if it has one; false when it has ended.
+
+        A version of before may be faster, and then it is the one that counts.
+        """
+
+        def as_wanted(each: PublicTransaction) -> PublicTransaction:
+            return replace(each, to=changed.to, data=changed.data, value_wei=changed.value_wei, wish=changed.wish)
+
+        done = await self._change(changed.id, as_wanted)
+        held = self._held.get(changed.id)
+        if held is not None:
+            held.is_underpriced = held.has_nonce
+        return done
+
+    async def _change(self, intent: IntentId, change: Callable[[PublicTransaction], PublicTransaction]) -> bool:
+        held = self._held.get(intent)
+        if held is None or held.transaction.ending is not None:
+            return False
+        held.transaction = change(held.transaction)
+        await self._save((held,))
+        self._hurry()
+        return True
+
+    # Its life.
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while not await self._restored():
+            await asyncio.sleep(self._limits.look_later_ms / 1_000)
+        while True:
+            try:
+                await self._round()
+                self.trouble = ""
+            except (Unavailable, ValueError) as trouble:
+                self._note_trouble(str(trouble))
+            await self._pause()
+
+    async def _restored(self) -> bool:
+        try:
+            stored = await self._store.open()
+        except Unavailable as trouble:
+            self._note_trouble(str(trouble))
+            return False
+        for transaction in stored:
+            if transaction.id not in self._held:
+                self._hold(transaction)
+        return True
+
+    def _note_trouble(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            logger.warning("public transactions wait", reason=trouble)
+        self.trouble = trouble
+
+    async def _pause(self) -> None:
+        """Nothing is looked for while nothing is under way."""
+        is_hurried = self._clock() - self._changed_at_ms < self._limits.hurry_ms
+        pause_ms = self._limits.look_ms if is_hurried else self._limits.look_later_ms
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_ms / 1_000 if self._held else None):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _hurry(self) -> None:
+        self._changed_at_ms = self._clock()
+        self._wake.set()
+
+    def _hold(self, transaction: PublicTransaction) -> None:
+        state = State.WAITING if transaction.nonce is None else State.SIGNED
+        held = Held(transaction, state, self._clock())
+        held.history.append(Activity(transaction.created_at_ms, "accepted"))
+        for version in transaction.versions:
+            held.history.append(Activity(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
+        self._held[transaction.id] = held
+
+    # A round.
+
+    async def _round(self) -> None:
+        every = sorted(self._held.values(), key=lambda each: each.transaction.number)
+        if not every:
+            return
+        accounts = tuple(dict.fromkeys(each.transaction.account for each in every))
+        chain = await self._chain.stand(accounts)
+        for account in accounts:
+            own = [each for each in every if each.transaction.account == account]
+            await self._judge(account, [each for each in own if each.has_nonce], chain)
+            await self._begin(account, own, chain)
+            for held in own:
+                await self._sign_anew(held, chain)
+        await self._save([each for each in every if not each.is_saved])
+        self._let_go(every)
+        due = [each for each in every if self._is_sending_due(each)]
+        await asyncio.gather(*(self._send(each) for each in due))
+        if due:
+            # A chain that mines at once has them by now.
+            self._wake.set()
+
+    async def _judge(self, account: ContractAddress, sent: Sequence[Held], chain: ChainLook) -> None:
+        """What blocks have done."""
+        used = chain.accounts[account].used
+        passed = [each for each in sent if each.transaction.nonce is not None and each.transaction.nonce < used]
+        if not passed:
+            for held in sent:
+                self._unseen(held)
+            return
+        hashes = [version.hash for held in passed for version in held.transaction.versions]
+        receipts = await self._chain.receipts(hashes)
+        for_good = used
+        if self._confirmations:
+            for_good = await self._chain.used_at(account, chain.height - self._confirmations)
+        look = look_of(chain, account, for_good, receipts)
+        for held in sent:
+            verdict, mined = verdict_of(held.transaction, look, self._confirmations)
+            await self._take_verdict(held, verdict, mined)
+
+    async def _take_verdict(self, held: Held, verdict: Verdict, mined: Mined | None) -> None:
+        held.taken_looks = held.taken_looks + 1 if verdict is Verdict.TAKEN else 0
+        if mined is None:
+            self._unseen(held)
+        elif held.mined != mined:
+            held.mined = mined
+            self._turn(held, State.MINED, f"in block {mined.height}")
+            held.waits_for = f"{self._confirmations} blocks on top of block {mined.height}"
+        if verdict is Verdict.FINAL and mined is not None:
+            await self._end_mined(held, mined)
+        elif held.taken_looks >= TAKEN_LOOKS_MIN:
+            self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
+
+    def _unseen(self, held: Held) -> None:
+        if held.mined is not None:
+            self._turn(held, State.SIGNED, "its block is gone; it is sent again")
+            held.mined = None
+
+    async def _end_mined(self, held: Held, mined: Mined) -> None:
+        reason, output = "", b""
+        if not mined.has_succeeded:
+            why = await self._chain.why_failed(held.transaction, mined)
+            reason, output = await self._reason(why), why.output
+        self._end(held, ending_of(held.transaction, mined, self._clock(), reason, output))
+
+    async def _reason(self, why: Reverted) -> str:
+        """In the contract's own words, as far as an ABI says what they mean."""
+        if not why.output:
+            return f"PD012216: Transaction reverted: {why.message}"
+        known = await self._abis.entries("error", why.output[:4])
+        return f"PD012216: Transaction reverted: {explain_revert(why.output, known)}"
+
+    def _end(self, held: Held, ending: Ending) -> None:
+        held.transaction = replace(held.transaction, ending=ending)
+        held.is_saved = False
+        self._turn(held, State.ENDED, ending.reason or "done")
+
+    def _let_go(self, every: Iterable[Held]) -> None:
+        for held in every:
+            if held.transaction.ending is not None and held.is_saved:
+                self._held.pop(held.transaction.id, None)
+                self._ended(held.transaction)
+
+    # Those that have no nonce.
+
+    async def _begin(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
+        waiting = [each for each in own if not each.has_nonce and each.transaction.ending is None]
+        for held in waiting:
+            if held.transaction.given_up:
+                self._end(held, Ending(False, self._clock(), held.transaction.given_up))
+        ready = [each for each in waiting if each.transaction.ending is None and await self._has_dependencies(each)]
+        room = IN_FLIGHT_PER_ACCOUNT_MAX - sum(each.has_nonce and each.transaction.ending is None for each in own)
+        batch = ready[: max(room, 0)]
+        estimates = await asyncio.gather(*(self._estimate(each) for each in batch))
+        for held, estimate in zip(batch, estimates, strict=True):
+            if not await self._begin_one(account, held, estimate, own, chain):
+                break
+
+    async def _has_dependencies(self, held: Held) -> bool:
+        transaction = held.transaction
+        if not transaction.depends_on:
+            return True
+        failed, missing = failed_dependency(transaction, await self._store.outcomes(transaction.depends_on))
+        if failed is not None:
+            self._end(held, Ending(False, self._clock(), f"dependsOn: {_shown(failed)} did not succeed"))
+        elif missing:
+            held.waits_for = f"transactions {', '.join(map(_shown, missing))} to succeed"
+        return failed is None and not missing
+
+    async def _estimate(self, held: Held) -> int | Reverted | Refusal:
+        if held.transaction.wish.gas is not None:
+            return held.transaction.wish.gas
+        return await self._chain.estimate(held.transaction)
+
+    async def _begin_one(
+        self,
+        account: ContractAddress,
+        held: Held,
+        estimate: int | Reverted | Refusal,
+        own: Sequence[Held],
+        chain: ChainLook,
+    ) -> bool:
+        """It gets a nonce, or ends; false when it has to wait, and those behind it with it."""
+        transaction = held.transaction
+        on_their_way = [each for each in own if each.has_nonce and each.transaction.ending is None]
+        if isinstance(estimate, Reverted):
+            if any(each.mined is None for each in on_their_way):
+                held.waits_for = "earlier transactions of its account to be mined: it would revert now"
+                return False
+            self._end(held, Ending(False, self._clock(), await self._reason(estimate), estimate.output))
+            return True
+        if isinstance(estimate, Refusal):
+            held.waits_for = f"funds: {account} has {chain.accounts[account].balance_wei} wei ({estimate.message})"
+            return False
+        fees = fees_for(chain.market, transaction.wish, None, self._limits.fee_max_wei)
+        gas = estimate if transaction.wish.gas is not None else gas_for(estimate, chain.gas_limit)
+        if not self._can_pay(held, cost_max_wei(gas, fees, transaction.value_wei), on_their_way, chain):
+            return False
+        nonce = next_nonce(chain.accounts[account].used_and_waiting, (each.transaction for each in own))
+        await self._sign(held, nonce, fees, gas)
+        return True
+
+    def _can_pay(self, held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:
+        account = held.transaction.account
+        promised = sum(_promised_wei(each.transaction) for each in on_their_way if each.mined is None)
+        has_wei = chain.accounts[account].balance_wei
+        if has_wei - promised >= cost_wei or not cost_wei:
+            return True
+        held.waits_for = f"funds: send {account} at least {cost_wei + promised - has_wei} wei; it has {has_wei} wei"
+        return False
+
+    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int) -> None:
+        transaction = held.transaction
+        version = await self._chain.sign(transaction, party_key(transaction.sender), nonce, fees, gas, self._clock())
+        held.transaction = replace(held.transaction, nonce=nonce, versions=(*held.transaction.versions, version))
+        held.is_saved = False
+        held.waits_for = ""
+        self._turn(held, State.SIGNED, f"signed with nonce {nonce} for {fees.most_wei} wei a unit of gas")
+
+    # Those that have one.
+
+    async def _sign_anew(self, held: Held, chain: ChainLook) -> None:
+        """For more, or as nothing at all when it was given up."""
+        transaction = held.transaction
+        if transaction.nonce is None or transaction.ending is not None or held.mined is not None or not held.is_saved:
+            return
+        latest = transaction.versions[-1]
+        limit = self._limits.fee_max_wei
+        if transaction.given_up and not any(each.is_withdrawal for each in transaction.versions):
+            fees = fees_for(chain.market, replace(transaction.wish, fee_max_wei=None), latest.fees, limit)
+            key = party_key(transaction.sender)
+            version = await self._chain.withdraw(transaction.account, key, transaction.nonce, fees, self._clock())
+            held.transaction = replace(held.transaction, versions=(*held.transaction.versions, version))
+            held.is_saved = False
+            self._turn(held, State.SIGNED, f"withdrawn: {transaction.given_up}")
+        elif held.is_underpriced or is_repricing_due(transaction, chain.market, limit, self._clock()):
+            held.is_underpriced = False
+            if not latest.is_withdrawal:
+                fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
+                await self._sign(held, transaction.nonce, fees, transaction.wish.gas or latest.gas)
+
+    def _is_sending_due(self, held: Held) -> bool:
+        if not held.has_nonce or held.transaction.ending is not None or held.mined is not None or not held.is_saved:
+            return False
+        return held.state is State.SIGNED or self._clock() - held.sent_at_ms >= self._limits.resend_ms
+
+    async def _send(self, held: Held) -> None:
+        held.sent_at_ms = self._clock()
+        refusal = await self._chain.send(held.transaction.versions[-1])
+        if refusal is None or refusal.objection is Objection.NONCE_TOO_LOW:
+            held.trouble = ""
+            held.refusals = 0
+            held.waits_for = "a block to take it"
+            if held.state is not State.SENT:
+                self._turn(held, State.SENT, "the chain has it")
+            return
+        held.trouble = refusal.message
+        match refusal.objection:
+            case Objection.NO_FUNDS:
+                held.waits_for = f"funds: send {held.transaction.account} some ({refusal.message})"
+            case Objection.UNDERPRICED:
+                held.is_underpriced = held.transaction.wish.fee_max_wei is None
+                held.waits_for = f"a price that the chain takes ({refusal.message})"
+            case _:
+                held.waits_for = f"the chain to take it ({refusal.message})"
+                self._count_refusal(held, refusal)
+
+    def _count_refusal(self, held: Held, refusal: Refusal) -> None:
+        """A nonce that nobody takes holds up all that follow: after some patience it is used for nothing."""
+        held.refusals += 1
+        if held.refusals >= REFUSALS_MAX and not held.transaction.given_up:
+            reason = f"the chain does not take it: {refusal.message}"
+            held.transaction = replace(held.transaction, given_up=reason)
+            held.is_saved = False
+            self._turn(held, State.SIGNED, reason)
+
+    # Writing.
+
+    async def _save(self, changed: Sequence[Held]) -> None:
+        """As they are now; who is changed meanwhile is written again."""
+        if not changed:
+            return
+        as_written = [(each, each.transaction) for each in changed]
+        for held in changed:
+            held.is_saved = False
+        await self._store.save([transaction for _, transaction in as_written])
+        for held, transaction in as_written:
+            held.is_saved = held.transaction == transaction
+
+    def _turn(self, held: Held, state: State, text: str) -> None:
+        held.state = state
+        held.since_ms = self._changed_at_ms = self._clock()
+        held.history.append(Activity(held.since_ms, text))
+
+
+def _promised_wei(transaction: PublicTransaction) -> int:
+    latest = transaction.versions[-1]
+    return cost_max_wei(latest.gas, latest.fees, transaction.value_wei)
+
+
+def _shown(intent: IntentId) -> str:
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

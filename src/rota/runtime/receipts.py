@@ -1,0 +1,163 @@
+"""The order of this node's receipts, and what listeners of receipts read from it.
+
+Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
+numbers it soon after it became so. It looks when it is told that something may have, no more often than every
+`PAUSE_S`, so that many receipts share a write. Whoever cannot wait asks for a look at once.
+
+A number is given once. Listeners read from the order, never from what happens: nothing is lost between two lives, and
+a receipt that was numbered while nobody listened is read as any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from rota.api.facade import ReceiptDefinition, ReceiptView, TransactionType
+from rota.genesis import decode_genesis
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
+from rota.runtime.listeners import Bell, Found
+from rota.types import ContractAddress, IntentId
+
+PAUSE_S: Final = 0.02
+RETRY_S: Final = 0.5
+LOOKS_BETWEEN_CLEANINGS: Final = 500
+RECEIPTS_A_BATCH_MAX: Final = 100
+PAGE: Final = 200
+VIEWS_KEPT_MAX: Final = 4_096
+
+View = Callable[[IntentId], Awaitable[ReceiptView | None]]
+
+logger = structlog.get_logger("rota.receipts")
+
+
+class ReceiptOrder:
+    """Numbers receipts. `domain_of` says in which domain a contract is."""
+
+    def __init__(self, store: Store, domain_of: Callable[[ContractAddress], str]) -> None:
+        self.bell: Final = Bell()
+        self._store: Final = store
+        self._domain_of: Final = domain_of
+        self._wanted: Final = asyncio.Event()
+        self._wanted.set()
+        self._numbering: Final = asyncio.Lock()
+        self._looks = 0
+
+    def look_soon(self) -> None:
+        """Something may be final or complete now."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self.look()
+                await self._clean()
+            except Unavailable as trouble:
+                logger.warning("receipts wait to be numbered", reason=str(trouble))
+                self._wanted.set()
+                await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(PAUSE_S)
+
+    async def look(self) -> None:
+        """Number what is due. `Unavailable` when the store is away."""
+        async with self._numbering:
+            while due := await self._store.listening.due():
+                await self._store.listening.number([(each, self._domain(each)) for each in due])
+                self.bell.ring()
+
+    async def place_of(self, intent: IntentId, is_final: bool) -> NumberedReceipt | None:
+        """The number of a receipt, and since when it has it. What is final gets its number by this question."""
+        place = await self._store.listening.receipt_number(intent)
+        if place is None and is_final:
+            await self.look()
+            place = await self._store.listening.receipt_number(intent)
+        return place
+
+    async def _clean(self) -> None:
+        self._looks += 1
+        if self._looks % LOOKS_BETWEEN_CLEANINGS == 1:
+            await self._store.listening.forget_expired()
+
+    def _domain(self, due: DueReceipt) -> str:
+        if due.deployment is not None:
+            return decode_genesis(due.deployment.payload).domain
+        return self._domain_of(due.contract)
+
+
+class ReceiptSource:
+    """`runtime.listeners.Source`: receipts in their order. `view` makes what users see of one.
+
+    Those that were shown last are kept: many listeners read the same.
+    """
+
+    kind: Final = "receipts"
+
+    def __init__(self, order: ReceiptOrder, store: Store, view: View) -> None:
+        self.bell: Final = order.bell
+        self._store: Final = store
+        self._view: Final = view
+        self._kept: Final[OrderedDict[int, ReceiptView]] = OrderedDict()
+
+    def encode(self, definition: ReceiptDefinition) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(definition)
+
+    def decode(self, kept: bytes) -> ReceiptDefinition:
+        """What was kept."""
+        return msgspec.json.decode(kept, type=ReceiptDefinition)
+
+    async def first_position(self, definition: ReceiptDefinition) -> ListenerPosition:
+        """From the first receipt of this node on, unless another is named."""
+        return ListenerPosition(definition.sequence_above or 0)
+
+    async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[ReceiptView]:
+        """The next page of the order, as far as it passes the filters and fits in a batch."""
+        page = await self._store.listening.receipts_after(position.number, PAGE)
+        wanted: list[NumberedReceipt] = []
+        reached = position.number
+        for each in page:
+            if len(wanted) == RECEIPTS_A_BATCH_MAX:
+                break
+            reached = each.sequence
+            if _passes(definition, each):
+                wanted.append(each)
+        views = await asyncio.gather(*(self.view_of(each) for each in wanted))
+        is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
+        return Found(tuple(views), ListenerPosition(reached), is_all)
+
+    async def view_of(self, place: NumberedReceipt) -> ReceiptView:
+        """What users see of it."""
+        kept = self._kept.get(place.sequence)
+        if kept is None:
+            kept = await self._view(place.intent)
+            assert kept is not None, "what has a number is known"
+            self._kept[place.sequence] = kept
+            if len(self._kept) > VIEWS_KEPT_MAX:
+                self._kept.popitem(last=False)
+        return kept
+
+    async def after(self, sequence: int) -> AsyncIterator[ReceiptView]:
+        """All with greater numbers: those that are there, then those that come."""
+        everything, position = ReceiptDefinition(), ListenerPosition(sequence)
+        while True:
+            rung = self.bell.rung
+            found = await self.read(everything, position)
+            for view in found.items:
+                yield view
+            position = found.position
+            if found.is_all:
+                await self.bell.wait(rung)
+
+
+def _passes(definition: ReceiptDefinition, place: NumberedReceipt) -> bool:
+    return (definition.type is None or TransactionType(place.type) is definition.type) and (
+        definition.domain is None or definition.domain == place.domain
+    )

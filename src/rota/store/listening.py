@@ -1,0 +1,259 @@
+"""The order of receipts, and the listeners that follow it, as SQL.
+
+Theory of operation. A receipt is numbered when it is final and complete: when the chain's word on it is as deep as it
+must be, or it ended off the chain, and this node holds the states of it that it may see. Syncpoints note what is to
+come in `receipts_due` (`transition_due`, `ending_due`): that costs one row beside the states themselves. Somebody
+looks from time to time for what is due and numbers it (`Listening.due`, `Listening.number`); a crash in between loses
+nothing, since what is not numbered is still due.
+
+This node has receipts of its own users' transactions, and of others' whose states it was sent or that it dispatched.
+A sender that restarted between its signature and its permission knows a leaf without what it holds: that one is
+complete when states of it come, and at the latest when the time up to which it could be committed has passed, since
+a transition without a state for us has none to wait for.
+
+What was sent and is not committed while it was valid is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from rota.core.events import LedgerStatus
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener
+from rota.store.database import Answer, Reading, Statement
+from rota.store.encoding import decode_intent, decode_outcome, decode_text, encode_text
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
+
+NUMBERED_AT_ONCE_MAX: Final = 500
+LISTENERS_MAX: Final = 1_000
+
+
+# What syncpoints note.
+
+
+def transition_due(contract: ContractAddress, transition: Transition) -> Statement:
+    """This node has this transition: when it is on the chain for good, there will be a receipt of it."""
+    sql = _STUB_DUE if transition.is_empty else _WHOLE_DUE
+    return Statement(sql, (contract, transition.leaf, transition.intent, transition.valid_until_s), transition.leaf)
+
+
+def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
+    """It ended off the chain."""
+    return Statement(_ENDING_DUE, (contract, receipt.intent, receipt.intent), receipt.intent)
+
+
+def numbering(receipt: DueReceipt, type_: str, domain: str, now_ms: int) -> Statement:
+    """It has the next number from now on, unless it has one already.
+
+    Whoever ends transactions in tables of his own numbers them with this, in the same write.
+    """
+    return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, encode_text(domain), now_ms))
+
+
+class DatabaseAccess(Protocol):
+    """How a store reads and writes beside its records."""
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        """The reading's answer. `Unavailable` when the database is away."""
+        ...
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """One transaction, durable on return. `Unavailable` when it could not be written."""
+        ...
+
+
+class Listening:
+    """`ports.ListeningStore` in a database. `final_height` and `final_time_s` are readings of the store."""
+
+    def __init__(
+        self,
+        access: DatabaseAccess,
+        final_height: Callable[[], Reading[int]],
+        final_time_s: Callable[[int], Reading[int]],
+        clock: Callable[[], int],
+    ) -> None:
+        self._access: Final = access
+        self._final_height: Final = final_height
+        self._final_time_s: Final = final_time_s
+        self._clock: Final = clock
+
+    # Receipts.
+
+    async def due(self) -> tuple[DueReceipt, ...]:
+        """What is final and complete and has no number yet: at most `NUMBERED_AT_ONCE_MAX`, in the chain's order."""
+        return await self._access.read(self._due())
+
+    def _due(self) -> Reading[tuple[DueReceipt, ...]]:
+        height = yield from self._final_height()
+        time_s = yield from self._final_time_s(height)
+        rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, time_s, NUMBERED_AT_ONCE_MAX))
+        found = [DueReceipt(IntentId(intent), contract, Leaf(leaf)) for intent, contract, leaf in rows]
+        room = NUMBERED_AT_ONCE_MAX - len(found)
+        rows = (yield Statement(_ENDED_AND_DUE, (room,))) if room else []
+        for intent, contract, leaf, accepted in rows:
+            deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
+            found.append(DueReceipt(IntentId(intent), contract, Leaf(leaf), deployment))
+        return tuple(found)
+
+    async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
+        """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
+        now_ms = self._clock()
+        await self._access.write(
+            [
+                *(numbering(receipt, "private", domain, now_ms) for receipt, domain in receipts),
+                *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
+            ]
+        )
+
+    async def forget_expired(self) -> None:
+        """What could be committed up to a time that has passed, and was not, will have no receipt."""
+        expired = await self._access.read(self._expired())
+        if expired:
+            await self._access.write([Statement(_NO_LONGER_DUE, each) for each in expired])
+
+    def _expired(self) -> Reading[list[tuple[str, bytes]]]:
+        height = yield from self._final_height()
+        time_s = yield from self._final_time_s(height)
+        rows: Any = yield Statement(_EXPIRED, (time_s, NUMBERED_AT_ONCE_MAX))
+        return [(contract, leaf) for contract, leaf in rows]
+
+    async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with greater numbers, in order."""
+        return await self._access.read(_receipts(Statement(_RECEIPTS_AFTER, (sequence, limit))))
+
+    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
+        """The place of a receipt in the order, if it has one."""
+        found = await self._access.read(_receipts(Statement(_RECEIPT, (intent,))))
+        return found[0] if found else None
+
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
+        """The block that committed it, and the hash of the base-ledger transaction."""
+        return await self._access.read(_commit_of(receipt))
+
+    # Listeners.
+
+    async def add_listener(self, listener: StoredListener) -> bool:
+        """Have it from now on; whether there was none of its name."""
+        known = await self.listener(listener.kind, listener.name)
+        if known is None:
+            await self._access.write([_added(listener)])
+        return known is None
+
+    async def listener(self, kind: str, name: str) -> StoredListener | None:
+        """The one of this name."""
+        found = await self._access.read(_listeners(Statement(f"{_LISTENERS} AND name = ?", (kind, name))))
+        return found[0] if found else None
+
+    async def listeners(self, kind: str) -> tuple[StoredListener, ...]:
+        """All of a kind, by name."""
+        return await self._access.read(_listeners(Statement(f"{_LISTENERS} ORDER BY name", (kind,))))
+
+    async def start_listener(self, kind: str, name: str, is_started: bool) -> None:
+        """Whether it is given batches from now on."""
+        await self._access.write([Statement(_START_LISTENER, (int(is_started), kind, name))])
+
+    async def note_acknowledged(self, kind: str, name: str, position: ListenerPosition) -> None:
+        """All up to there need not be sent again."""
+        await self._access.write([Statement(_ACKNOWLEDGED, (*position, kind, name))])
+
+    async def remove_listener(self, kind: str, name: str) -> None:
+        """It is no more."""
+        await self._access.write([Statement("DELETE FROM listeners WHERE kind = ? AND name = ?", (kind, name))])
+
+
+def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
+    rows: Any = yield query
+    return tuple(
+        NumberedReceipt(sequence, IntentId(intent), contract, Leaf(leaf), type_, decode_text(domain) or "", at_ms)
+        for sequence, intent, contract, leaf, type_, domain, at_ms in rows
+    )
+
+
+def _commit_of(receipt: NumberedReceipt) -> Reading[tuple[int, bytes] | None]:
+    rows: Any = yield Statement(_COMMIT, (receipt.intent, receipt.contract, receipt.leaf))
+    return (rows[0][0], decode_outcome(rows[0][1]).transaction) if rows else None
+
+
+def _listeners(query: Statement) -> Reading[tuple[StoredListener, ...]]:
+    rows: Any = yield query
+    return tuple(
+        StoredListener(kind, name, created_at_ms, bool(is_started), definition, ListenerPosition(block, place))
+        for kind, name, created_at_ms, is_started, definition, block, place in rows
+    )
+
+
+def _added(listener: StoredListener) -> Statement:
+    return Statement(
+        _ADD_LISTENER,
+        (
+            listener.kind,
+            listener.name,
+            listener.created_at_ms,
+            int(listener.is_started),
+            listener.definition,
+            *listener.acknowledged,
+        ),
+    )
+
+
+_WHOLE_DUE: Final = """
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, ?)
+ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1"""
+
+_STUB_DUE: Final = """
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 0, ?)
+ON CONFLICT (contract, leaf) DO NOTHING"""
+
+_ENDING_DUE: Final = """
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
+ON CONFLICT (contract, leaf) DO NOTHING"""
+
+# Little is due at a time: that is gone through, whatever order a planner of queries would like better.
+_COMMITTED_AND_DUE: Final = f"""
+SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf
+FROM receipts_due CROSS JOIN outcomes
+WHERE receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
+AND outcomes.contract = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
+AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?
+AND (receipts_due.is_whole = 1 OR receipts_due.valid_until_s < ?)
+ORDER BY outcomes.height, outcomes.place LIMIT ?"""
+
+_ENDED_AND_DUE: Final = """
+SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, intents.intent
+FROM receipts_due LEFT JOIN intents ON intents.id = receipts_due.intent
+WHERE receipts_due.is_final = 1 ORDER BY intents.position LIMIT ?"""
+
+_EXPIRED: Final = f"""
+SELECT contract, leaf FROM receipts_due
+WHERE is_final = 0 AND valid_until_s > 0 AND valid_until_s < ? AND NOT EXISTS (
+    SELECT 1 FROM outcomes
+    WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
+    AND outcomes.leaf = receipts_due.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
+LIMIT ?"""
+
+_NUMBER: Final = """
+INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms)
+SELECT COALESCE(MAX(sequence), 0) + 1, ?, ?, ?, ?, ?, ? FROM receipts WHERE 1 = 1
+ON CONFLICT (intent) DO NOTHING"""
+
+_NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ?"
+
+_RECEIPTS: Final = "SELECT sequence, intent, contract, leaf, type, domain, numbered_at_ms FROM receipts"
+_RECEIPTS_AFTER: Final = f"{_RECEIPTS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
+_RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ?"
+
+_COMMIT: Final = f"""
+SELECT height, outcome FROM outcomes
+WHERE intent = ? AND contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"""
+
+_LISTENERS: Final = """
+SELECT kind, name, created_at_ms, is_started, definition, acknowledged, acknowledged_place
+FROM listeners WHERE kind = ?"""
+
+_ADD_LISTENER: Final = """
+INSERT INTO listeners (kind, name, created_at_ms, is_started, definition, acknowledged, acknowledged_place)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
+
+_START_LISTENER: Final = "UPDATE listeners SET is_started = ? WHERE kind = ? AND name = ?"
+_ACKNOWLEDGED: Final = "UPDATE listeners SET acknowledged = ?, acknowledged_place = ? WHERE kind = ? AND name = ?"

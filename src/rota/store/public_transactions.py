@@ -1,0 +1,188 @@
+"""Transactions of users on the base ledger itself (`ports.PublicStore`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from rota.abi import Entry
+from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
+from rota.domains.queries import Query
+from rota.ports import StoredSubmission
+from rota.store.database import Door, Reading, Statement
+from rota.store.queries import Column, Kind, Table, selection
+from rota.store.reading import Asking
+from rota.store.submissions import noting_submission
+from rota.types import ContractAddress, IntentId, Outcome, Party
+
+_TABLE: Final = Table(
+    "public_transactions",
+    {
+        "localId": Column("number", Kind.NUMBER),
+        "transaction": Column("id", Kind.UUID),
+        "from": Column("account", Kind.TEXT),
+        "to": Column("recipient", Kind.TEXT),
+        "created": Column("created_at_ms", Kind.TIME),
+        "nonce": Column("nonce", Kind.NUMBER),
+        "transactionHash": Column("hash", Kind.BYTES),
+        "contractAddress": Column("contract", Kind.TEXT),
+        "success": Column("has_succeeded", Kind.BOOLEAN),
+    },
+    "number DESC",
+)
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """What is not looked up by itself."""
+
+    sender: str
+    data: bytes
+    wish: Wish
+    depends_on: tuple[bytes, ...]
+    versions: tuple[Version, ...]
+    given_up: str
+    ending: Ending | None
+
+
+_decode: Final = msgspec.msgpack.Decoder(_Written).decode
+
+
+class PublicTransactions:
+    """`ports.PublicStore` in a database. One node writes to it, so that numbers do not collide."""
+
+    def __init__(self, door: Door, asking: Asking, clock: Callable[[], int]) -> None:
+        self._door: Final = door
+        self._asking: Final = asking
+        self._clock: Final = clock
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return, with the number that it got."""
+        now_ms = self._clock()
+        accepted = replace(transaction, created_at_ms=now_ms)
+        row = (accepted.id, accepted.account, accepted.to, now_ms, str(accepted.value_wei), _encode(accepted))
+        await self._door.write([*noting_submission(submission, abi, now_ms), Statement(_ACCEPT, row)])
+        stored = await self.get(transaction.id)
+        assert stored is not None, "it was just written"
+        return stored
+
+    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
+        """How they stand now; durable on return."""
+        await self._door.write([saving(each) for each in transactions])
+
+    async def open(self) -> tuple[PublicTransaction, ...]:
+        """Those that have not ended, in their order."""
+        return await self._door.read(_found(Statement(f"{_SELECT} WHERE is_final = 0 ORDER BY number")))
+
+    async def get(self, intent: IntentId) -> PublicTransaction | None:
+        """The one with this id."""
+        found = await self._door.read(_found(Statement(f"{_SELECT} WHERE id = ?", (intent,))))
+        return found[0] if found else None
+
+    async def numbered(self, number: int) -> PublicTransaction | None:
+        """The one with this number."""
+        found = await self._door.read(_found(Statement(f"{_SELECT} WHERE number = ?", (number,))))
+        return found[0] if found else None
+
+    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
+        """Those that are looked for, the latest first if no order is asked for."""
+        return await self._door.read(_found(selection(_TABLE, _COLUMNS, query)))
+
+    async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
+        """How these transactions of this node ended, public or private, as far as they have."""
+        return await self._door.read(self._outcomes(intents))
+
+    def _outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
+        found = yield from self._asking.outcomes(intents)
+        for intent in intents:
+            sql = "SELECT has_succeeded FROM public_transactions WHERE id = ? AND is_final = 1"
+            rows: Any = yield Statement(sql, (intent,))
+            if rows:
+                found[intent] = Outcome.CONFIRMED if rows[0][0] else Outcome.REVERTED
+        return found
+
+
+def saving(transaction: PublicTransaction) -> Statement:
+    """What makes it durable as it stands now."""
+    ending = transaction.ending
+    mined = ending.mined if ending is not None else None
+    return Statement(
+        _SAVE,
+        (
+            transaction.to,
+            transaction.nonce,
+            mined.hash if mined is not None else None,
+            mined.contract if mined is not None else None,
+            int(ending is not None),
+            int(ending.has_succeeded) if ending is not None else None,
+            str(transaction.value_wei),
+            _encode(transaction),
+            transaction.number,
+        ),
+        transaction.id,
+    )
+
+
+def _encode(transaction: PublicTransaction) -> bytes:
+    return msgspec.msgpack.encode(
+        _Written(
+            transaction.sender,
+            transaction.data,
+            transaction.wish,
+            transaction.depends_on,
+            transaction.versions,
+            transaction.given_up,
+            transaction.ending,
+        )
+    )
+
+
+def _found(query: Statement) -> Reading[tuple[PublicTransaction, ...]]:
+    rows: Any = yield query
+    return tuple(_transaction(*row) for row in rows)
+
+
+def _transaction(
+    number: int,
+    id_: bytes,
+    account: str,
+    recipient: str | None,
+    created_at_ms: int,
+    nonce: int | None,
+    value_wei: str,
+    record: bytes,
+) -> PublicTransaction:
+    written = _decode(record)
+    return PublicTransaction(
+        number,
+        IntentId(id_),
+        Party(written.sender),
+        ContractAddress(account),
+        None if recipient is None else ContractAddress(recipient),
+        written.data,
+        int(value_wei),
+        created_at_ms,
+        written.wish,
+        tuple(IntentId(other) for other in written.depends_on),
+        nonce,
+        written.versions,
+        written.given_up,
+        written.ending,
+    )
+
+
+_COLUMNS: Final = "number, id, account, recipient, created_at_ms, nonce, value_wei, record"
+_SELECT: Final = f"SELECT {_COLUMNS} FROM public_transactions"
+
+_ACCEPT: Final = """
+INSERT INTO public_transactions (number, id, account, recipient, created_at_ms, is_final, value_wei, record)
+VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM public_transactions AS others), ?, ?, ?, ?, 0, ?, ?)"""
+
+_SAVE: Final = """
+UPDATE public_transactions SET
+    recipient = ?, nonce = ?, hash = ?, contract = ?, is_final = ?, has_succeeded = ?, value_wei = ?, record = ?
+WHERE number = ?"""

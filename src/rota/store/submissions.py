@@ -1,0 +1,251 @@
+"""What users asked for, as they asked for it (`ports.SubmissionStore`).
+
+A private one is noted beside its intent, which the core accepts; one without an intent was refused, and is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from rota.abi import Entry
+from rota.domains.queries import Query
+from rota.ports import Dependencies, StoredSubmission
+from rota.store.abis import adding
+from rota.store.database import Door, Reading, Statement, Value
+from rota.store.queries import Column, Kind, Table, selection, stored_text
+from rota.types import ContractAddress, IntentId, Party, SubmitMode
+
+DEPENDANTS_MAX: Final = 10_000
+PUBLIC: Final = "public"
+PRIVATE: Final = "private"
+
+_TABLE: Final = Table(
+    "submissions",
+    {
+        "id": Column("submissions.id", Kind.UUID),
+        "created": Column("accepted_at_ms", Kind.TIME),
+        "submitMode": Column("submit_mode", Kind.TEXT),
+        "idempotencyKey": Column("idempotency_key", Kind.TEXT),
+        "type": Column("type", Kind.TEXT),
+        "domain": Column("domain", Kind.TEXT),
+        "function": Column("function", Kind.TEXT),
+        "abiReference": Column("abi", Kind.BYTES),
+        "from": Column("sender", Kind.TEXT),
+        "to": Column("recipient", Kind.TEXT),
+        "sequence": Column("submissions.number", Kind.NUMBER),
+    },
+    "submissions.number DESC",
+)
+
+
+_ENDED: Final = Table(
+    "submissions LEFT JOIN public_transactions ON public_transactions.id = submissions.id "
+    "LEFT JOIN intents ON intents.id = submissions.id",
+    {
+        "id": Column("submissions.id", Kind.UUID),
+        "sequence": Column("submissions.number", Kind.NUMBER),
+        "domain": Column("submissions.domain", Kind.TEXT),
+        "type": Column("submissions.type", Kind.TEXT),
+        "blockNumber": Column("intents.settled_at", Kind.NUMBER),
+        "transactionHash": Column("public_transactions.hash", Kind.BYTES),
+        "contractAddress": Column("public_transactions.contract", Kind.TEXT),
+    },
+    "submissions.number DESC",
+)
+
+
+class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is only shown. Numbers are text, as they may be longer than a stored number."""
+
+    data: bytes
+    sender: str
+    domain: str = ""
+    function: str = ""
+    idempotency_key: str = ""
+    depends_on: tuple[bytes, ...] = ()
+    gas: str | None = None
+    value_wei: str | None = None
+    fee_max_wei: str | None = None
+    tip_wei: str | None = None
+
+
+_decode: Final = msgspec.msgpack.Decoder(_Written).decode
+
+
+class Submissions:
+    """`ports.SubmissionStore` in a database."""
+
+    def __init__(self, door: Door, final_height: Callable[[], Reading[int]], clock: Callable[[], int]) -> None:
+        self._door: Final = door
+        self._final_height: Final = final_height
+        self._clock: Final = clock
+
+    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """Note what a private transaction asks for; and the ABI that came with it."""
+        await self._door.write(noting_submission(submission, abi, self._clock()))
+
+    async def forget(self, intent: IntentId) -> None:
+        """It was not accepted."""
+        await self._door.write(
+            [
+                Statement("DELETE FROM submissions WHERE id = ?", (intent,)),
+                Statement("DELETE FROM dependencies WHERE id = ?", (intent,)),
+            ]
+        )
+
+    async def get(self, intent: IntentId) -> StoredSubmission | None:
+        """What was asked for under this id."""
+        found = await self._door.read(_submissions(Statement(f"{_SELECT} WHERE id = ?", (intent,))))
+        return found[0] if found else None
+
+    async def public_with_key(self, key: str) -> IntentId | None:
+        """The public transaction that has this idempotency key."""
+        return await self._with_key(key, f"type = '{PUBLIC}'")
+
+    async def with_key(self, key: str) -> IntentId | None:
+        """The transaction that has this idempotency key."""
+        return await self._with_key(key, _IS_ACCEPTED)
+
+    async def _with_key(self, key: str, also: str) -> IntentId | None:
+        sql = f"{_SELECT} WHERE idempotency_key = ? AND ({also}) ORDER BY number DESC"
+        found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
+        return next((each.id for each in found if each.idempotency_key == key), None)
+
+    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for; perhaps only such as have not ended."""
+        return await self._door.read(self._find(query, is_open))
+
+    def _find(self, query: Query, is_open: bool) -> Reading[tuple[StoredSubmission, ...]]:
+        also = _IS_ACCEPTED
+        if is_open:
+            height = yield from self._final_height()
+            also = _IS_OPEN.format(height=int(height))
+        return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
+
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have ended for good and whose receipts are looked for."""
+        return await self._door.read(self._find_ended(query))
+
+    def _find_ended(self, query: Query) -> Reading[tuple[IntentId, ...]]:
+        height = yield from self._final_height()
+        also = f"({_IS_ACCEPTED}) AND NOT ({_IS_OPEN.format(height=int(height))})"
+        rows: Any = yield selection(_ENDED, "submissions.id", query, also=also)
+        return tuple(IntentId(id_) for (id_,) in rows)
+
+    async def dependencies(self, intent: IntentId) -> Dependencies:
+        """What it depends on, and what depends on it."""
+        return await self._door.read(_dependencies(intent))
+
+
+def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
+    """What notes a submission; for whoever accepts it in the same write."""
+    written = _Written(
+        submission.data,
+        submission.sender,
+        submission.domain,
+        submission.function,
+        submission.idempotency_key,
+        submission.depends_on,
+        _text(submission.gas),
+        _text(submission.value_wei),
+        _text(submission.fee_max_wei),
+        _text(submission.tip_wei),
+    )
+    row: tuple[Value, ...] = (
+        submission.id,
+        now_ms,
+        PUBLIC if submission.is_public else PRIVATE,
+        submission.submit_mode.value,
+        stored_text(submission.sender),
+        stored_text(submission.domain),
+        submission.to,
+        stored_text(submission.function),
+        submission.abi or None,
+        stored_text(submission.idempotency_key) or None,
+        msgspec.msgpack.encode(written),
+    )
+    statements = adding(abi, now_ms) if abi else []
+    statements.append(Statement(_ADD, row))
+    for other in dict.fromkeys(submission.depends_on):
+        statements.append(Statement(_DEPEND, (submission.id, other)))
+    return statements
+
+
+def _submissions(query: Statement) -> Reading[tuple[StoredSubmission, ...]]:
+    rows: Any = yield query
+    return tuple(_submission(*row) for row in rows)
+
+
+def _submission(
+    id_: bytes,
+    number: int,
+    accepted_at_ms: int,
+    kind: str,
+    submit_mode: str,
+    recipient: str | None,
+    abi: bytes | None,
+    content: bytes,
+) -> StoredSubmission:
+    written = _decode(content)
+    return StoredSubmission(
+        IntentId(id_),
+        accepted_at_ms,
+        kind == PUBLIC,
+        SubmitMode(submit_mode),
+        Party(written.sender),
+        written.domain,
+        None if recipient is None else ContractAddress(recipient),
+        written.function,
+        written.data,
+        abi or b"",
+        written.idempotency_key,
+        tuple(IntentId(other) for other in written.depends_on),
+        _number(written.gas),
+        _number(written.value_wei),
+        _number(written.fee_max_wei),
+        _number(written.tip_wei),
+        number,
+    )
+
+
+def _dependencies(intent: IntentId) -> Reading[Dependencies]:
+    sql = "SELECT {found} FROM dependencies WHERE {known} = ? ORDER BY {found} LIMIT ?"
+    found: Any = yield Statement(sql.format(found="depends_on", known="id"), (intent, DEPENDANTS_MAX))
+    others: Any = yield Statement(sql.format(found="id", known="depends_on"), (intent, DEPENDANTS_MAX))
+    return Dependencies(tuple(IntentId(each) for (each,) in found), tuple(IntentId(each) for (each,) in others))
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+_COLUMNS: Final = (
+    "submissions.id, submissions.number, accepted_at_ms, type, submit_mode, submissions.recipient, abi, submission"
+)
+_SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
+
+_IS_ACCEPTED: Final = f"""
+type = '{PUBLIC}' OR EXISTS (SELECT 1 FROM intents WHERE intents.id = submissions.id)"""
+
+_IS_OPEN: Final = f"""
+(type = '{PUBLIC}' AND EXISTS (
+    SELECT 1 FROM public_transactions WHERE public_transactions.id = submissions.id AND is_final = 0))
+OR (type = '{PRIVATE}' AND EXISTS (
+    SELECT 1 FROM intents WHERE intents.id = submissions.id AND receipt IS NULL
+    AND (settled_at IS NULL OR settled_at > {{height}})))"""
+
+_ADD: Final = """
+INSERT INTO submissions (
+    number, id, accepted_at_ms, type, submit_mode, sender, domain, recipient, function, abi, idempotency_key,
+    submission)
+VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING"""
+
+_DEPEND: Final = "INSERT INTO dependencies (id, depends_on) VALUES (?, ?) ON CONFLICT (id, depends_on) DO NOTHING"

@@ -1,0 +1,110 @@
+"""What the sequencer left of private transactions: transitions, rounds that went to the ledger, what was prepared.
+
+`ports.TraceStore`. A transition may be here several times, as dispatched and as received, with the bytes of other
+states each time: they are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from rota.core.effects import RoundDispatch
+from rota.domains.queries import Query
+from rota.ports import Dispatched
+from rota.store.database import Door, Reading, Statement
+from rota.store.encoding import decode_dispatch, decode_prepared, decode_transition
+from rota.store.queries import Column, Kind, Table, selection
+from rota.types import ContractAddress, IntentId, Leaf, Transition
+
+DISPATCHES_MAX: Final = 64
+
+_DISPATCHES: Final = Table(
+    "dispatched_intents",
+    {
+        "transactionID": Column("intent", Kind.UUID),
+        # Rounds have the odd numbers among those that clients know public transactions by.
+        "publicTransactionID": Column("(2 * nonce + 1)", Kind.NUMBER),
+    },
+    "nonce DESC, intent",
+)
+
+
+class Traces:
+    """`ports.TraceStore` in a database."""
+
+    def __init__(self, door: Door, final_height: Callable[[], Reading[int]]) -> None:
+        self._door: Final = door
+        self._final_height: Final = final_height
+
+    async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
+        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        return await self._door.read(_transition(contract, leaf))
+
+    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+        """The rounds of this node with a transition of this intent."""
+        return await self._door.read(_dispatches(intent))
+
+    async def dispatch(self, nonce: int) -> RoundDispatch | None:
+        """The round that this node sent with this nonce."""
+        return await self._door.read(_dispatch(nonce))
+
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        return await self._door.read(_dispatched(selection(_DISPATCHES, "nonce, intent", query)))
+
+    async def issued(self, limit: int) -> tuple[IntentId, ...]:
+        """External intents whose users were given what they need, and that have not ended; the latest first."""
+        return await self._door.read(self._issued(limit))
+
+    def _issued(self, limit: int) -> Reading[tuple[IntentId, ...]]:
+        height = yield from self._final_height()
+        rows: Any = yield Statement(_ISSUED, (height, limit))
+        return tuple(IntentId(intent) for (intent,) in rows)
+
+
+def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | None]:
+    sql = "SELECT transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY position"
+    rows: Any = yield Statement(sql, (contract, leaf))
+    found = [decode_transition(transition) for (transition,) in rows]
+    sql = "SELECT issued FROM intents WHERE contract = ? AND issued IS NOT NULL AND id IN ("
+    sql += "SELECT intent FROM outcomes WHERE contract = ? AND leaf = ?)"
+    issued: Any = yield Statement(sql, (contract, contract, leaf))
+    prepared = [decode_prepared(each).transition for (each,) in issued]
+    found += [each for each in prepared if each.leaf == leaf]
+    if not found:
+        return None
+    first, *others = found
+    for other in others:
+        outputs = tuple(
+            mine if mine.content is not None or theirs.content is None else theirs
+            for mine, theirs in zip(first.outputs, other.outputs, strict=True)
+        )
+        first = replace(first, outputs=outputs)
+    return first
+
+
+def _dispatches(intent: IntentId) -> Reading[tuple[RoundDispatch, ...]]:
+    rows: Any = yield Statement(_DISPATCHES_OF, (intent, DISPATCHES_MAX))
+    return tuple(decode_dispatch(dispatch) for (dispatch,) in rows)
+
+
+def _dispatch(nonce: int) -> Reading[RoundDispatch | None]:
+    rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE nonce = ?", (nonce,))
+    return decode_dispatch(rows[0][0]) if rows else None
+
+
+def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
+    rows: Any = yield query
+    return tuple(Dispatched(nonce, IntentId(intent)) for nonce, intent in rows)
+
+
+_DISPATCHES_OF: Final = """
+SELECT dispatch FROM dispatches WHERE nonce IN (SELECT nonce FROM dispatched_intents WHERE intent = ?)
+ORDER BY nonce LIMIT ?"""
+
+_ISSUED: Final = """
+SELECT id FROM intents
+WHERE issued IS NOT NULL AND receipt IS NULL AND (settled_at IS NULL OR settled_at > ?) AND voided_at IS NULL
+ORDER BY position DESC LIMIT ?"""

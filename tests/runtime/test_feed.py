@@ -1,0 +1,204 @@
+"""The live feed: a snapshot, then what changes, of each thing the latest, and never more than there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rota.api.errors import Rejected
+from rota.api.facade import ContractSummary, FeedUpdate, PeerMeasurements, TransactionChange
+from rota.core.effects import (
+    BlocksIndexed,
+    Effect,
+    IntentAccepted,
+    PermissionGranted,
+    Persist,
+    ReportReceipt,
+    RoundDispatch,
+)
+from rota.core.events import Tick
+from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.runtime import feed as feeds
+from rota.runtime.feed import LiveFeed, Looks
+from rota.types import BlockHash, ContractAddress, DelegationNumber, Mode, NodeName, Outcome, Receipt
+from tests.store.kit import FIRST, PEER, SECOND, a_dispatch, a_transition, an_intent, in_loop, intent_id
+
+NODE = NodeName("node1")
+INTERVAL_MS = 1
+
+
+@dataclass
+class World:
+    """What the feed looks at."""
+
+    contracts: dict[ContractAddress, ContractSummary] = field(default_factory=dict)
+    peers: tuple[PeerMeasurements, ...] = ()
+
+    def feed(self) -> LiveFeed:
+        return LiveFeed(
+            NODE,
+            Looks(
+                lambda: 5,
+                lambda: 9,
+                lambda: tuple(self.contracts),
+                self.contracts.get,
+                lambda _, intent: f"state of {intent[-1]}",
+                lambda limit: tuple(TransactionChange(intent_id(n), 1, FIRST, state="Pending") for n in range(limit))[
+                    :2
+                ],
+                lambda: self.peers,
+            ),
+        )
+
+
+def summary(contract: ContractAddress) -> ContractSummary:
+    return ContractSummary(contract, "noto", Mode.RING, is_loaded=True, coordinator_state="Idle")
+
+
+@asynccontextmanager
+async def watched(feed: LiveFeed) -> AsyncIterator[AsyncIterator[FeedUpdate]]:
+    updates = feed.watch(INTERVAL_MS)
+    try:
+        yield updates
+    finally:
+        await updates.aclose()  # type: ignore[attr-defined]
+
+
+def accepted(number: int) -> Effect:
+    return Persist(FIRST, 1, (IntentAccepted(an_intent(number)),))
+
+
+def permitted(number: int) -> Effect:
+    made = a_transition(number)
+    return Persist(FIRST, 1, (PermissionGranted(made.intent, DelegationNumber(1, 1), PEER, made),))
+
+
+@in_loop
+async def test_the_first_update_is_a_snapshot() -> None:
+    world = World({FIRST: summary(FIRST)}, (PeerMeasurements(PEER, True, 0, 0),))
+    async with watched(world.feed()) as updates:
+        first = await anext(updates)
+        assert (first.number, first.height, first.is_snapshot, first.has_gap) == (1, 9, True, False)
+        assert first.contracts == (summary(FIRST),)
+        assert first.peers == world.peers
+        assert [each.state for each in first.transactions] == ["Pending", "Pending"]
+
+
+@in_loop
+async def test_of_several_changes_of_a_transaction_the_latest_is_told_and_all_are_counted() -> None:
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        for effect in (accepted(1), accepted(2), permitted(1)):
+            feed.saw_effect(effect)
+        feed.saw_effect(ReportReceipt(Receipt(intent_id(2), Outcome.REVERTED, "no money")))
+        update = await anext(updates)
+        assert not update.is_snapshot
+        told = {each.id: each for each in update.transactions}
+        one, two = told[intent_id(1)], told[intent_id(2)]
+        assert (one.milestone, one.state, one.by, one.contract) == ("permitted", "state of 1", PEER, FIRST)
+        assert (two.milestone, two.has_failed, two.detail) == ("reported", True, "reverted: no money")
+        assert {each.milestone: each.count for each in update.counts} == {"accepted": 2, "permitted": 1, "reported": 1}
+
+
+@in_loop
+async def test_a_contract_is_told_when_it_has_changed() -> None:
+    world = World({FIRST: summary(FIRST), SECOND: summary(SECOND)})
+    feed = world.feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        world.contracts[FIRST] = replace(summary(FIRST), coordinator_state="Active", active_coordinator=NODE)
+        feed.saw_effect(accepted(1))
+        assert (await anext(updates)).contracts == (world.contracts[FIRST],)
+        feed.saw_effect(accepted(2))
+        assert (await anext(updates)).contracts == ()
+
+
+@in_loop
+async def test_rounds_are_told_when_dispatched_and_when_mined() -> None:
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        dispatch: RoundDispatch = a_dispatch(1, 4, (a_transition(1), a_transition(2)))
+        feed.saw_effect(Persist(FIRST, 1, (dispatch,)))
+        mined = ChainBlock(7, BlockHash(b"7"), BlockHash(b"6"), 1, (), (MinedTransaction(4, MinedStatus.SUCCEEDED),))
+        feed.saw_effect(Persist(FIRST, 2, (BlocksIndexed(6, (mined,)),)))
+        rounds = (await anext(updates)).rounds
+        assert [(each.nonce, each.state, each.transaction_count, each.height) for each in rounds] == [
+            (4, "dispatched", 2, None),
+            (4, "succeeded", 0, 7),
+        ]
+
+
+@in_loop
+async def test_peers_are_told_when_they_have_changed() -> None:
+    world = World()
+    async with watched(world.feed()) as updates:
+        await anext(updates)
+        world.peers = (PeerMeasurements(PEER, False, 3, 0),)
+        assert (await anext(updates)).peers == world.peers
+
+
+@in_loop
+async def test_more_transactions_than_there_is_room_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "TRANSACTIONS_MAX", 2)
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        for number in range(1, 6):
+            feed.saw_effect(accepted(number))
+        update = await anext(updates)
+        assert (len(update.transactions), update.transactions_omitted) == (2, 3)
+        assert update.counts[0].count == 5
+
+
+@in_loop
+async def test_who_was_too_slow_is_told_of_a_gap_and_gets_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "ROUNDS_MAX", 1)
+    world = World({FIRST: summary(FIRST)})
+    feed = world.feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        for nonce in range(3):
+            feed.saw_effect(Persist(FIRST, 1, (a_dispatch(1, nonce, (a_transition(1),)),)))
+        update = await anext(updates)
+        assert (update.is_snapshot, update.has_gap, update.contracts) == (True, True, (summary(FIRST),))
+        feed.saw_effect(accepted(1))
+        assert not (await anext(updates)).has_gap
+
+
+@in_loop
+async def test_nothing_is_noted_when_nobody_watches() -> None:
+    feed = World().feed()
+    seen = [feed.is_watched]
+    async with watched(feed) as updates:
+        await anext(updates)
+        seen.append(feed.is_watched)
+        feed.saw_event(Tick())
+    assert [*seen, feed.is_watched] == [False, True, False]
+
+
+@in_loop
+async def test_a_bounded_number_may_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "FOLLOWERS_MAX", 1)
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        with pytest.raises(Rejected, match="at most 1"):
+            await anext(feed.watch(INTERVAL_MS))
+
+
+@in_loop
+async def test_an_idle_node_tells_nothing() -> None:
+    async with watched(World().feed()) as updates:
+        await anext(updates)
+        waiting = asyncio.ensure_future(anext(updates))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)

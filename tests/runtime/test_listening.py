@@ -1,0 +1,197 @@
+"""Listeners of real nodes: no receipt is lost or told twice in its order, whatever connects, stops or falls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import pytest
+
+from rota.digests import keccak
+from rota.ledger.hexadecimal import data
+from rota.types import ContractAddress, IntentId, NodeName
+from tests.domains.test_noto_network import deployed
+from tests.ledger.chains import in_loop
+from tests.runtime.kit import Network, network, send
+
+NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
+
+TOPIC = keccak(b"Changed(uint256)").hex()
+CHANGED = {"type": "event", "name": "Changed", "inputs": [{"name": "x", "type": "uint256", "indexed": False}]}
+
+
+class Client:
+    """An application over a WebSocket."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.pushes: list[dict[str, Any]] = []
+
+    async def call(self, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
+        await self.socket.send_json({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+        while (message := await self.socket.receive_json()).get("id") != method:
+            self.pushes.append(message["params"])
+        assert "error" not in message, message
+        return message["result"]
+
+    async def batch(self) -> dict[str, Any]:
+        params = self.pushes.pop(0) if self.pushes else (await self.socket.receive_json())["params"]
+        result: dict[str, Any] = params["result"]
+        return result
+
+    async def acknowledge(self, subscription: str) -> None:
+        await self.socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "ptx_ack", "params": [subscription]})
+
+    async def receipts(self, subscription: str, count: int) -> list[dict[str, Any]]:
+        """As many as are expected, each batch acknowledged."""
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            found += (await self.batch())["receipts"]
+            await self.acknowledge(subscription)
+        return found
+
+
+@asynccontextmanager
+async def connected(nodes: Network, node: NodeName) -> AsyncIterator[Client]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(nodes.processes[node].entrance.websocket_url) as socket,
+    ):
+        yield Client(socket)
+
+
+def uuid(intent: IntentId) -> str:
+    return str(UUID(bytes=intent))
+
+
+async def mint(nodes: Network, contract: ContractAddress, to: str) -> IntentId:
+    return await nodes.submit(NODE1, contract, "mint", [to, 10, "0x"], sender="notary")
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_listener_has_no_gap_over_reconnects_and_restarts(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        sent = [await mint(nodes, contract, "alice@node2")]
+        async with connected(nodes, NODE1) as client:
+            await client.call("ptx_createReceiptListener", {"name": "l1", "filters": {"domain": "noto"}})
+            subscription = await client.call("ptx_subscribe", "receipts", "l1")
+            (first,) = await client.receipts(subscription, 1)
+            assert (first["id"], first["success"], first["domain"]) == (uuid(sent[0]), True, "noto")
+            assert first == await client.call("ptx_getTransactionReceipt", first["id"])
+            # Left without an acknowledgement: it comes again.
+            sent.append(await mint(nodes, contract, "alice@node2"))
+            unacknowledged = (await client.batch())["receipts"]
+        assert [each["id"] for each in unacknowledged] == [uuid(sent[1])]
+        # While nobody listens, and over a restart of the node.
+        sent += [await mint(nodes, contract, "bob@node3") for _ in range(3)]
+        await nodes.final(NODE1, sent[-1])
+        await nodes.stop(NODE1)
+        await nodes.start(NODE1)
+        async with connected(nodes, NODE1) as client:
+            subscription = await client.call("ptx_subscribe", "receipts", "l1")
+            sent += [await mint(nodes, contract, "bob@node3") for _ in range(2)]
+            rest = await client.receipts(subscription, len(sent) - 1)
+        assert sorted(each["id"] for each in rest) == sorted(uuid(intent) for intent in sent[1:])
+        assert rest[0] == unacknowledged[0]
+        sequences = [first["sequence"], *(each["sequence"] for each in rest)]
+        assert sequences == list(range(sequences[0], sequences[0] + len(sent)))
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_receipt_reaches_the_receiver_of_a_state_when_it_has_that_state(tmp_path: Path) -> None:
+    """No application has to sleep between a receipt and the question that it allows."""
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        async with connected(nodes, NODE2) as client:
+            await client.call("ptx_createReceiptListener", {"name": "theirs"})
+            subscription = await client.call("ptx_subscribe", "receipts", "theirs")
+            sent = [await mint(nodes, contract, "alice@node2") for _ in range(3)]
+            held = 0
+            for _ in sent:
+                if not held:
+                    receipts = (await client.batch())["receipts"]
+                    held = len(receipts)
+                    for receipt in receipts:
+                        assert receipt["id"] in map(uuid, sent)
+                        assert receipt["success"] is True
+                        assert receipt["source"] == contract
+                        assert receipt["transactionHash"].startswith("0x")
+                        assert receipt["blockNumber"] > 0
+                    store = nodes.processes[NODE2].running.adapters.store
+                    assert len((await store.unspent_states(contract)).states) >= held
+                    await client.acknowledge(subscription)
+                held -= 1
+
+
+@pytest.mark.slow
+@in_loop
+async def test_what_reverts_and_what_is_deployed_has_its_receipt_in_the_order(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        async with connected(nodes, NODE2) as client:
+            await client.call("ptx_createReceiptListener", {"name": "all", "filters": {"type": "private"}})
+            subscription = await client.call("ptx_subscribe", "receipts", "all")
+            overspent = await nodes.submit(NODE2, contract, "transfer", ["bob@node3", 60, "0x"])
+            (reverted,) = await client.receipts(subscription, 1)
+            assert reverted["id"] == uuid(overspent)
+            assert "success" not in reverted
+            assert "Insufficient funds" in reverted["failureMessage"]
+            made = await nodes.deploy(NODE2, "noto", {"notary": "alice@node2", "name": "Silver"})
+            (receipt,) = await client.receipts(subscription, 1)
+            assert (receipt["id"], receipt["success"]) == (uuid(made), True)
+            assert receipt["contractAddress"] == (await nodes.final(NODE2, made)).contract
+            assert receipt["domain"] == "noto"
+
+
+@pytest.mark.slow
+@in_loop
+async def test_events_of_the_chain_come_once_and_in_order_over_a_restart(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        # Whenever it is called: the word 7 to memory, and a log of it.
+        code = bytes.fromhex(f"6007600052 7f{TOPIC} 60206000a1 00".replace(" ", ""))
+        creation = bytes.fromhex(f"60{len(code):02x}600c60003960{len(code):02x}6000f3") + code
+        emitter = (await send(nodes.client, {"data": data(creation)})).contract
+        assert emitter is not None
+        for _ in range(5):
+            await send(nodes.client, {"to": emitter})
+        source = {"abi": [CHANGED], "address": emitter}
+        listener = {"name": "e1", "sources": [source], "options": {"batchSize": 2, "fromBlock": 0}}
+        events: list[dict[str, Any]] = []
+        async with connected(nodes, NODE1) as client:
+            await client.call("ptx_createBlockchainEventListener", listener)
+            subscription = await client.call("ptx_subscribe", "blockchainevents", "e1")
+            batch = (await client.batch())["events"]
+            assert len(batch) == 2
+            events += batch
+            await client.acknowledge(subscription)
+            assert len((await client.batch())["events"]) == 2
+        await nodes.stop(NODE1)
+        await nodes.start(NODE1)
+        async with connected(nodes, NODE1) as client:
+            subscription = await client.call("ptx_subscribe", "blockchainevents", "e1")
+            while len(events) < 5:
+                events += (await client.batch())["events"]
+                await client.acknowledge(subscription)
+            await send(nodes.client, {"to": emitter})
+            events += (await client.batch())["events"]
+            await client.acknowledge(subscription)
+            status = await client.call("ptx_getBlockchainEventListenerStatus", "e1")
+            assert status["checkpoint"]["blockNumber"] > 0
+        places = [(each["blockNumber"], each["logIndex"]) for each in events]
+        assert len(set(places)) == 6
+        assert places == sorted(places)
+        assert {each["soliditySignature"] for each in events} == {"event Changed(uint256 x)"}
+        assert {json.dumps(each["data"]) for each in events} == {'{"x": "7"}'}
+        assert {each["address"] for each in events} == {emitter}

@@ -1,0 +1,284 @@
+"""The order of receipts and the listeners that follow it, on every store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, PermissionGranted, StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.digests import domain_separator, void_leaf
+from rota.ports import DueReceipt, ListenerPosition, StoredListener
+from rota.store import PostgresDatabase, SqliteDatabase
+from rota.store.database import Database, Reading, Statement
+from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, numbering
+from rota.types import (
+    NO_CONTRACT,
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    IntentId,
+    Leaf,
+    Outcome,
+    Receipt,
+    Transition,
+)
+from tests.store.kit import (
+    CONTRACTS,
+    FIRST,
+    NODE,
+    NOW_MS,
+    PEER,
+    Opened,
+    a_dispatch,
+    a_transition,
+    an_intent,
+    digest,
+    in_loop,
+    intent_id,
+    new_postgres,
+    new_sqlite,
+)
+from tests.store.servers import PostgresServer
+
+NUMBER = DelegationNumber(1, 1)
+Make = Callable[[], Awaitable[Database]]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    if request.param == "sqlite":
+
+        async def made() -> Database:
+            return new_sqlite(tmp_path)
+    else:
+        server: PostgresServer = request.getfixturevalue("server")
+
+        async def made() -> Database:
+            return await new_postgres(server)
+
+    return made
+
+
+@asynccontextmanager
+async def opened_on(database: Database) -> AsyncIterator[Opened]:
+    opened = await Opened(database).start()
+    try:
+        yield opened
+    finally:
+        await opened.store.close()
+
+
+def again(database: Database) -> Database:
+    if isinstance(database, SqliteDatabase):
+        return SqliteDatabase(database._path, NODE)
+    assert isinstance(database, PostgresDatabase)
+    return PostgresDatabase(database._url, NODE)
+
+
+def block(height: int, *committed: Transition, time_s: int | None = None) -> ChainBlock:
+    outcomes = tuple(
+        (FIRST, LedgerOutcome(each.intent, each.leaf, digest(1), LedgerStatus.COMMITTED, transaction=b"hash"))
+        for each in committed
+    )
+    parent = BlockHash(b"%d" % (height - 1))
+    return ChainBlock(height, BlockHash(b"%d" % height), parent, time_s or height * 10, outcomes)
+
+
+async def commit(opened: Opened, height: int, *transitions: Transition) -> None:
+    """In a block that is final, as one more stands on it."""
+    assert await opened.write(FIRST, BlocksIndexed(height - 1, (block(height, *transitions), block(height + 1))))
+
+
+async def number_all(opened: Opened) -> list[tuple[int, IntentId]]:
+    """Number what is due; the whole order."""
+    listening = opened.store.listening
+    await listening.number([(each, "noto") for each in await listening.due()])
+    return [(each.sequence, each.intent) for each in await listening.receipts_after(0, 100)]
+
+
+async def accept_and_permit(opened: Opened, *numbers: int) -> list[Transition]:
+    made = [a_transition(number) for number in numbers]
+    for number, transition in zip(numbers, made, strict=True):
+        accepted = IntentAccepted(an_intent(number))
+        assert await opened.write(FIRST, accepted, PermissionGranted(transition.intent, NUMBER, PEER, transition))
+    return made
+
+
+@in_loop
+async def test_receipts_are_numbered_in_the_order_in_which_the_chain_has_them(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        one, two, three = await accept_and_permit(opened, 1, 2, 3)
+        await commit(opened, 1, three, one)
+        assert await number_all(opened) == [(1, three.intent), (2, one.intent)]
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
+        assert await number_all(opened) == [(1, three.intent), (2, one.intent), (3, two.intent)]
+        assert await opened.store.listening.due() == ()
+
+
+@in_loop
+async def test_what_is_not_final_has_no_number(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (one,) = await accept_and_permit(opened, 1)
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, one),)))
+        assert await number_all(opened) == []
+        assert await opened.write(FIRST, BlocksIndexed(1, (block(2),)))
+        assert await number_all(opened) == [(1, one.intent)]
+
+
+@in_loop
+async def test_what_ended_off_the_chain_is_due_at_once_and_a_deployment_comes_with_its_intent(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        deployment = an_intent(7, NO_CONTRACT)
+        reverted = IntentFinalised(Receipt(intent_id(6), Outcome.REVERTED, "no funds"))
+        made = IntentFinalised(Receipt(intent_id(7), Outcome.CONFIRMED, contract=FIRST))
+        assert await opened.write(FIRST, IntentAccepted(an_intent(6)), reverted)
+        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment), made)
+        assert await opened.store.listening.due() == (
+            DueReceipt(intent_id(6), FIRST, Leaf(intent_id(6))),
+            DueReceipt(intent_id(7), NO_CONTRACT, Leaf(intent_id(7)), deployment),
+        )
+        assert await number_all(opened) == [(1, intent_id(6)), (2, intent_id(7))]
+
+
+@in_loop
+async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        theirs = a_transition(9)
+        await commit(opened, 1, theirs)
+        assert await number_all(opened) == []
+        assert await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
+        assert await number_all(opened) == [(1, theirs.intent)]
+        numbered = await opened.store.listening.receipt_number(theirs.intent)
+        assert numbered is not None
+        assert (numbered.type, numbered.domain, numbered.numbered_at_ms) == ("private", "noto", NOW_MS)
+        assert await opened.store.listening.commit_of(numbered) == (1, b"hash")
+
+
+@in_loop
+async def test_what_this_node_dispatched_for_others_has_a_receipt_here(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        theirs = a_transition(9)
+        assert await opened.write(FIRST, a_dispatch(1, 0, (theirs,)))
+        await commit(opened, 1, theirs)
+        assert await number_all(opened) == [(1, theirs.intent)]
+
+
+@in_loop
+async def test_a_leaf_that_is_known_without_its_states_waits_for_them(make: Make) -> None:
+    """Its sender restarted between signing and permitting."""
+    async with opened_on(await make()) as opened:
+        whole = a_transition(1)
+        stub = Transition(whole.intent, whole.leaf, valid_until_s=1_000, signature=b"signed")
+        assert await opened.write(
+            FIRST, IntentAccepted(an_intent(1)), PermissionGranted(stub.intent, NUMBER, PEER, stub)
+        )
+        await commit(opened, 1, whole)
+        assert await number_all(opened) == []
+        assert await opened.write(FIRST, StatesReceived(digest(1), (whole,)))
+        assert await number_all(opened) == [(1, whole.intent)]
+
+
+@in_loop
+async def test_a_leaf_without_states_for_us_is_complete_when_its_time_has_passed(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        stub = Transition(intent_id(1), a_transition(1).leaf, valid_until_s=1_000)
+        assert await opened.write(
+            FIRST, IntentAccepted(an_intent(1)), PermissionGranted(stub.intent, NUMBER, PEER, stub)
+        )
+        await commit(opened, 1, stub)
+        assert await number_all(opened) == []
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
+        assert await number_all(opened) == [(1, stub.intent)]
+
+
+@in_loop
+async def test_an_empty_transition_has_no_receipt_of_its_own(make: Make) -> None:
+    """It only uses its intent up; the sender says how that ended."""
+    async with opened_on(await make()) as opened:
+        leaf = void_leaf(domain_separator(CONTRACTS[0].chain_id, FIRST), intent_id(1))
+        empty = Transition(intent_id(1), leaf, valid_until_s=5)
+        assert await opened.write(FIRST, a_dispatch(1, 0, (empty,)))
+        await commit(opened, 1, empty)
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
+        assert await number_all(opened) == []
+
+
+@in_loop
+async def test_nothing_has_two_numbers_and_numbers_survive_a_restart(make: Make) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        one, two = await accept_and_permit(opened, 1, 2)
+        await commit(opened, 1, one)
+        due = await opened.store.listening.due()
+        await opened.store.listening.number([(each, "noto") for each in due])
+        await opened.store.listening.number([(each, "noto") for each in due])
+        assert await number_all(opened) == [(1, one.intent)]
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
+    async with opened_on(again(database)) as opened:
+        assert await number_all(opened) == [(1, one.intent), (2, two.intent)]
+
+
+@in_loop
+async def test_who_has_tables_of_his_own_numbers_his_receipts_in_the_same_write(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (one,) = await accept_and_permit(opened, 1)
+        ended = DueReceipt(intent_id(50), ContractAddress(""), Leaf(intent_id(50)))
+        await opened.store._write_alone(numbering(ended, "public", "", NOW_MS))
+        await commit(opened, 1, one)
+        assert await number_all(opened) == [(1, intent_id(50)), (2, one.intent)]
+        found = await opened.store.listening.receipts_after(0, 1)
+        assert [each.type for each in found] == ["public"]
+
+
+@in_loop
+async def test_what_was_sent_and_not_committed_in_time_is_forgotten(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        lost, kept = a_transition(1), replace(a_transition(2), valid_until_s=9_000)
+        assert await opened.write(FIRST, StatesReceived(digest(1), (lost, kept)))
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=1_001), block(2, time_s=1_002))))
+        await opened.store.listening.forget_expired()
+        rows = await opened.store._database.read(_rows("SELECT intent FROM receipts_due"))
+        assert [row[0] for row in rows] == [kept.intent]
+
+
+@in_loop
+async def test_a_listener_is_kept_with_its_position(make: Make) -> None:
+    database = await make()
+    listener = StoredListener("receipts", "mine", NOW_MS, True, b'{"filters":{}}', ListenerPosition(0))
+    async with opened_on(database) as opened:
+        listening = opened.store.listening
+        assert await listening.add_listener(listener)
+        assert not await listening.add_listener(listener)
+        assert await listening.add_listener(replace(listener, kind="events", acknowledged=ListenerPosition(7, 3)))
+        await listening.note_acknowledged("receipts", "mine", ListenerPosition(12, 1))
+        await listening.start_listener("receipts", "mine", is_started=False)
+    async with opened_on(again(database)) as opened:
+        listening = opened.store.listening
+        changed = replace(listener, is_started=False, acknowledged=ListenerPosition(12, 1))
+        assert await listening.listeners("receipts") == (changed,)
+        assert await listening.listener("events", "mine") == replace(
+            listener, kind="events", acknowledged=ListenerPosition(7, 3)
+        )
+        await listening.remove_listener("receipts", "mine")
+        assert await listening.listener("receipts", "mine") is None
+        assert len(await listening.listeners("events")) == 1
+
+
+@in_loop
+async def test_looking_for_what_is_due_goes_through_what_is_due_alone(tmp_path: Path) -> None:
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        for sql, parameters in ((_COMMITTED_AND_DUE, (1, 1, 1)), (_ENDED_AND_DUE, (1,)), (_EXPIRED, (1, 1))):
+            plan = await opened.store._database.read(_rows(f"EXPLAIN QUERY PLAN {sql}", *parameters))
+            steps = [str(row[3]) for row in plan]
+            assert not any(step.startswith(("SCAN outcomes", "SCAN intents")) for step in steps), steps
+            assert not any("_by_contract (contract=?)" in step for step in steps), steps
+
+
+def _rows(sql: str, *parameters: int) -> Reading[list[tuple[object, ...]]]:
+    return (yield Statement(sql, parameters))

@@ -1,0 +1,173 @@
+"""What users asked for is kept as they asked for it, and found as they look for it; the same on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.abi import entries_of, hash_of
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.node import OWN
+from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
+from rota.domains.queries import Query
+from rota.ports import Dependencies, StoredSubmission
+from rota.store.database import Database
+from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode
+from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf, new_postgres, new_sqlite
+
+ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
+ALICE = Party("alice@node1")
+PRIVATE = StoredSubmission(
+    intent_id(1), NOW_MS, False, SubmitMode.AUTO, ALICE, "noto", FIRST, "mint()", b'{"a":1}', idempotency_key="k\0ey"
+)
+PUBLIC = StoredSubmission(
+    intent_id(2),
+    NOW_MS,
+    True,
+    SubmitMode.AUTO,
+    ALICE,
+    "",
+    None,
+    "",
+    b"[]",
+    hash_of(ABI),
+    "public key",
+    (intent_id(1),),
+    21_000,
+    2**200,
+    2**70,
+    1,
+)
+ACCOUNT = ContractAddress("0x" + "aa" * 20)
+WAITING = PublicTransaction(0, PUBLIC.id, ALICE, ACCOUNT, None, b"code", 2**200, 0, Wish(gas=5), (intent_id(1),))
+SIGNED = Version(Fees(3, 2), 21_000, b"raw", b"h" * 32, 7)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
+    """Makes an empty database of each kind."""
+    server = request.getfixturevalue("server") if request.param == "postgres" else None
+
+    async def made() -> Database:
+        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
+
+    return made
+
+
+def found(*submissions: StoredSubmission) -> list[IntentId]:
+    return [each.id for each in submissions]
+
+
+def like(**fields: object) -> Query:
+    return Query.parse({"eq": [{"field": name.rstrip("_"), "value": value} for name, value in fields.items()]})
+
+
+@in_loop
+async def test_what_was_asked_for_is_kept_and_shown_when_it_is_accepted(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    opened = await Opened(await make()).start()
+    store = opened.store
+    try:
+        await store.submissions.add(PRIVATE, ())
+        assert await store.submissions.find(Query()) == ()
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="k\0ey")))
+        await store.public.accept(PUBLIC, WAITING, ABI)
+        assert await store.submissions.get(PRIVATE.id) == replace(PRIVATE, number=1)
+        assert await store.submissions.get(PUBLIC.id) == replace(PUBLIC, number=2)
+        assert await store.submissions.get(intent_id(9)) is None
+        assert await store.abis.get(hash_of(ABI)) is not None
+        assert found(*await store.submissions.find(Query())) == [PUBLIC.id, PRIVATE.id]
+        for query in (like(type="private"), like(domain="noto"), like(to=FIRST), like(idempotencyKey="k\0ey")):
+            assert found(*await store.submissions.find(query)) == [PRIVATE.id]
+        for query in (like(type="public"), like(abiReference="0x" + hash_of(ABI).hex()), like(sequence=2)):
+            assert found(*await store.submissions.find(query)) == [PUBLIC.id]
+        assert len(await store.submissions.find(like(from_="alice@node1", submitMode="auto"))) == 2
+    finally:
+        await store.close()
+
+
+@in_loop
+async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    submissions = opened.store.submissions
+    try:
+        await submissions.add(PRIVATE, ())
+        assert await submissions.with_key("k\0ey") is None
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="k\0ey")))
+        await opened.store.public.accept(PUBLIC, WAITING, ())
+        assert await submissions.with_key("k\0ey") == PRIVATE.id
+        assert await submissions.with_key("k\ufffdey") is None
+        assert await submissions.public_with_key("k\0ey") is None
+        assert await submissions.public_with_key("public key") == await submissions.with_key("public key") == PUBLIC.id
+        assert await submissions.dependencies(PUBLIC.id) == Dependencies((PRIVATE.id,), ())
+        assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
+        await submissions.forget(PUBLIC.id)
+        assert await submissions.get(PUBLIC.id) is None
+        assert await submissions.dependencies(PRIVATE.id) == Dependencies()
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_what_has_not_ended_is_found(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    store = opened.store
+    try:
+        for number in (1, 3):
+            await store.submissions.add(replace(PRIVATE, id=intent_id(number)), ())
+            assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
+        public = await store.public.accept(PUBLIC, WAITING, ())
+        assert len(await store.submissions.find(Query(), is_open=True)) == 3
+        committed = LedgerOutcome(intent_id(1), leaf(1), digest(1), LedgerStatus.COMMITTED)
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, committed),))
+        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        assert len(await store.submissions.find(Query(), is_open=True)) == 3
+        later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11)
+        assert await opened.write(OWN, BlocksIndexed(1, (later,)))
+        assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(3), Outcome.REVERTED, "no")))
+        assert found(*await store.submissions.find(Query(), is_open=True)) == [PUBLIC.id]
+        await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
+        assert await store.submissions.find(Query(), is_open=True) == ()
+        asked = [intent_id(number) for number in (1, 2, 3, 4)]
+        assert await store.public.outcomes(asked) == {
+            intent_id(1): Outcome.CONFIRMED,
+            intent_id(2): Outcome.REVERTED,
+            intent_id(3): Outcome.REVERTED,
+        }
+    finally:
+        await store.close()
+
+
+@in_loop
+async def test_public_transaction_is_kept_as_it_stands(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    public = opened.store.public
+    try:
+        first = await public.accept(PUBLIC, WAITING, ())
+        second = await public.accept(
+            replace(PUBLIC, id=intent_id(5)), replace(WAITING, id=intent_id(5), to=FIRST, depends_on=()), ()
+        )
+        assert (first, second.number) == (replace(WAITING, number=1, created_at_ms=NOW_MS), 2)
+        assert await public.open() == (first, second)
+        signed = replace(first, nonce=7, versions=(SIGNED,), given_up="why")
+        await public.save((signed,))
+        assert await public.get(first.id) == signed == await public.numbered(1)
+        mined = Mined(SIGNED.hash, 12, b"b" * 32, 3, True, FIRST)
+        ended = replace(signed, ending=Ending(True, 9, mined=mined))
+        await public.save((ended,))
+        assert await public.open() == (second,)
+        assert await public.get(first.id) == ended
+        for query in (like(nonce=7), like(transactionHash="0x" + SIGNED.hash.hex()), like(success=True)):
+            assert await public.find(query) == (ended,)
+        assert await public.find(like(contractAddress=FIRST)) == (ended,)
+        assert await public.find(like(to=FIRST)) == (second,)
+        assert await public.find(like(from_=ACCOUNT)) == (second, ended)
+        assert await public.numbered(9) is None
+    finally:
+        await opened.store.close()
