@@ -7,7 +7,16 @@ from functools import partial
 import pytest
 
 from rota.automation.settings import Strategy, TriggerSettings
-from rota.automation.shipped import ASK_FOR_STATES, LACKING_STATES, AdvanceEpochs, AskForStates, ExecuteProposals
+from rota.automation.shipped import (
+    ASK_FOR_STATES,
+    LACKING_STATES,
+    PRUNABLE_COMPLETIONS,
+    PRUNE_COMPLETIONS,
+    AdvanceEpochs,
+    AskForStates,
+    ExecuteProposals,
+    PruneCompletions,
+)
 from rota.automation.triggers import Reverted
 from rota.sim.automation import BEGIN_MS
 from rota.testing import ModelContract, TriggerWorld, account_of, simulate_trigger, trigger_findings
@@ -149,6 +158,30 @@ def test_each_node_asks_for_its_own_states_at_once() -> None:
     )
     assert asked == ["0xaa", "0xbb"]
     assert (report.won, report.lost, report.failed) == (2, 0, 0)
+
+
+def test_each_node_prunes_what_is_old_enough_once() -> None:
+    kept_ms: list[int] = []
+    pruned: list[int] = []
+
+    def may_go(keep_ms: int) -> int:
+        kept_ms.append(keep_ms)
+        return 0 if 7 in pruned else 7
+
+    (report,) = simulate_trigger(
+        lambda: PruneCompletions.from_options({"keep_days": 30}),
+        {},
+        seeds=[1],
+        nodes=1,
+        has_faults=False,
+        services={PRUNABLE_COMPLETIONS: may_go, PRUNE_COMPLETIONS: pruned.append},
+    )
+    assert pruned == [7]
+    assert set(kept_ms) == {30 * 86_400_000}
+    assert report.performed == ("completions/7",)
+    for options in ({}, {"keep_days": 0}, {"keep_days": "30"}, {"keep_days": 30, "more": 1}):
+        with pytest.raises(ValueError, match=r"^(keep_days|more): "):
+            PruneCompletions.from_options(options)
 
 
 @pytest.mark.parametrize("options", [{}, {"contract": "here"}, {"contract": EPOCHS, "more": 1}])

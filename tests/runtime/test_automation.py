@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from prometheus_client import CollectorRegistry, generate_latest
 
 from rota.api.errors import Rejected
@@ -14,6 +17,7 @@ from rota.api.facade import TriggerView
 from rota.api.metrics import NodeCollector
 from rota.automation.settings import Strategy
 from rota.automation.shipped import ADVANCE_GAS, AdvanceEpochs, ExecuteProposals
+from rota.cli.main import main
 from rota.keys.names import REGISTRAR
 from rota.ledger.account import Account, AccountLimits, CallReverted
 from rota.ledger.bindings import creation_code
@@ -207,6 +211,38 @@ async def test_operators_see_and_steer_triggers(tmp_path: Path) -> None:
         assert 'rota_trigger_duration_seconds_count{trigger="advance-epochs"}' in shown
         assert "rota_automation_transactions_total" in shown
         assert "rota_automation_ledger_share" in shown
+
+
+@pytest.mark.slow
+@in_loop
+async def test_the_command_line_shows_and_steers_triggers(tmp_path: Path) -> None:
+    async with network(tmp_path, "node1") as net:
+        epochs = await with_epochs(net, NODES[:1])
+        await net.start(NODES[0])
+        await until_epoch(net, epochs, 1)
+        await net.until(lambda: view(net, NODES[0]).won >= 1)
+        url = net.processes[NODES[0]].entrance.http_url
+
+        async def run(*arguments: str) -> Result:
+            command = ("trigger", *arguments, "--node", url)
+            return await asyncio.to_thread(lambda: CliRunner().invoke(main, command, prog_name="rota"))
+
+        paused = await run("pause", EPOCHS, "--json")
+        assert json.loads(paused.stdout) == {"name": EPOCHS, "paused": True}
+        listed = await run("list", "--json")
+        found = {each["name"]: each for each in json.loads(listed.stdout)}
+        assert list(found) == [EPOCHS, PROPOSALS, "ask-for-states"]
+        assert found[EPOCHS]["paused"]
+        assert found[EPOCHS]["attempted"]["won"] >= 1
+        shown = await run("list")
+        assert "paused" in shown.stdout
+        ran = await run("run-once", PROPOSALS)
+        assert ran.stdout == f"{PROPOSALS}: 0 won, 0 lost, 0 skipped, 0 failed.\n"
+        assert (await run("resume", EPOCHS)).stdout == f"{EPOCHS} runs.\n"
+        assert not view(net, NODES[0]).is_paused
+        wrong = await run("pause", "advance-epoch")
+        assert wrong.exit_code == 1
+        assert "must be a trigger of this node" in wrong.stderr
 
 
 @in_loop
