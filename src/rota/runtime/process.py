@@ -61,6 +61,7 @@ from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
 from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
@@ -302,7 +303,9 @@ async def opened(
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"
-    automating = automate(running, triggers, client, registrar, registry, peers, configuration.automation.look_ms)
+    pruning = PrunableCompletions(lambda: facade.commands, commands)
+    look_ms = configuration.automation.look_ms
+    automating = automate(running, triggers, client, registrar, registry, peers, look_ms, pruning)
     facade = NodeFacade(
         running,
         keys.signer,
