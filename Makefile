@@ -2,6 +2,7 @@
 # so that a fresh clone needs nothing but, say, `make test`.
 #
 #   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock)
+#   ROUNDS=1 ONLY=3-anvil FAULTS='kill, cut' SEED=7     what `make chaos` plays; left out, all of it three times
 #   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
 
 SHELL := /bin/bash
@@ -64,8 +65,10 @@ test: $(STAMP) ## All tests, with branch coverage; rota/core and rota/wire must 
 	@$(BIN)/coverage report --include='*/rota/core/*,*/rota/wire/*' --fail-under=100
 
 .PHONY: chaos
-chaos: $(STAMP) ## Tests that take real servers away in the middle; too rough for `make test`
-	@$(PYTEST) -m chaos
+chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=
+	@$(BIN)/python -m tests.cluster.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)') \
+		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED))
+	@$(if $(ONLY)$(FAULTS),true,$(PYTEST) -m chaos)
 
 .PHONY: demo
 demo: $(STAMP) ## Run the demonstration

@@ -1,4 +1,4 @@
-"""Compiles the schemas in proto/ to src/rota/wire/*_pb2.py and their types; `make wire` runs it.
+"""Compiles the schemas in proto/ to *_pb2.py and their types, in src/rota/wire and src/rota/api; `make wire` runs it.
 
 The compiled code is committed, so that nobody needs a compiler to install Rota. With --check nothing is written:
 `make check` asks thus whether what is committed is what the schema says.
@@ -20,8 +20,11 @@ ROOT: Final = Path(__file__).parent.parent
 SCHEMA_FOLDER: Final = Path("proto")
 SCHEMA: Final = Path("rota/v1/peer.proto")
 TRANSPORT_SCHEMA: Final = Path("rota/v1/transport.proto")
-SCHEMAS: Final = (SCHEMA, TRANSPORT_SCHEMA)
+COMMANDS_SCHEMA: Final = Path("rota/v1/commands.proto")
+SCHEMAS: Final = (SCHEMA, TRANSPORT_SCHEMA, COMMANDS_SCHEMA)
 TARGET_FOLDER: Final = Path("src/rota/wire")
+# What users call is the API's own; what nodes say to each other is not.
+API_TARGET_FOLDER: Final = Path("src/rota/api")
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
@@ -33,7 +36,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     compiled = compile_schema(root / SCHEMA_FOLDER)
     if compiled is None:
         return 1
-    stale = {path: text for name, text in compiled.items() if _text_of(path := root / TARGET_FOLDER / name) != text}
+    stale = {path: text for name, text in compiled.items() if _text_of(path := root / target_of(name)) != text}
     for path, text in stale.items():
         if is_check:
             print(f"{path.relative_to(root)} is not what {SCHEMA_FOLDER / _schema_of(path)} says: run `make wire`")
@@ -47,11 +50,26 @@ def compile_schema(folder: Path) -> dict[str, str] | None:
     """The compiled modules by file name, or nothing when the compiler has told what is wrong with the schema."""
     protoc = import_module("grpc_tools.protoc")
     with tempfile.TemporaryDirectory() as out:
-        options = [f"--proto_path={folder}", f"--python_out={out}", f"--pyi_out={out}"]
+        # Schemas of others, such as google.rpc, come with the packages that have their compiled code.
+        paths = [f"--proto_path={each}" for each in (folder, *_installed())]
+        options = [*paths, f"--python_out={out}", f"--pyi_out={out}"]
         if protoc.main(["protoc", *options, *(str(folder / schema) for schema in SCHEMAS)]) != 0:
             return None
         made = sorted((Path(out) / SCHEMA.parent).iterdir())
         return {path.name: path.read_text(encoding="utf-8") for path in made}
+
+
+def target_of(name: str) -> Path:
+    """Where a generated file belongs."""
+    is_of_users = name.startswith(COMMANDS_SCHEMA.stem)
+    return (API_TARGET_FOLDER if is_of_users else TARGET_FOLDER) / name
+
+
+def _installed() -> list[Path]:
+    """The folders from which installed packages' schemas are imported."""
+    files = Path(str(import_module("grpc_tools").__file__)).parent / "_proto"
+    google = find_spec("google.rpc.status_pb2")
+    return [files, Path(str(google.origin)).parents[2]] if google is not None else [files]
 
 
 def _schema_of(generated: Path) -> Path:

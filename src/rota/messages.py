@@ -636,3 +636,24 @@ class GenesisResponse(Reply):
     request_id: RequestId
     deployment: IntentId
     genesis: bytes
+
+
+# Messages of privacy groups: assured, durable on both sides. They are no part of sequencing, and the core sees none.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMessage(Message):
+    """What a member of a group tells the others; the envelope names the group's contract. `content` is JSON."""
+
+    id: IntentId
+    sent_at_ms: int
+    topic: str
+    content: bytes
+    correlation_id: IntentId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMessageAcknowledgement(Message):
+    """It is durable here."""
+
+    id: IntentId

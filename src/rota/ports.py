@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rota.abi import Entry
@@ -49,6 +50,7 @@ from rota.types import (
 )
 
 TRANSACTIONS_MAX: Final = 1_000
+STATES_A_PAGE: Final = 1_000
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
@@ -140,11 +142,35 @@ class StoredListener:
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What changed of the states that a node holds of a contract, up to the change with this number."""
+    """What changed of the states that a node holds of a contract, up to the change with this number.
+
+    `is_complete` when nothing has changed after that; else more is to be asked for.
+    """
 
     as_of: int
     held: tuple[State, ...] = ()
     gone: tuple[StateId, ...] = ()
+    is_complete: bool = True
+
+
+class StatePlace(NamedTuple):
+    """Where on the chain a state was made: by which block and transition of it, as which output."""
+
+    height: int
+    place: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """Some unspent states in the order of the chain, and behind which to go on; nothing when these were the last.
+
+    `as_of` is the latest change when they were read: whoever reads several pages follows the changes since the first.
+    """
+
+    as_of: int
+    states: tuple[State, ...]
+    last: StatePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +400,177 @@ class Groups(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """What a member of a group told the others. `sequence` is this node's own order."""
+
+    id: bytes
+    sequence: int
+    domain: str
+    group: bytes
+    node: NodeName
+    sent_at_ms: int
+    received_at_ms: int
+    topic: str
+    content: bytes
+    correlation_id: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMail:
+    """What is sent to a peer until it says that it has it: `reference` is a message's id or a state's leaf."""
+
+    id: bytes
+    peer: NodeName
+    kind: str
+    contract: ContractAddress
+    reference: bytes
+    created_at_ms: int
+    sequence: int = 0
+    acknowledged_at_ms: int | None = None
+
+
+class Mail(Protocol):
+    """Messages of groups, and what is owed to peers beside what the core owes. All: `Unavailable` when away."""
+
+    async def add(self, message: StoredMessage, mail: Sequence[StoredMail]) -> None:
+        """Have this message, in the order of this node, and owe it to these; one that is there stays as it is."""
+        ...
+
+    async def owe(self, mail: StoredMail) -> None:
+        """Owe a peer something that is no message."""
+        ...
+
+    async def acknowledge(self, peer: NodeName, reference: bytes, now_ms: int) -> None:
+        """The peer has this."""
+        ...
+
+    async def open_for(self, peer: NodeName, limit: int) -> tuple[tuple[StoredMail, StoredMessage | None], ...]:
+        """What a peer is owed, the oldest first, with the messages."""
+        ...
+
+    async def open_counts(self) -> Mapping[NodeName, int]:
+        """Who is owed anything, and how much."""
+        ...
+
+    async def message(self, message: bytes) -> StoredMessage | None:
+        """A message by its id."""
+        ...
+
+    async def messages(self, query: Query) -> tuple[StoredMessage, ...]:
+        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        ...
+
+    async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:
+        """The next ones in this node's order."""
+        ...
+
+    async def latest_sequence(self) -> int:
+        """The number of the latest message; 0 when there is none."""
+        ...
+
+    async def sent(self, query: Query) -> tuple[StoredMail, ...]:
+        """What is or was owed, also by the core. `Rejected` names what is wrong with the query."""
+        ...
+
+
+class StateStatus(Enum):
+    """Which states are asked for; what is available is here the same as what is confirmed and unspent."""
+
+    AVAILABLE = "available"
+    CONFIRMED = "confirmed"
+    UNCONFIRMED = "unconfirmed"
+    SPENT = "spent"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedState:
+    """A private state that this node has, since when, and who made and spent it, as far as that is known."""
+
+    state: State
+    created_at_ms: int
+    is_committed: bool
+    made_by: IntentId | None
+    is_spent: bool
+    spent_by: IntentId | None
+
+
+class ArchivePage(NamedTuple):
+    """Some of them, and behind which the next ones are; nothing when there are no more."""
+
+    states: tuple[ArchivedState, ...]
+    next_after: StateId | None
+
+
+class Archive(Protocol):
+    """The private states that this node has, for users. All: `Unavailable` when the store is away."""
+
+    async def page(
+        self, contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int
+    ) -> ArchivePage:
+        """The next states of a contract, in the order of their ids."""
+        ...
+
+    async def made_by(self, intent: IntentId) -> tuple[Leaf, ...]:
+        """What is known as made by a transaction."""
+        ...
+
+    async def with_leaves(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[ArchivedState, ...]:
+        """All that these made and this node has."""
+        ...
+
+    async def by_hand(self, contract: ContractAddress) -> tuple[ArchivedState, ...]:
+        """What users gave to this node."""
+        ...
+
+    async def store_by_hand(self, contract: ContractAddress, state: State, now_ms: int) -> None:
+        """Have a state that no contract made; it is never on the chain, and no domain is shown it."""
+        ...
+
+    async def schemas_seen(self, schemas: Sequence[bytes], now_ms: int) -> Mapping[bytes, int]:
+        """Since when each schema is known; those that were not are from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnnouncement:
+    """How a node said that it takes part in automation: the account that it acts with, the triggers that it ranks."""
+
+    node: NodeName
+    account: ContractAddress
+    ranked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTriggers:
+    """What automation left: paused triggers, tasks set aside (trigger, task, reason), and what nodes announced."""
+
+    paused: tuple[str, ...] = ()
+    set_aside: tuple[tuple[str, str, str], ...] = ()
+    announcements: tuple[StoredAnnouncement, ...] = ()
+
+
+class TriggerBook(Protocol):
+    """What automation remembers. All: `Unavailable` when the store is away."""
+
+    async def restore(self) -> StoredTriggers:
+        """All of it."""
+        ...
+
+    async def keep_pause(self, trigger: str, is_paused: bool) -> None:
+        """Paused, or not any more."""
+        ...
+
+    async def keep_set_aside(self, trigger: str, task: str, reason: str | None) -> None:
+        """Set aside for a reason, or not any more."""
+        ...
+
+    async def keep_announcement(self, announced: StoredAnnouncement) -> None:
+        """What a node last said of itself."""
+        ...
+
+
 class Contracts(Protocol):
     """The contracts whose rounds are of interest to this node; they may become more while it runs."""
 
@@ -458,17 +655,21 @@ class Store(Protocol):
         """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
         ...
 
-    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is held of a contract now that was not at the change `since`, and what is no longer held.
 
-        Held is what is committed, unspent and here with its bytes. `Unavailable` when the store is away.
+        Held is what is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
+        more of them. `Unavailable` when the store is away.
         """
         ...
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is.
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
 
-        In the order of the chain, and what is not on it last: a state comes before those that stand on it.
+        As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
+        is not on it last: a state comes before those that stand on it, but for what arrived late.
         """
         ...
 
@@ -505,8 +706,10 @@ class Store(Protocol):
         """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
         ...
 
-    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """The states of this contract that are on the chain and unspent, and that this node holds.
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time.
 
         As the index has it, final or not; in the order in which they were committed, and then of their outputs.
         `Unavailable` when it is away.
@@ -551,8 +754,23 @@ class Store(Protocol):
         ...
 
     @property
+    def archive(self) -> Archive:
+        """Private states, for users."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """Messages of groups, and what is owed to peers."""
+        ...
+
+    @property
     def groups(self) -> Groups:
         """The privacy groups of this node."""
+        ...
+
+    @property
+    def triggers(self) -> TriggerBook:
+        """What automation remembers."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
+    Acknowledgement,
     AnyReceipt,
+    CommandConfiguration,
+    CommandSubmission,
     ContractStatus,
     ContractSummary,
     DraftView,
@@ -30,6 +33,15 @@ from rota.api.facade import (
     Submission,
     TransactionChange,
     TransactionView,
+)
+from rota.command_types import (
+    Checkpoint,
+    CommandRejected,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    Failure,
+    StatusCode,
 )
 from rota.domains.queries import Query
 from rota.domains.records import Record, Uint64
@@ -67,6 +79,41 @@ def _receipt_source() -> MemorySource[ReceiptDefinition, AnyReceipt]:
 
 def _event_source() -> MemorySource[EventDefinition, EventView]:
     return MemorySource("blockchainevents", EventDefinition, lambda _, __: True)
+
+
+class ClosedOffice:
+    """Takes no commands: those of a real node are tested with it (tests/runtime/test_commands.py)."""
+
+    def __init__(self) -> None:
+        failure = Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", "no commands are taken here")
+        self.closed = CommandRejected(failure)
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        raise self.closed
+
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        raise self.closed
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        raise self.closed
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        raise self.closed
+
+    async def published(self, after: int) -> None:
+        raise self.closed
+
+    async def end(self) -> Checkpoint:
+        raise self.closed
+
+    async def prune(self, offset: int) -> int:
+        raise self.closed
+
+    def configuration(self) -> CommandConfiguration:
+        return CommandConfiguration(1_000)
+
+    async def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        yield self.configuration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +158,10 @@ class MemoryKeyNames:
 
 
 class Elsewhere:
-    """A family that is tried on real nodes: to ask it here is a mistake of the test."""
+    """A family that is tried on real nodes: here it refuses whatever is asked."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
-        raise AssertionError(f"the node in memory has no {name}")
+        raise invalid("", f"the node in memory has no {name}")
 
 
 @dataclass(slots=True)
@@ -123,6 +170,7 @@ class MemoryNode:
 
     name: NodeName = NodeName("node1")
     missing: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     is_away: bool = False
     knows_all: bool = False
     kept: dict[IntentId, Kept] = field(default_factory=dict)
@@ -137,11 +185,19 @@ class MemoryNode:
     happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
     receipt_listeners: DurableListeners[ReceiptDefinition, AnyReceipt] = field(init=False)
     event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
+    commands: ClosedOffice = field(default_factory=lambda: ClosedOffice())
     types: Types = field(default_factory=memory_types)
     following: MemoryFollowing = field(init=False)
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
+    triggers: Any = field(default_factory=Elsewhere)
+    states: Any = field(default_factory=Elsewhere)
+    neighbours: Any = field(default_factory=Elsewhere)
+    registries: Any = field(default_factory=Elsewhere)
+    domains: Any = field(default_factory=Elsewhere)
+    chain: Any = field(default_factory=Elsewhere)
+    message_listeners: Any = field(default_factory=Elsewhere)
 
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
@@ -328,6 +384,9 @@ class MemoryNode:
 
     def readiness(self) -> tuple[str, ...]:
         return self.missing
+
+    def warnings(self) -> tuple[str, ...]:
+        return self.warned
 
     def measurements(self) -> Measurements:
         known = Measurements(

@@ -19,12 +19,19 @@ FIGURES = {
     "rota_ledger_height": ("gauge", "The newest block that the ledger has told of"),
     "rota_ledger_lost": ("gauge", "1 while the index has not reached the ledger for ledger_grace"),
     "rota_contracts": ("gauge", "Contracts of this node"),
+    "rota_contracts_in_arrears": ("gauge", "Contracts of which this node makes up for what it missed"),
     "rota_contracts_loaded": ("gauge", "Contracts whose sequencers are in memory"),
     "rota_coordinators_active": ("gauge", "Contracts that this node is the active coordinator of"),
     "rota_intents_open": ("gauge", "Transactions of this node's users that are not final"),
     "rota_rounds_unconfirmed": ("gauge", "Dispatched rounds without an outcome on the ledger"),
     "rota_deliveries_open": ("gauge", "Deliveries of private states that are not acknowledged"),
+    "rota_certificate_valid_until_seconds": (
+        "gauge",
+        "When the certificate that peers are shown ends, in seconds since 1970",
+    ),
     "rota_store_writes_open": ("gauge", "Writes that were ordered and are not durable yet"),
+    "rota_commands_in_flight": ("gauge", "Commands whose outcome is not known yet"),
+    "rota_completions_end": ("gauge", "The offset of the latest completion"),
     "rota_intents_accepted": ("counter", "Transactions accepted from users"),
     "rota_receipts_confirmed": ("counter", "Transactions that ended confirmed"),
     "rota_receipts_reverted": ("counter", "Transactions that ended reverted"),
@@ -36,6 +43,9 @@ FIGURES = {
     "rota_geneses_asked": ("counter", "How often a peer was asked what a contract is"),
     "rota_geneses_given": ("counter", "How often a peer was told what a contract is"),
     "rota_core_steps": ("counter", "Events that the core was told"),
+    "rota_commands_accepted": ("counter", "Commands that happened"),
+    "rota_commands_rejected": ("counter", "Commands that did not happen, duplicates not among them"),
+    "rota_commands_duplicate": ("counter", "Submissions refused as duplicates or as in flight"),
     "rota_sending": ("gauge", "Transactions of this node's users, by state"),
     "rota_coordinating": ("gauge", "Transactions that this node coordinates, by state"),
     "rota_peer_connected": ("gauge", "1 while the connection carries both ways"),
@@ -96,9 +106,12 @@ async def test_a_live_node_says_so() -> None:
 @asynchronous
 async def test_a_node_that_is_not_ready_says_what_is_missing() -> None:
     async with served() as to:
-        assert await ready(to.get) == (200, {"node": "node1", "ready": True, "missing": []})
-        to.node.missing = ("the ledger is not reached at localhost:8545: is it running?", "the store is opening")
-        assert await ready(to.get) == (503, {"node": "node1", "ready": False, "missing": list(to.node.missing)})
+        served_well = {"node": "node1", "ready": True, "missing": [], "warnings": []}
+        assert await ready(to.get) == (200, served_well)
+        to.node.warned = ("the certificate ends in 6 days",)
+        assert await ready(to.get) == (200, {**served_well, "warnings": list(to.node.warned)})
+        to.node.missing, to.node.warned = ("the ledger is not reached: is it running?", "the store is opening"), ()
+        assert await ready(to.get) == (503, {**served_well, "ready": False, "missing": list(to.node.missing)})
         assert samples((await to.get("/metrics"))[1])["rota_ready"] == 0
 
 

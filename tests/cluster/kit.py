@@ -29,6 +29,7 @@ from rota.network import namespaces
 from rota.network.chains import NO_ANVIL, ChainKind, find_anvil
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
+from rota.runtime.held_states import state_pages, unspent_pages
 from rota.sim.facts import Committed, FaultsEnded, Indexed, LedgerStood, Promised, Recorded, Reported
 from rota.sim.facts import Request as UserRequest
 from rota.sim.invariants import (
@@ -143,7 +144,9 @@ class Cluster:
         """Where everything stands, for whoever has to find out why it does not go on."""
         lines = []
         for name, node in self.network.nodes.items():
-            lines.append(f"{name}: {await node.client.status(self.contract)}\n{node.child.last_words()}")
+            lines.append(f"{name}: {await self.status_of(name)}\n{node.child.last_words()}")
+            if not node.is_running:
+                continue
             async with aiohttp.ClientSession() as session, session.get(f"{node.client.url}/metrics") as answer:
                 lines += [line for line in (await answer.text()).splitlines() if line.startswith("rota_")]
         for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
@@ -207,15 +210,45 @@ class Cluster:
         await self.until_confirmed(*self.kind.names)
 
     async def fill_disk(self) -> None:
-        """The active coordinator's disk is full until somebody makes room."""
+        """The active coordinator's disk is full; the others go on without it, and then somebody makes room."""
         victim = await self.coordinator()
         filler = self.disks[victim] / "filler"
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(4_096)):
                 pass
         await self.until_missing(victim, "the store")
+        await self.until_confirmed(*self.others(victim))
         filler.unlink()
         await self.until_confirmed(victim)
+
+    async def lose_database(self) -> None:
+        """Another node's database is gone while it is away, and nobody tells the node what it had; its keys are there.
+
+        What it had promised has ended before: an intent that was in no other database is lost with it.
+        """
+        victim = self.others(await self.coordinator())[0]
+        node = self.network.nodes[victim]
+        async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            await self.workload.rest(victim)
+        await node.stop()
+        await self._remove_database(victim)
+        await self.network.start(victim)
+        async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            while await self.status_of(victim) is None:
+                await asyncio.sleep(LOOK_S)
+        await self._until_nothing_is_in_arrears()
+        self.workload.resting.discard(victim)
+        await self.until_confirmed(victim)
+
+    async def _remove_database(self, name: NodeName) -> None:
+        if self.server is None:
+            for file in self.disks[name].glob("rota.db*"):
+                file.unlink()
+        else:
+            connection = await asyncpg.connect(self.server.url())
+            await connection.execute(f"DROP SCHEMA {name} CASCADE")
+            await connection.execute(f"CREATE SCHEMA {name}")
+            await connection.close()
 
     async def restart_ledger(self) -> None:
         """Anvil is stopped and comes back with its blocks; the embedded chain, which has no file, hangs."""
@@ -242,6 +275,7 @@ class Cluster:
             "cut outward": self.cut_outward,
             "cut inward": self.cut_inward,
             "restart the ledger": self.restart_ledger,
+            "lose a database": self.lose_database,
         }
         if self.server is not None:
             found["restart the database"] = self.restart_database
@@ -272,9 +306,27 @@ class Cluster:
             # What is distributed until it is acknowledged may still have been on its way.
             await self.network.start(*self.kind.names)
             await self._until_all_stand_at_the_head()
+            await self._until_nothing_is_in_arrears()
             await self.network.stop()
             found = await self._violations(chain)
-        assert found == []
+        assert found == [], "; ".join(found)
+
+    async def _until_nothing_is_in_arrears(self) -> None:
+        """No node makes up for what it has missed of a contract any more."""
+        async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            while any([await self._arrears_of(name) for name in self.kind.names]):
+                await asyncio.sleep(LOOK_S)
+
+    async def _arrears_of(self, name: NodeName) -> int:
+        """As many contracts; one, too, while a node cannot be asked."""
+        client = self.network.nodes[name].client
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{client.url}/metrics") as answer:
+                lines = (await answer.text()).splitlines()
+        except aiohttp.ClientError:
+            return 1
+        found = [line.rpartition(" ")[2] for line in lines if line.startswith("rota_contracts_in_arrears ")]
+        return int(float(found[0])) if found else 1
 
     async def _until_all_stand_at_the_head(self) -> OwnChain:
         async with asyncio.timeout(EFFECT_TIMEOUT_S):
@@ -343,10 +395,11 @@ class Cluster:
         store = DatabaseStore(database, name, Config(), lambda _: None)
         await store.start()
         try:
-            unspent = (await store.state_changes(self.contract, 0)).held
-            _, every = await store.states_since(self.contract, 0)
+            unspent = [state async for page in unspent_pages(store, self.contract) for state in page.states]
+            pages = [states async for _, states in state_pages(store, self.contract)]
         finally:
             await store.close()
+        every = tuple({state.id: state for states in pages for state in states}.values())
         assert {state.id for state in unspent} == {state.id for state in every} & (
             await read_chain(self.network.ledger.url, self.contract, self.kind.names)
         ).unspent

@@ -1,21 +1,20 @@
 """Clusters of three and five processes under every fault, on both chains and both databases.
 
 Four kinds of cluster have every pair of node count, chain and database, and each meets every fault that it can have: so
-every pair of properties is covered. `make chaos` runs all eight kinds, with the faults in random order, several times.
+every pair of properties is covered. `make chaos` (`chaos.py`) runs all eight kinds, with the faults in random order,
+several times.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-import sys
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from rota.network.chains import ChainKind
-from tests.cluster.kit import Cluster, Kind, cluster, require
+from tests.cluster.chaos import FAULTS, JUDGEMENT, Log, Row, main, play
+from tests.cluster.kit import Kind, require
 
 PAIRWISE = (
     Kind(3, ChainKind.EMBEDDED, "sqlite"),
@@ -23,46 +22,35 @@ PAIRWISE = (
     Kind(5, ChainKind.EMBEDDED, "postgres"),
     Kind(5, ChainKind.ANVIL, "sqlite"),
 )
-EVERY = tuple(Kind(*each) for each in product((3, 5), ChainKind, ("sqlite", "postgres")))
-ROUNDS = 3
-
-
-def play(home: Path, kind: Kind, order: list[str] | None = None) -> None:
-    """Every fault once, or those that are named, and then the judgement."""
-    require(kind)
-
-    async def story() -> None:
-        async with cluster(home, kind) as running:
-            await running.until_confirmed(*kind.names)
-            for fault in order if order is not None else list(running.faults):
-                if fault in running.faults:
-                    await suffer(running, fault)
-            await running.judge()
-
-    asyncio.run(story())
-
-
-async def suffer(running: Cluster, fault: str) -> None:
-    print(f"{running.kind}: {fault}; {len(running.workload.promises)} promised", file=sys.stderr)
-    try:
-        await running.faults[fault]()
-    except TimeoutError:
-        print(await running.described(), file=sys.stderr)
-        raise
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", PAIRWISE, ids=str)
 def test_every_acknowledged_intent_ends_once_and_all_agree_with_the_chain(tmp_path: Path, kind: Kind) -> None:
-    play(tmp_path, kind)
+    require(kind)
+    log = Log()
+    asyncio.run(play(tmp_path, kind, FAULTS, log))
+    assert log.rows[-1].fault == JUDGEMENT
+    assert not log.has_failures
 
 
-@pytest.mark.chaos
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("kind", EVERY, ids=str)
-def test_every_combination_survives_every_fault_in_any_order(tmp_path: Path, kind: Kind) -> None:
-    chance = random.Random(str(kind))
-    names = ["kill", "hang", "cut", "cut outward", "cut inward", "restart the ledger", "restart the database"]
-    names += ["fill the disk", "kill again"]
-    play(tmp_path, kind, [name for _ in range(ROUNDS) for name in chance.sample(names, len(names))])
+def test_what_was_played_is_told_in_a_table() -> None:
+    log = Log()
+    log.add(Row("3-anvil-sqlite", "kill", 12, 3.25, "held"))
+    log.add(Row("3-anvil-sqlite", JUDGEMENT, 340, 1.0, "FAILED: TimeoutError"))
+    assert log.has_failures
+    assert [line.split() for line in log.table().splitlines()] == [
+        ["combination", "fault", "intents", "seconds", "result"],
+        ["3-anvil-sqlite", "kill", "12", "3.2", "held"],
+        ["3-anvil-sqlite", "the", "judgement", "340", "1.0", "FAILED:", "TimeoutError"],
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--only", "7-nodes"], ["--faults", "kill, flood"]])
+def test_combination_or_fault_that_there_is_not_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert f"{arguments[0]}: must be" in capsys.readouterr().err

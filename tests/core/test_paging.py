@@ -362,6 +362,27 @@ def test_contract_that_comes_into_memory_hears_what_unfinal_blocks_said_of_it() 
     assert (loaded.context.height, loaded.context.chain_time_s) == (3, GENESIS_S + 3)
 
 
+def test_contract_that_comes_back_hears_what_is_final_here_and_not_yet_again_in_the_store() -> None:
+    """Seed 122 (L1): the chain had become shorter; the store did not take for final what had been told as such."""
+    bench = bench_of(OURS, config=replace(SMALL, confirmations=2), silent=(LoadContract,))
+    bench.submit("A-1", X)
+    bench.tell(bench.loaded(X))
+    bench.block((X, outcome(A1, X)))
+    bench.block()
+    bench.block()
+    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+    bench.wait(60_000)
+    bench.hear(B, BACK, Y)
+    bench.tell(bench.loaded(Y))
+    bench.hear(B, BACK, Z)
+    bench.tell(bench.loaded(Z))
+    assert X not in bench.loaded_contracts()
+    bench.shorten(1)
+    bench.hear(B, BACK, X)
+    bench.tell(bench.loaded(X))
+    assert bench.sequencer(X).sender.transactions == {}
+
+
 def test_contract_that_comes_back_knows_our_dispatches_of_it_that_have_no_outcome() -> None:
     dispatch = RoundDispatch(order(B1, of=X, sender=B), "A", 0)
     bench = NodeBench(

@@ -1077,6 +1077,18 @@ def test_failing_domain_makes_the_intent_delegated_again_after_a_pause() -> None
     assert numbers(bench, B) == [FIRST]
 
 
+def test_pause_that_ends_when_the_intent_has_ended_writes_nothing_twice() -> None:
+    """Seed 239: cancelled in the moment in which its pause ended, it was finalised twice and forgotten twice."""
+    bench = assembling()
+    bench.tell(AssemblyFailed(RequestId(1, 10), ID, "domain is down"))
+    bench.forget()
+    bench.tell(CancelRequested("canceller", ID))
+    bench.wait(250)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+    bench.write()
+    assert ID not in bench.sequencer.sender.transactions
+
+
 def test_pauses_grow_while_the_domain_fails_and_are_short_again_once_it_has_succeeded() -> None:
     bench = assembling()
     for counter, most in ((10, 250), (11, 500), (12, 1_000)):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import ClassVar
 
 import pytest
 
+from rota import hosting
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
@@ -25,6 +29,7 @@ from rota.hosting import (
     open_genesis,
 )
 from rota.messages import AssemblyOutcome, Snapshot
+from rota.testing.synthetic import Synthetic
 from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition
 from tests.domains.kit import (
     ADDRESS,
@@ -306,3 +311,31 @@ def test_party_names_are_whole_or_of_the_users_own_node() -> None:
     for wrong in ("", "@", "a@", "@node1", "a@b@c", "a b", "a" * 300):
         with pytest.raises(Rejected, match="keeper: must be a party"):
             deploy(Counting(), [wrong], ALICE)
+
+
+# Settings of a node for its domains.
+
+
+class Curious(Synthetic):
+    """One that wants something of its node's operator."""
+
+    name = "curious"
+    told: ClassVar[list[Mapping[str, object]]] = []
+
+    def set_up(self, settings: Mapping[str, object]) -> None:
+        self.told.append(settings)
+
+
+def test_domain_is_given_what_its_nodes_operator_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("curious", f"{__name__}:Curious", hosting.ENTRY_POINTS)
+    monkeypatch.setattr(hosting, "entry_points", lambda **_: [entry])
+    monkeypatch.setattr(Curious, "told", [])
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Curious)
+    hosting.load_domains({"curious": {"workers": 2}, "another": {"workers": 3}})
+    hosting.load_domains()
+    assert Curious.told == [{"workers": 2}, {}]
+
+
+def test_setting_that_a_domain_does_not_have_is_refused_by_its_name() -> None:
+    with pytest.raises(Rejected, match=r"^synthetic\.workers: must be left out: synthetic has no settings$"):
+        hosting.load_domains({"synthetic": {"workers": 2}})

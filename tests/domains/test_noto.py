@@ -11,7 +11,7 @@ import pytest
 
 from rota.digests import state_commitment
 from rota.domains.base import NewState, Rejected
-from rota.domains.contents import Content, Role, Told, distribution_of, is_info, seal, unseal
+from rota.domains.contents import Content, Role, Told, distribution_of, is_info, schema_of, seal, unseal
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import RECIPIENTS_MAX, lock_id_of
 from rota.domains.noto.records import Attached, Coin, Lock, Promised, Requested
@@ -473,6 +473,7 @@ def test_receipts_say_who_paid_whom_as_far_as_one_may_see(rich: Town) -> None:
     assert whole["data"] == "0xfeed"
     states: Any = whole["states"]
     assert [each["data"]["amount"] for each in states["inputs"] + states["outputs"]] == ["100", "30", "70"]
+    assert {each["schema"] for each in states["inputs"] + states["outputs"]} == {"0x" + schema_of(Coin).id.hex()}
     assert rich.receipt(made, NODE3)["transfers"] == [{"to": BOB, "amount": "30"}]
     assert rich.receipt(made, NODE4) == {"states": {}}
     burned = rich.do(ALICE, "burn", {"amount": 20})

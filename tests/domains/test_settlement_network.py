@@ -15,7 +15,7 @@ from rota.ledger.bindings import creation_code, encode_call, revert_text, separa
 from rota.ledger.client import RpcRefused
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 from tests.domains.pente.members import call_of, token
 from tests.domains.pente.test_network import Group, created
 from tests.domains.test_noto_network import balance, deployed
@@ -101,8 +101,8 @@ class Market:
             await self.group.until_told(told, node, self.shares, token(), "balanceOf", buyer)
 
 
-async def opened(nodes: Network) -> Market:
-    """Gold in a lock that only the settlement may end, and shares."""
+async def opened(nodes: Network, delegate: ContractAddress | None = None) -> Market:
+    """Gold in a lock that only the settlement, or another delegate, may end; and shares."""
     settlement = (await send(nodes.client, {"data": data(creation_code("Settlement"))})).contract
     assert settlement is not None
     gold = await deployed(nodes)
@@ -122,7 +122,7 @@ async def opened(nodes: Network) -> Market:
     await do(NODE1, "mint", [BUYER, 100, "0x"], "notary")
     locked = await do(NODE2, "createTransferLock", [BUYER, [{"to": SELLER, "amount": PRICE}], "0x", "0x"])
     market.lock_id = "0x" + lock_id_of(separator_of(CHAIN_ID, gold), locked).hex()
-    await do(NODE2, "delegateLock", [market.lock_id, settlement, "0x"])
+    await do(NODE2, "delegateLock", [market.lock_id, delegate or settlement, "0x"])
     return market
 
 
@@ -243,3 +243,23 @@ async def test_a_draft_is_bound_once_and_only_as_one_of_the_legs(tmp_path: Path)
             await market.gold_draft()
         with pytest.raises(errors.Rejected, match="opening: must be one that a node made of a draft"):
             await nodes.processes[NODE2].facade.examine(b"something else")
+
+
+@in_loop
+async def test_the_delegate_of_a_lock_ends_it_on_the_ledger_and_nobody_else_does(tmp_path: Path) -> None:
+    delegate, stranger = (ContractAddress(data(each.address)) for each in DEVELOPMENT_ACCOUNTS[1:3])
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        market = await opened(nodes, delegate)
+        payment = await nodes.submit(
+            NODE2, market.gold, "spendLock", {"lockId": market.lock_id}, submit_mode=SubmitMode.EXTERNAL
+        )
+        leg = await market.leg(NODE2, payment)
+        assert leg.committer == delegate
+        commit = {"to": market.gold, "data": data(leg.call)}
+        with pytest.raises(RpcRefused, match="revert"):
+            await nodes.client.call("eth_call", {"from": stranger, **commit}, "latest")
+        await send(nodes.client, {"from": delegate, **commit})
+        assert (await market.ended(NODE2, payment)).outcome is Outcome.CONFIRMED
+        while await balance(nodes, market.gold, SELLER) != PRICE:
+            await asyncio.sleep(0.005)

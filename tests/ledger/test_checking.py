@@ -183,7 +183,8 @@ async def test_account_without_funds_is_reported_and_not_refused(kind: str, tmp_
         needed = 80_000 * int(await chain.rpc("eth_gasPrice"), 16)
         assert await flaws_at(chain.url, account=NOBODY) == (
             Flaw(
-                f"ledger.account: {NOBODY} has 0 wei on chain 31337, and the cheapest round costs about {needed}. "
+                f"node.keys: the submitter {NOBODY} has 0 wei on chain 31337, "
+                f"and the cheapest round costs about {needed}. "
                 "Send it funds; until then rounds wait.",
                 is_fatal=False,
             ),

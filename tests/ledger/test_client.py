@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import WSMsgType, web
 
-from rota.ledger.client import Call, ClientLimits, RpcClient, RpcRefused, TimedOut
+from rota.ledger.client import Call, ClientLimits, RpcClient, RpcRefused, TimedOut, place_of
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
 from tests.ledger.chains import in_loop
@@ -257,6 +257,28 @@ async def test_node_that_does_not_answer_in_time_is_asked_again() -> None:
         with pytest.raises(TimedOut, match="did not answer in time"):
             await client.call("eth_echo", attempts_max=2)
         never.set()
+
+
+@in_loop
+async def test_trouble_tells_where_the_node_is_and_no_secret_of_its_address() -> None:
+    client = RpcClient("http://alice:swordfish@127.0.0.1:1/v3/a-key?token=another", ClientLimits(timeout_ms=1_000))
+    with pytest.raises(Unavailable):
+        await client.call("eth_chainId", attempts_max=1)
+    assert client.trouble.startswith("the Ethereum node at http://127.0.0.1:1 ")
+    assert not any(secret in client.trouble for secret in ("alice", "swordfish", "a-key", "another"))
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://user:secret@rpc.example/v3/key", "https://rpc.example"),
+        ("ws://[::1]:8546/", "ws://[::1]:8546"),
+        ("http://localhost:8545", "http://localhost:8545"),
+    ],
+)
+def test_place_of_an_address_is_scheme_host_and_port(url: str, place: str) -> None:
+    assert place_of(url) == place
 
 
 @in_loop

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rota import hosting
 from rota.api.facade import Submission, TransactionType
@@ -26,6 +27,7 @@ from rota.ledger.follower import FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import CallReceipt, read_receipt
 from rota.runtime.configuration import (
+    AutomationSection,
     LedgerSection,
     NodeConfiguration,
     NodeSection,
@@ -62,7 +64,10 @@ class Network:
     keys: dict[NodeName, NodeKeys] = field(default_factory=dict)
     ports: dict[NodeName, int] = field(default_factory=dict)
     watchers: dict[NodeName, Watcher] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
+    automation: AutomationSection = field(default_factory=AutomationSection)
+    triggers: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Keys for each, and a file in which all are registered."""
@@ -95,6 +100,9 @@ class Network:
             ),
             rpc=RpcSection(port=0, websocket_port=0),
             sequencer=self.config,
+            automation=self.automation,
+            triggers=self.triggers,
+            **self.settings,
         )
 
     async def start(self, *names: NodeName) -> None:

@@ -18,7 +18,9 @@ MEMBERS = tuple(f"{ALICE}@{name}" for name in ALL)
 
 
 async def held(nodes: Network, name: NodeName, contract: ContractAddress) -> set[StateId]:
-    return {state.id for state in await nodes.processes[name].running.adapters.store.unspent_states(contract)}
+    page = await nodes.processes[name].running.adapters.store.unspent_states(contract)
+    assert page.last is None
+    return {state.id for state in page.states}
 
 
 async def until_equal(nodes: Network, contract: ContractAddress, one: NodeName, other: NodeName) -> set[StateId]:

@@ -128,7 +128,7 @@ async def test_a_receipt_reaches_the_receiver_of_a_state_when_it_has_that_state(
                         assert receipt["transactionHash"].startswith("0x")
                         assert receipt["blockNumber"] > 0
                     store = nodes.processes[NODE2].running.adapters.store
-                    assert len(await store.unspent_states(contract)) >= held
+                    assert len((await store.unspent_states(contract)).states) >= held
                     await client.acknowledge(subscription)
                 held -= 1
 

@@ -35,6 +35,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -273,6 +274,7 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
     mined = MinedTransaction(0, MinedStatus.SUCCEEDED)
     return (
         (OWN, NodeStarted(1)),
+        (OWN, StoreTried()),
         (FIRST, IntentAccepted(an_intent(1, key="key"))),
         (FIRST, IntentParked(made.intent, "parked")),
         (FIRST, IntentResumed(made.intent)),

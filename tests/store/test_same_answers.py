@@ -62,7 +62,7 @@ from rota.core.issuing import kept_for
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.digests import domain_separator, void_leaf
-from rota.ports import StoredTransaction
+from rota.ports import StatePlace, StoredTransaction
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database
@@ -510,20 +510,49 @@ class Sameness(RuleBasedStateMachine):
                 for state in a_transition(number, version).outputs
             )
             for contract in (FIRST, SECOND):
-                unspent = self.do(partial(self.opened.store.unspent_states, contract))
+                unspent = self.unspent(contract, 2)
                 assert unspent == self.disk.unspent_states(contract)
+                every = {state.id for state in self.everything(contract, 5)}
+                assert every == {state.id for state in self.disk.states(contract, ids)}
                 assert self.followed(contract) == {state.id: state for state in unspent}
                 assert self.do(partial(self.opened.store.states, contract, ids)) == self.disk.states(contract, ids)
 
+    def unspent(self, contract: ContractAddress, limit: int) -> tuple[State, ...]:
+        """Page by page."""
+        found: list[State] = []
+        last: StatePlace | None = None
+        while True:
+            page = self.do(partial(self.opened.store.unspent_states, contract, last, limit))
+            assert len(page.states) <= limit
+            found.extend(page.states)
+            if page.last is None:
+                return tuple(found)
+            last = page.last
+
+    def everything(self, contract: ContractAddress, limit: int) -> list[State]:
+        """Spent or not, page by page."""
+        found: list[State] = []
+        since = 0
+        while True:
+            as_of, states = self.do(partial(self.opened.store.states_since, contract, since, limit))
+            assert (as_of > since) is bool(states)
+            found.extend(states)
+            if as_of == since:
+                return found
+            since = as_of
+
     def followed(self, contract: ContractAddress) -> dict[StateId, State]:
-        """What somebody holds who has asked for changes from the beginning on."""
+        """What somebody holds who has asked for changes from the beginning on, a few at a time."""
         as_of, held = self.followers[contract]
-        changes = self.do(lambda: self.opened.store.state_changes(contract, as_of))
-        assert changes.as_of > as_of or (changes.held, changes.gone) == ((), ())
-        held.update({state.id: state for state in changes.held})
-        for gone in changes.gone:
-            held.pop(gone, None)
-        self.followers[contract] = (changes.as_of, held)
+        is_complete = False
+        while not is_complete:
+            changes = self.do(partial(self.opened.store.state_changes, contract, as_of, 2))
+            assert changes.as_of > as_of or (changes.held, changes.gone, changes.is_complete) == ((), (), True)
+            held.update({state.id: state for state in changes.held})
+            for gone in changes.gone:
+                held.pop(gone, None)
+            as_of, is_complete = changes.as_of, changes.is_complete
+        self.followers[contract] = (as_of, held)
         return held
 
     @rule(key=st.sampled_from(KEYS), page=st.integers(1, 4))
@@ -714,7 +743,7 @@ def spending(number: int, *spent: Transition) -> tuple[ContractAddress, LedgerOu
 
 def unspent(machine: Sameness) -> list[StateId]:
     machine.the_same_states_are_held_and_unspent()
-    return [state.id for state in machine.do(lambda: machine.opened.store.unspent_states(FIRST))]
+    return [state.id for state in machine.unspent(FIRST, 1_000)]
 
 
 def test_states_are_unspent_from_their_commit_to_their_spending_and_again_when_that_is_gone(machine: Sameness) -> None:

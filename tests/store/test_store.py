@@ -28,7 +28,7 @@ from rota.core.effects import (
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
-from rota.ports import Store
+from rota.ports import StatePlace, Store
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase
 from rota.store.database import Answer, Database, Reading, Statement
@@ -325,10 +325,12 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
             asking.look_up(LookUpIntents(1, "key", (intent_id(1),))),
             asking.receipt_of(intent_id(1)),
             asking.states_of(FIRST, (a_transition(1).leaf,)),
-            asking.unspent_states(FIRST),
+            asking.unspent_states(FIRST, None, 10),
+            asking.unspent_states(FIRST, StatePlace(1, 0, 0), 10),
+            asking.states_since(FIRST, 1, 10),
             asking.states(FIRST, (StateId(a_transition(1).leaf, 0),)),
-            asking.state_changes(FIRST, 0),
-            asking.state_changes(FIRST, 1),
+            asking.state_changes(FIRST, 0, 10),
+            asking.state_changes(FIRST, 1, 10),
             asking.transaction(intent_id(1)),
             asking.transaction_with_key("key"),
             asking.transactions(None, 10),

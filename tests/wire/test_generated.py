@@ -16,10 +16,10 @@ pytest.importorskip("grpc_tools")
 def checkout(tmp_path: Path) -> Path:
     """A copy of the schema and of the code that is generated from it."""
     shutil.copytree(generate_wire.ROOT / generate_wire.SCHEMA_FOLDER, tmp_path / generate_wire.SCHEMA_FOLDER)
-    target = tmp_path / generate_wire.TARGET_FOLDER
-    target.mkdir(parents=True)
-    for generated in (generate_wire.ROOT / generate_wire.TARGET_FOLDER).glob("*_pb2.py*"):
-        shutil.copy(generated, target)
+    for folder in (generate_wire.TARGET_FOLDER, generate_wire.API_TARGET_FOLDER):
+        (tmp_path / folder).mkdir(parents=True)
+        for generated in (generate_wire.ROOT / folder).glob("*_pb2.py*"):
+            shutil.copy(generated, tmp_path / folder)
     return tmp_path
 
 
@@ -38,10 +38,10 @@ def test_a_changed_schema_makes_the_code_stale_until_it_is_generated(
     assert generate_wire.main(["--check"], checkout) == 0
 
 
-@pytest.mark.parametrize("name", ["peer_pb2.pyi", "transport_pb2.py"])
+@pytest.mark.parametrize("name", ["peer_pb2.pyi", "transport_pb2.py", "commands_pb2.py"])
 def test_code_that_is_missing_is_stale(name: str, checkout: Path) -> None:
     assert generate_wire.main(["--check"], checkout) == 0
-    (checkout / generate_wire.TARGET_FOLDER / name).unlink()
+    (checkout / generate_wire.target_of(name)).unlink()
     assert generate_wire.main(["--check"], checkout) == 1
 
 

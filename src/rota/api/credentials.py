@@ -20,6 +20,7 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -93,6 +94,9 @@ class Caller:
 
 
 ANYBODY: Final = Caller("anybody", EVERY_ROLE)
+
+# Who makes the call that is being answered, for methods to which it matters.
+CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=ANYBODY)
 
 
 def make_token(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from rota.api.command_server import CommandServer
 from rota.api.credentials import Credential, Doorkeeper
 from rota.api.doors import Door
 from rota.api.facade import Node
@@ -35,7 +36,7 @@ class Entrance:
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
-        registry.register(NodeCollector(node))
+        registry.register(NodeCollector(node, has_splice_names=settings.has_splice_metrics))
         doorkeeper = Doorkeeper(
             settings.credentials,
             now_ms,
@@ -50,6 +51,9 @@ class Entrance:
         self._metrics: Final = metrics
         self._credentials = settings.credentials
         self._listeners: Final[dict[str, Listener]] = {}
+        self.commands: Final = (
+            CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
+        )
 
         operators = Operators(node, door, registry)
         http = self._application()
@@ -71,12 +75,16 @@ class Entrance:
         try:
             for listener in self._listeners.values():
                 await listener.start()
+            if self.commands is not None:
+                await self.commands.start()
         except OSError:
             await self.stop()
             raise
 
     async def stop(self) -> None:
         """Listen no more, and end what is under way within the time for it."""
+        if self.commands is not None:
+            await self.commands.stop()
         for listener in self._listeners.values():
             await listener.stop()
 
@@ -104,6 +112,11 @@ class Entrance:
     def operations_url(self) -> str:
         """Where operators are answered."""
         return self._listeners.get("operations", self._listeners["http"]).address("http")
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports at which it listens as `http`, `websocket` and, where that is apart, `operations`."""
+        return {name: listener.port for name, listener in self._listeners.items()}
 
     def connection_count(self, listener: str) -> int:
         """How many connections are open at `http`, `websocket` or `operations`."""

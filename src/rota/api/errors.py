@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from uuid import UUID
 
+from rota.command_types import Failure
 from rota.types import IntentId
 
 
@@ -22,6 +23,7 @@ class ErrorCode(IntEnum):
     INTERNAL = -32603
     NOT_AUTHORISED = -32000
     KEY_USED = -32001
+    COMMAND_REJECTED = -32002
 
 
 class Rejected(Exception):
@@ -55,3 +57,9 @@ def key_used(key: str, intent: IntentId) -> Rejected:
     existing = str(UUID(bytes=intent))
     text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
     return Rejected(ErrorCode.KEY_USED, "", text, {"transactionId": existing})
+
+
+def command_rejected(failure: Failure) -> Rejected:
+    """What went wrong with a command, as gRPC would tell it: its status code, its error id and its metadata."""
+    about = {"statusCode": failure.code.name, "errorId": failure.error_id, "metadata": dict(failure.metadata)}
+    return Rejected(ErrorCode.COMMAND_REJECTED, "", failure.message, about)

@@ -18,14 +18,19 @@ What holds for all of them:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
+from rota.api.chain import HasChain
+from rota.api.keyring import HasKeys
+from rota.api.network import HasNetwork
+from rota.api.privacy_groups import HasGroups, MessageDefinition, MessageView
+from rota.api.states import HasStates
+from rota.api.values import AbiEntry as AbiEntry
+from rota.api.values import JsonValue as JsonValue
+from rota.command_types import Checkpoint, Completion, CompletionFilter, CompletionPage, Period
 from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation, SubmitMode
-
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-AbiEntry: TypeAlias = Mapping[str, JsonValue]
 
 EVENTS_A_BATCH: Final = 50
 BATCH_TIMEOUT_MS: Final = 500
@@ -300,6 +305,15 @@ class Listening(Protocol):
 
     async def event_listener_status(self, name: str) -> EventListenerStatus | None:
         """How far one of them is; nothing when there is none of this name."""
+        ...
+
+
+class MessageListening(Protocol):
+    """Following what members of groups tell each other."""
+
+    @property
+    def message_listeners(self) -> Listeners[MessageDefinition, MessageView]:
+        """Those that get messages."""
         ...
 
 
@@ -820,173 +834,184 @@ class Contracts(Protocol):
         ...
 
 
-# Keys.
+# Commands.
 
 
 @dataclass(frozen=True, slots=True)
-class KeySegment:
-    """One step on the way to an identifier, and its number among those beside it."""
+class CommandSubmission:
+    """A command as it was submitted: only the types of its fields have been looked at.
 
-    name: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyVerifier:
-    """By what others know a key: an address, of this type, for this algorithm."""
-
-    verifier: str
-    type: str
-    algorithm: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyMapping:
-    """An identifier, where its key is, and its verifier."""
-
-    identifier: str
-    wallet: str
-    handle: str
-    path: tuple[KeySegment, ...]
-    verifier: KeyVerifier
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A place in the tree of identifiers: a key, a branch, or both."""
-
-    is_key: bool
-    has_children: bool
-    parent: str
-    path: str
-    name: str
-    index: int
-    wallet: str
-    handle: str
-    verifiers: tuple[KeyVerifier, ...]
-
-
-class Keys(Protocol):
-    """The keys of this node's parties, by their identifiers."""
-
-    def wallets(self) -> tuple[str, ...]:
-        """Where keys come from."""
-        ...
-
-    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of an identifier; there is one for every name."""
-        ...
-
-    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this verifier, if it was asked for or used before."""
-        ...
-
-    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """The identifiers that were asked for or used, which a QueryJSON looks for."""
-        ...
-
-    async def sign(
-        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
-    ) -> bytes:
-        """A signature of this payload."""
-        ...
-
-
-class HasKeys(Protocol):
-    """A node that has keys."""
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of its parties."""
-        ...
-
-
-# Privacy groups.
-
-
-@dataclass(frozen=True, slots=True)
-class NewGroup:
-    """A privacy group that is to be. Members without a node are of this one."""
-
-    domain: str
-    members: tuple[str, ...]
-    name: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    configuration: Mapping[str, JsonValue] = field(default_factory=dict)
-    idempotency_key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
-
-    id: bytes
-    domain: str
-    created_at_ms: int
-    name: str
-    members: tuple[Party, ...]
-    properties: Mapping[str, str]
-    configuration: Mapping[str, str]
-    schema: bytes
-    deployment: IntentId
-    contract: ContractAddress | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCall:
-    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
-
-    `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
+    `transaction` is what it does. Without a period it is the maximum duration; without a submission id one is made.
     """
 
-    domain: str
-    group: bytes
-    sender: str
-    to: ContractAddress | None = None
-    function: AbiEntry | str | None = None
-    input: JsonValue = None
-    abi: tuple[AbiEntry, ...] = ()
-    bytecode: bytes = b""
-    gas: int = 0
-    value: int = 0
-    idempotency_key: str = ""
-    data_format: str = ""
+    application_id: str
+    command_id: str
+    party: str
+    act_as: tuple[str, ...]
+    transaction: Submission
+    submission_id: str = ""
+    period: Period | None = None
 
 
-class Groups(Protocol):
-    """Privacy groups, and the private contracts in them."""
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A command was handed over: there will be one completion of it."""
 
-    async def create(self, wanted: NewGroup) -> GroupView:
-        """A new group: its id is given when it is durable that it will be deployed."""
+    submission_id: str
+    transaction: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class CommandConfiguration:
+    """What submitters may rely on."""
+
+    maximum_duration_ms: int
+
+
+class Commands(Protocol):
+    """Commands that happen once, and how they ended. What is not done is raised as `CommandRejected`."""
+
+    async def submit(self, submission: CommandSubmission) -> Acknowledgement:
+        """Answered when it is handed over; the outcome is a completion."""
         ...
 
-    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
+    async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
+        """Answered when its outcome is durable. A rejection that is found out at once is raised."""
         ...
 
-    async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        """Whose completions may be read from here on; whether that can be had is looked at now."""
         ...
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        """What there is after an offset, in its order, and how far it was read; at once, perhaps empty."""
         ...
 
-    async def send(self, call: GroupCall) -> IntentId:
-        """A transaction in a group; the id is given when it is durable."""
+    async def published(self, after: int) -> None:
+        """Until the end lies beyond this offset."""
         ...
 
-    async def call(self, call: GroupCall) -> JsonValue:
-        """What a private contract answers now, without a transaction."""
+    async def end(self) -> Checkpoint:
+        """Where the stream of completions ends now."""
+        ...
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to this offset; up to where they are forgotten now."""
+        ...
+
+    def configuration(self) -> CommandConfiguration:
+        """What holds now."""
+        ...
+
+    def configurations(self) -> AsyncIterator[CommandConfiguration]:
+        """What holds now, and then each change of it."""
         ...
 
 
-class HasGroups(Protocol):
-    """A node that has privacy groups."""
+class HasCommands(Protocol):
+    """A node that takes commands."""
 
     @property
-    def groups(self) -> Groups:
-        """Its groups."""
+    def name(self) -> NodeName:
+        """The node's name."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """They."""
+
+
+# Automation.
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Times counted by bounds: each count is of those that exceed the bound before and not their own, the last of those
+    beyond all."""
+
+    bounds_s: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A task that was refused too often, and the last reason."""
+
+    task: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerView:
+    """A trigger at this node. `strategy` is the one that is used now, `wanted_strategy` the one that was configured.
+
+    Counts are of this life of the process: `won` is what our transactions performed by the ledger's word, `lost` what
+    somebody else's did first, `skipped` what was done before we began, `failed` what is not done.
+    """
+
+    name: str
+    strategy: str
+    wanted_strategy: str
+    is_paused: bool
+    is_member: bool
+    members: int
+    waiting: int
+    at_work: int
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+    breaker: str
+    breaker_opened_total: int
+    expected_task_duration_ms: int
+    polling_interval_ms: int
+    parallel_tasks: int
+    slot_ms: int
+    durations: Spread
+    waits: Spread
+    trouble: str = ""
+    set_aside: tuple[SetAside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRun:
+    """What a run that an operator asked for came to: tasks by outcome, and the last failure."""
+
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+    trouble: str = ""
+
+
+class Triggers(Protocol):
+    """The triggers that this node runs. `Rejected` where there is none of a name."""
+
+    def list(self) -> tuple[TriggerView, ...]:
+        """All of them, as they are now."""
+        ...
+
+    async def pause(self, name: str) -> None:
+        """Begin nothing more of it, also after a restart. Durable on return."""
+        ...
+
+    async def resume(self, name: str) -> None:
+        """Begin again, with what was set aside too. Durable on return; one that the configuration pauses is paused
+        again after a restart."""
+        ...
+
+    async def run_once(self, name: str) -> TriggerRun:
+        """Attempt what is ready, now and without delay, paused or not."""
+        ...
+
+
+class HasTriggers(Protocol):
+    """A node that runs triggers."""
+
+    @property
+    def triggers(self) -> Triggers:
+        """Its triggers."""
         ...
 
 
@@ -1029,11 +1054,21 @@ class Measurements:
     writes_open: int | None = None
     writes_failed_total: int | None = None
     steps_total: int | None = None
+    commands_in_flight: int | None = None
+    commands_accepted_total: int | None = None
+    commands_rejected_total: int | None = None
+    commands_duplicate_total: int | None = None
+    completions_end: int | None = None
     contracts_learned_total: int | None = None
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    certificate_valid_until_s: int | None = None
+    contracts_in_arrears: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
+    triggers: tuple[TriggerView, ...] = ()
+    automation_transactions_total: int | None = None
+    ledger_transactions_total: int | None = None
 
 
 class Operations(Protocol):
@@ -1041,6 +1076,10 @@ class Operations(Protocol):
 
     def readiness(self) -> tuple[str, ...]:
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
+        ...
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
         ...
 
     def measurements(self) -> Measurements:
@@ -1059,6 +1098,12 @@ class Node(
     HasFollowing,
     HasKeys,
     HasGroups,
+    MessageListening,
+    HasStates,
+    HasNetwork,
+    HasChain,
+    HasCommands,
+    HasTriggers,
     Operations,
     Protocol,
 ):

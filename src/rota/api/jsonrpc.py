@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 import msgspec
 import structlog
 
-from rota.api.credentials import Caller
+from rota.api.credentials import CALLER, Caller
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Node
 from rota.api.formats import encode
@@ -122,6 +122,7 @@ class Dispatcher:
         began_s = time.perf_counter()
         name = UNKNOWN
         answer: bytes | None
+        CALLER.set(caller)
         try:
             method = self._method_of(request, caller)
             name = method.name

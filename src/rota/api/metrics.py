@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from rota.api.facade import Measurements, Node, StateCount
+from rota.api.trigger_metrics import trigger_metrics
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -69,12 +71,22 @@ GAUGES: Final = (
     Figure("rota_ledger_height", "ledger_height", "The newest block that the ledger has told of"),
     Figure("rota_ledger_lost", "is_ledger_lost", "1 while the index has not reached the ledger for ledger_grace"),
     Figure("rota_contracts", "contracts", "Contracts of this node"),
+    Figure(
+        "rota_contracts_in_arrears", "contracts_in_arrears", "Contracts of which this node makes up for what it missed"
+    ),
     Figure("rota_contracts_loaded", "contracts_loaded", "Contracts whose sequencers are in memory"),
     Figure("rota_coordinators_active", "coordinators_active", "Contracts that this node is the active coordinator of"),
     Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),
     Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
     Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
+    Figure(
+        "rota_certificate_valid_until_seconds",
+        "certificate_valid_until_s",
+        "When the certificate that peers are shown ends, in seconds since 1970",
+    ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+    Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
+    Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )
 COUNTERS: Final = (
     Figure("rota_intents_accepted", "intents_accepted_total", "Transactions accepted from users"),
@@ -83,7 +95,16 @@ COUNTERS: Final = (
     Figure("rota_rounds_dispatched", "rounds_dispatched_total", "Rounds that became base-ledger transactions"),
     Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
     Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),
+    Figure(
+        "rota_automation_transactions", "automation_transactions_total", "Transactions of this node's triggers, mined"
+    ),
+    Figure("rota_ledger_transactions", "ledger_transactions_total", "All transactions in the blocks of that time"),
     Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+    Figure("rota_commands_accepted", "commands_accepted_total", "Commands that happened"),
+    Figure(
+        "rota_commands_rejected", "commands_rejected_total", "Commands that did not happen, duplicates not among them"
+    ),
+    Figure("rota_commands_duplicate", "commands_duplicate_total", "Submissions refused as duplicates or as in flight"),
     Figure("rota_contracts_learned", "contracts_learned_total", "Contracts that this node has learned of from a peer"),
     Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
     Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),
@@ -99,10 +120,11 @@ PEER_DROPPED: Final = Figure("rota_peer_dropped_messages", "peers", "Messages dr
 class NodeCollector(Collector):
     """Asks the node when Prometheus asks; what the node does not know is not shown."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, has_splice_names: bool = False) -> None:
         self._node: Final = node
+        self._has_splice_names: Final = has_splice_names
 
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """All figures of this moment."""
         measured = self._node.measurements()
         missing = GaugeMetricFamily("rota_ready", "1 when nothing that the node needs is missing")
@@ -119,6 +141,7 @@ class NodeCollector(Collector):
         yield _by_state(SENDING, measured.sending)
         yield _by_state(COORDINATING, measured.coordinating)
         yield from _by_peer(measured)
+        yield from trigger_metrics(measured, self._has_splice_names)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Nothing beforehand: a registry would otherwise ask a node that has not started."""

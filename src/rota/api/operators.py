@@ -43,7 +43,8 @@ class Operators:
     async def _on_readyz(self, _: web.Request) -> web.Response:
         missing = list(self._node.readiness())
         status = web.HTTPServiceUnavailable.status_code if missing else web.HTTPOk.status_code
-        return _json(status, {"node": self._node.name, "ready": not missing, "missing": missing})
+        told = {"node": self._node.name, "ready": not missing, "missing": missing}
+        return _json(status, {**told, "warnings": list(self._node.warnings())})
 
     async def _on_metrics(self, request: web.Request) -> web.Response:
         try:

@@ -78,18 +78,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One node's entrance. Without `operations`, operators are served where HTTP is.
+    """One node's entrance. Without `operations`, operators are served where HTTP is; without `commands`, no gRPC is.
 
     `origins` are the web pages that may call from a browser, such as `https://app.example`; a request that a
     browser sends for any other page is refused, because it could be a stranger's page in an operator's browser.
+    `has_splice_metrics` adds the names that CIP 64 has for figures of automation.
     """
 
     http: Bind = Bind(port=HTTP_PORT)
     websocket: Bind | None = Bind(port=WEBSOCKET_PORT)
     operations: Bind | None = None
+    commands: Bind | None = None
     credentials: tuple[Credential, ...] = ()
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
+    has_splice_metrics: bool = False
 
     def __post_init__(self) -> None:
         names = [credential.name for credential in self.credentials]
@@ -98,7 +101,7 @@ class Settings:
                 raise ValueError(f"credentials: names must be distinct, and {name!r} is there twice")
         if self.credentials:
             return
-        for field in ("http", "websocket", "operations"):
+        for field in ("http", "websocket", "operations", "commands"):
             bind = getattr(self, field)
             if bind is not None and not bind.is_loopback:
                 raise ValueError(

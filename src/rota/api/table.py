@@ -12,7 +12,25 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.facade import Node
-from rota.api.families import contracts, follow, groups, keys, listen, sequencer, settlement, submit, transport, types
+from rota.api.families import (
+    blocks,
+    commands,
+    contracts,
+    domains,
+    follow,
+    group_messages,
+    groups,
+    keys,
+    listen,
+    registry,
+    sequencer,
+    settlement,
+    states,
+    submit,
+    transport,
+    triggers,
+    types,
+)
 from rota.api.formats import Format
 from rota.api.methods import Method, Parameter, method
 
@@ -45,8 +63,15 @@ TABLE: Final = table_of(
         *sequencer.METHODS,
         *contracts.METHODS,
         *groups.METHODS,
+        *group_messages.METHODS,
+        *states.METHODS,
         *keys.METHODS,
+        *commands.METHODS,
+        *triggers.METHODS,
         *transport.METHODS,
+        *registry.METHODS,
+        *domains.METHODS,
+        *blocks.METHODS,
         discover,
     )
 )

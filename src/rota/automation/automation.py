@@ -16,6 +16,7 @@ from rota.automation.events import (
     Event,
     LedgerTimeSeen,
     ListingFailed,
+    LookWanted,
     MembersSeen,
     NotPerformed,
     PauseRequested,
@@ -76,6 +77,8 @@ def _tell(duty: Duty, event: Event) -> None:
             duty.tick()
         case MembersSeen(_, members, ranked):
             duty.members_seen(members, ranked)
+        case LookWanted():
+            duty.look_soon()
         case TasksListed(_, tasks):
             duty.tasks_listed(tasks)
         case ListingFailed(_, reason):

@@ -32,13 +32,14 @@ from rota.automation.settings import (
     TriggerSettings,
 )
 from rota.automation.standing import Durations, LedgerClock, Standing
-from rota.automation.strategies import Member, Turn, backoff_ms, random_delay_ms, turn_of
+from rota.automation.strategies import Member, backoff_ms, random_delay_ms, turn_of
 from rota.automation.tallies import Outcome, Tally
 from rota.automation.triggers import Task
 
 Kept = TypeVar("Kept")
 
 NOT_A_MEMBER: Final = "this node is no member, so that the ledger would refuse it"
+NO_MEMBERS: Final = "who the members are has not been seen yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,8 @@ class Duty:
         self._latest_period = -1
         self._endings: Final[dict[str, Member | None]] = {}
         self._own_wins: Final[dict[str, int]] = {}
-        self._turns: Final[dict[str, Turn]] = {}
+        # The key and the ready time of tasks that fall to members in an order.
+        self._ranked_tasks: Final[dict[str, tuple[str, int]]] = {}
         self._run: _Run | None = None
 
     # What it is now.
@@ -133,6 +135,10 @@ class Duty:
         for attempt in self.attempts.take_due(self.now_ms):
             self._come_due(attempt)
         self._fill_places()
+
+    def look_soon(self) -> None:
+        """At once, and again when a look is under way that may have seen too little."""
+        self._look_due_ms = self.now_ms
 
     def _look(self) -> None:
         self._is_looking = True
@@ -231,16 +237,23 @@ class Duty:
     def _learn(self, task: str, by: Member) -> None:
         attempt = self.attempts.of(task)
         if by in self.members:
+            self._learn_misses(task, by)
             self._standing.won(by, self.now_ms)
-        turn = self._turns.pop(task, None)
-        if turn is not None:
-            for member in turn.before(by):
-                self._standing.missed(member, turn.ready_ms, self.now_ms)
         since_ms = self._own_wins.pop(task, None)
         if since_ms is None and attempt is not None and attempt.phase is Phase.PERFORMING:
             since_ms = attempt.performing_since_ms
         if since_ms is not None and by == self.member:
             self._durations.measured(self.now_ms - since_ms)
+
+    def _learn_misses(self, task: str, by: Member) -> None:
+        """By the order as everybody has it by now, and not by the one that we had when the task was new."""
+        found = self._ranked_tasks.pop(task, None)
+        if found is not None:
+            key, ready_ms = found
+            ledger_ms = self._clock.ledger_ms(ready_ms)
+            turn = turn_of(key, by, self.members, self._standing.back(ledger_ms), ready_ms, self.slot_ms)
+            for member in turn.ahead:
+                self._standing.missed(member, ledger_ms, ready_ms)
 
     def _remember_ending(self, task: str, by: Member | None) -> None:
         _keep(self._endings, task, by if by is not None else self._endings.get(task))
@@ -299,10 +312,10 @@ class Duty:
             return begin_ms
         if self.strategy is Strategy.RANDOM:
             return begin_ms + random_delay_ms(self.settings, len(self.members), self._draws)
-        back = self._standing.back(self.now_ms)
+        back = self._standing.back(self._clock.ledger_ms(attempt.ready_ms))
         attempt.turn = turn_of(attempt.key, self.member, self.members, back, attempt.ready_ms, self.slot_ms)
         for task in attempt.tasks:
-            _keep(self._turns, task, attempt.turn)
+            _keep(self._ranked_tasks, task, (attempt.key, attempt.ready_ms))
         return attempt.turn.start_ms(self.now_ms)
 
     def _come_due(self, attempt: Attempt) -> None:
@@ -404,10 +417,10 @@ class Duty:
         self._count(attempt, Outcome.FAILED, len(attempt.tasks))
         self.trouble = attempt.trouble[:TEXT_MAX]
         if attempt.is_away:
-            self._warn_if(self.breaker.was_away(self.now_ms))
+            self._rest_if(self.breaker.was_away(self.now_ms))
         elif len(attempt.tasks) == 1:
             attempt.refusals += 1
-            self._warn_if(self.breaker.refused(next(iter(attempt.tasks)), self.now_ms))
+            self._rest_if(self.breaker.refused(next(iter(attempt.tasks)), self.now_ms))
         if attempt.is_forced or not self.is_able:
             self._end(attempt)
         elif attempt.is_away:
@@ -432,7 +445,7 @@ class Duty:
             half = self.attempts.begin(attempt.key, dict(part), attempt.began_ms, attempt.ready_ms)
             half.is_part, half.turn, half.retries = True, attempt.turn, 1
             half.due_ms = self.now_ms
-            self.attempts.queue(half)
+            self._come_due(half)
 
     def _put_aside(self, attempt: Attempt) -> None:
         task = next(iter(attempt.tasks))
@@ -448,9 +461,14 @@ class Duty:
         del self.set_aside[task]
         self.effects.append(KeepSetAside(self.name, task, None))
 
-    def _warn_if(self, has_opened: bool) -> None:
-        if has_opened:
-            self.effects.append(Warn(self.name, f"its breaker is open, the trigger rests: {self.trouble}"))
+    def _rest_if(self, has_opened: bool) -> None:
+        """What waits for a place waits for the breaker now, but for what an operator asked for."""
+        if not has_opened:
+            return
+        self.effects.append(Warn(self.name, f"its breaker is open, the trigger rests: {self.trouble}"))
+        for attempt in self.attempts.queued():
+            if not attempt.is_forced:
+                self._come_due(attempt)
 
     # Operators.
 
@@ -472,7 +490,7 @@ class Duty:
     def run_once(self) -> None:
         """Attempt everything that is ready, now; whoever asks while a run is under way is answered with it."""
         if self.member not in self.members:
-            self.effects.append(ReportRun(self.name, 0, 0, 0, 0, NOT_A_MEMBER))
+            self.effects.append(ReportRun(self.name, 0, 0, 0, 0, NOT_A_MEMBER if self.members else NO_MEMBERS))
         elif self._run is None:
             self._run = _Run(True, dict.fromkeys(Outcome, 0))
             if not self._is_looking:

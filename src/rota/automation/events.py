@@ -31,6 +31,13 @@ class MembersSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class LookWanted:
+    """An event of the ledger gives reason to look for tasks before the next look is due."""
+
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
 class TasksListed:
     """The answer to `ListTasks`: all tasks that are not done."""
 
@@ -133,6 +140,7 @@ Event: TypeAlias = (
     Tick
     | LedgerTimeSeen
     | MembersSeen
+    | LookWanted
     | TasksListed
     | ListingFailed
     | TasksFound

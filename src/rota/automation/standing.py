@@ -5,7 +5,8 @@ ledger come to the same view, and one that does not yet have it makes a duplicat
 
 A node *missed* its slot when a task was performed by one whose slot came later, and nothing was heard of it since the
 task was ready: one that is busy wins something, one that is down or always fails does not. It goes to the
-back for a while, each time for twice as long; what it wins brings it forward again.
+back for a while, each time for twice as long; what it wins brings it forward again. How long is counted in the
+ledger's time, from the time at which that task was ready, so that it ends for everybody with the same task.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ class Standing:
         self._back_until_ms.pop(member, None)
         self._back_for_ms.pop(member, None)
 
-    def missed(self, member: Member, ready_ms: int, now_ms: int) -> None:
-        """Somebody behind this member performed a task that has been ready since then."""
-        if self.has_won_since(member, ready_ms) or self._back_until_ms.get(member, 0) > now_ms:
+    def missed(self, member: Member, ledger_ms: int, ready_ms: int) -> None:
+        """Somebody behind it performed a task that has been ready since then, by the ledger's clock and by ours."""
+        if self.has_won_since(member, ready_ms) or self._back_until_ms.get(member, 0) > ledger_ms:
             return
         for_ms = min(2 * self._back_for_ms.get(member, BACK_MS // 2), BACK_MAX_MS)
         self._back_for_ms[member] = for_ms
-        self._back_until_ms[member] = now_ms + for_ms
+        self._back_until_ms[member] = ledger_ms + for_ms
 
     def has_won_since(self, member: Member, since_ms: int) -> bool:
         """Whether it performed anything after this time."""
         won_ms = self._won_ms.get(member)
         return won_ms is not None and won_ms >= since_ms
 
-    def back(self, now_ms: int) -> tuple[Member, ...]:
-        """Those that stand at the back now."""
-        return tuple(member for member, until_ms in self._back_until_ms.items() if until_ms > now_ms)
+    def back(self, ledger_ms: int) -> tuple[Member, ...]:
+        """Those that stand at the back for a task that is ready at this time of the ledger."""
+        return tuple(member for member, until_ms in self._back_until_ms.items() if until_ms > ledger_ms)
 
     def keep(self, members: tuple[Member, ...]) -> None:
         """Forget those that are no members any more."""

@@ -70,12 +70,6 @@ class Turn:
         """Those whose slots come before ours."""
         return self.order[: _first_place(self.group)]
 
-    def before(self, member: Member) -> tuple[Member, ...]:
-        """Those whose slots come before this member's; none when it is not in the order."""
-        if member not in self.order:
-            return ()
-        return self.order[: _first_place(group_of(self.order.index(member)))]
-
     def start_ms(self, now_ms: int) -> int:
         """The start of our slot, or now if we are in it; when it is over, the start of our next one."""
         first_ms = self.ready_ms + self.group * self.slot_ms

@@ -92,11 +92,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A transaction of this node's own account."""
+    """A transaction of this node's own account.
+
+    Its gas is estimated, so that what would be refused is not sent; with a limit it is not. A limit is for what depends
+    on the time: the latest block may refuse what the next one takes.
+    """
 
     contract: ContractAddress
     function: str
     arguments: tuple[object, ...] = ()
+    gas_limit: int | None = None
 
 
 Question: TypeAlias = Read | Ask
@@ -141,10 +146,11 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What an event means to a trigger: tasks that there are now, and tasks that are done."""
+    """What an event means to a trigger: tasks that there are now, tasks that are done, and whether to look at once."""
 
     tasks: tuple[Task, ...] = ()
     endings: tuple[Ending, ...] = ()
+    is_look_wanted: bool = False
 
 
 class Trigger:

@@ -105,13 +105,17 @@ async def _measure(home: Path, requests: int, connections: int, subscribers: int
         transaction = {"type": "private", "from": PARTY, "to": made.address, "function": "mint", "data": []}
         ids: list[object] = []
         submit = await _requests(
-            node.rpc_url, connections, requests, lambda _: ("ptx_sendTransaction", transaction), ids
+            node.addresses["rpc"], connections, requests, lambda _: ("ptx_sendTransaction", transaction), ids
         )
         await _until_ended(node, made.address)
         progress(f"{requests:,} questions for receipts over {connections} connections")
         receipts: list[object] = []
         receipt = await _requests(
-            node.rpc_url, connections, requests, lambda n: ("ptx_getTransactionReceipt", ids[n % len(ids)]), receipts
+            node.addresses["rpc"],
+            connections,
+            requests,
+            lambda n: ("ptx_getTransactionReceipt", ids[n % len(ids)]),
+            receipts,
         )
         assert all(receipts), "every transaction has its receipt"
         progress(f"{requests:,} receipts to {subscribers} subscribers")
@@ -161,7 +165,7 @@ async def _pushes(node: LocalNode, subscribers: int, wanted: int) -> PushFigures
         # aiohttp opens a hundred at most, unless told otherwise.
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
         sockets = [
-            await stack.enter_async_context(session.ws_connect(node.websocket_url, max_msg_size=0))
+            await stack.enter_async_context(session.ws_connect(node.addresses["websocket"], max_msg_size=0))
             for _ in range(subscribers)
         ]
         for number, socket in enumerate(sockets):
@@ -176,7 +180,7 @@ async def _pushes(node: LocalNode, subscribers: int, wanted: int) -> PushFigures
             asyncio.create_task(_read(socket, subscription, wanted, batches))
             for socket, subscription in zip(sockets, subscriptions, strict=True)
         ]
-        control = await stack.enter_async_context(session.ws_connect(node.websocket_url))
+        control = await stack.enter_async_context(session.ws_connect(node.addresses["websocket"]))
         for number in range(subscribers):
             await _ask(control, "ptx_startReceiptListener", f"bench{number}")
         await asyncio.gather(*reading)

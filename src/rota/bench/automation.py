@@ -83,8 +83,8 @@ def measure_cell(strategy: Strategy, nodes: int, down: int, task_ms: int, tasks:
         nodes,
         down,
         task_ms / 1_000,
-        wasted / tasks,
-        sum(taken_ms) / tasks / 1_000,
+        round(wasted / tasks, 4),
+        round(sum(taken_ms) / tasks / 1_000, 3),
         sorted(taken_ms)[min(tasks * 99 // 100, tasks - 1)] / 1_000,
     )
 

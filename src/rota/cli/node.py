@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rota.cli.node_folder import directory_argument, json_option, open_folder, password_file_option
+from rota.runtime.configuration import FILE_NAME
 from rota.runtime.observability import configure_logging
 from rota.runtime.process import CannotStart, NodeProcess, serve
 from rota.store import Refused
@@ -41,7 +42,7 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
             click.echo(json.dumps(_addresses(process)))
 
     try:
-        asyncio.run(serve(folder.configuration, folder.keys, tell))
+        asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME))
     except (CannotStart, Refused) as error:
         raise click.ClickException(str(error)) from error
 
@@ -53,5 +54,6 @@ def _addresses(process: NodeProcess) -> dict[str, object]:
         "rpc": process.entrance.http_url,
         "websocket": process.entrance.websocket_url,
         "operations": process.entrance.operations_url,
+        "commands": process.entrance.commands.address if process.entrance.commands is not None else None,
         "peer_port": process.peers.port,
     }

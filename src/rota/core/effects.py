@@ -327,6 +327,11 @@ class NodeStarted(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreTried(Record):
+    """Nothing of its own: a node whose writes fail finds out whether it can write at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundDispatch(Record):
     """The dispatch syncpoint: a round as a signed transaction with its nonce, its states, and whom they concern."""
 

@@ -73,7 +73,11 @@ class ChainIndex:
 
     def unfinal(self) -> tuple[ChainBlock, ...]:
         """What a restarted node goes through again: its receipts were not reported."""
-        return tuple(self.blocks[self._place_above(self.final_height) :])
+        return self.above(self.final_height)
+
+    def above(self, height: int) -> tuple[ChainBlock, ...]:
+        """The blocks that are kept and lie above this height."""
+        return tuple(self.blocks[self._place_above(height) :])
 
     # From the chain.
 

@@ -17,6 +17,7 @@ from rota.core.acquaintance import Acquaintance
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
 from rota.core.distribution import Delivery, Distribution
+from rota.core.durability import Durability
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -34,6 +35,7 @@ from rota.core.effects import (
     SendMessage,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     SubmitTransaction,
     TakeInContract,
 )
@@ -161,6 +163,7 @@ class Node:
         self.index = ChainIndex(config, now_ms, stored.blocks)
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
+        self.durability = Durability(config)
         self.has_ledger = not self.index.is_lost
         self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
@@ -244,6 +247,7 @@ class Node:
             self.distribution.next_due_ms(),
             self.deployments.next_deadline_ms(),
             self.acquaintance.timers.next_due_ms(),
+            self.durability.next_due_ms(),
         ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
@@ -319,7 +323,7 @@ class Node:
         if contract.address not in self.sequencers.loaded:
             self.sequencers.make_room(1)
             self._add(contract, stored)
-            self._replay_unfinal(contract.address)
+            self._replay(contract.address, stored.final_height)
             self._tell(contract.address, Tick())
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
@@ -344,11 +348,18 @@ class Node:
         self.intake.open[intent] = contract
         self._note_dependencies(contract, dependencies)
 
-    def _replay_unfinal(self, address: ContractAddress) -> None:
-        """What blocks said of it that are not final is told to a contract that comes into memory."""
-        for block in self.index.unfinal():
-            own = _of(address, self._outcomes_of(block))
-            self._step(address, BlockIndexed(block.height, block.time_s, own))
+    def _replay(self, address: ContractAddress, final_height: int) -> None:
+        """What blocks said of it that are not final is told to a contract that comes into memory.
+
+        The store counts from its latest block, we from the highest that there was: after a reorganisation, and while
+        the store is being read, more is final here than there. That is told as well, once.
+        """
+        replayed = self.index.above(min(final_height, self.index.final_height))
+        for block in replayed:
+            self._step(address, BlockIndexed(block.height, block.time_s, _of(address, self._outcomes_of(block))))
+        for block in replayed:
+            if block.height <= self.index.final_height:
+                self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
 
     def _refuse(self, event: Event, error: str) -> None:
         """Users are told; what others said they repeat."""
@@ -361,6 +372,8 @@ class Node:
     def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
         """A commit may report a failure and have happened: of an intent the store is asked before its user is told."""
         write = self.writes.pop(token)
+        if self.durability.take_written(self.now_ms, isinstance(event, Persisted)):
+            self._look_at_chain()
         accepted = tuple(record.intent.id for record in write[2] if isinstance(record, IntentAccepted))
         if isinstance(event, PersistFailed) and accepted:
             question = self.intake.ask(accepted)
@@ -393,7 +406,7 @@ class Node:
                 self._take_index_written(succeeded)
             case StatesReceived() | StatesAcknowledged() as record:
                 self.states.take_written(contract, record, succeeded)
-            case NodeStarted():
+            case NodeStarted() | StoreTried():
                 pass
             case _:
                 self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
@@ -477,14 +490,15 @@ class Node:
         self._look_at_chain()
 
     def _look_at_chain(self) -> None:
-        """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
+        """Ask for what is missing, and say when ledger or store is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
             self.effects.append(replace(fetch, awaited=self.deployments.awaited()))
-        if self.index.has_just_been_lost(self.now_ms):
-            self._take_for_all(LedgerLost())
-        elif self.index.has_just_come_back(self.now_ms):
-            self._take_for_all(LedgerBack())
+        if not self.index.has_just_been_lost(self.now_ms):
+            self.index.has_just_come_back(self.now_ms)
+        has_ledger = not self.index.is_lost and not self.durability.is_lost
+        if has_ledger != self.has_ledger:
+            self._take_for_all(LedgerBack() if has_ledger else LedgerLost())
 
     def _take_block(self, block: ChainBlock) -> None:
         """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
@@ -586,6 +600,8 @@ class Node:
             self._send_heartbeats()
         self.states.deliver()
         self.acquaintance.run_timers()
+        if self.durability.is_try_due(self.now_ms):
+            self.persist(OWN, 0, (StoreTried(),))
         due_ms = self.deployments.next_deadline_ms()
         if due_ms is not None and due_ms <= self.now_ms:
             self._tell(NO_CONTRACT, Tick())

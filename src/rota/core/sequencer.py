@@ -84,6 +84,9 @@ from rota.messages import (
 )
 from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 
+# Above every height: nothing is missing.
+WHOLE_CHAIN = 2**63
+
 
 @dataclass(frozen=True, slots=True)
 class StoredContract:
@@ -94,6 +97,7 @@ class StoredContract:
     for those that we have endorsed (`endorsed`).
     `latest_chain_time_s` is the greatest that was ever indexed, also in a block that is gone: until then, and
     `validity` longer, something may be valid that was endorsed before the restart.
+    `final_height` is how far the chain was taken to be final in all this.
     """
 
     intents: tuple[Restored, ...] = ()
@@ -104,6 +108,7 @@ class StoredContract:
     kept: tuple[KeptStates, ...] = ()
     endorsed: tuple[KeptStates, ...] = ()
     latest_chain_time_s: int = 0
+    final_height: int = WHOLE_CHAIN
 
 
 class Sequencer:

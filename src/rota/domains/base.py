@@ -305,6 +305,14 @@ class Domain(ABC, Generic[C]):
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
 
+    def set_up(self, settings: Mapping[str, object]) -> None:
+        """What the operator of a node has set for it, in `[domains.NAME]`; once, before anything else is asked.
+
+        `Rejected` names the key. It changes what a node does, never what a contract means: others have other settings.
+        """
+        for key in settings:
+            raise Rejected(key, f"must be left out: {self.name} has no settings")
+
     @abstractmethod
     def deploy(self, arguments: Record, sender: Party) -> Deployment[C]:
         """What the constructor's arguments ask for. `Rejected` when they cannot be had."""
@@ -342,6 +350,10 @@ class Domain(ABC, Generic[C]):
     def receipt(self, settled: Settled[C]) -> dict[str, object]:
         """What users are told of a committed transition, as JSON."""
         return {}
+
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """What a public contract said that a transaction had called in vain; nothing when its words are not known."""
+        return None
 
     @classmethod
     def schemas(cls) -> tuple[Schema, ...]:

@@ -1,10 +1,11 @@
 """An account that sends single transactions and waits for each: for deploying and registering, not for rounds.
 
-The nonce is the next one by the chain's word, so that nothing else may send from the same account meanwhile: a node's
-submitter gives nonces by its own book, and is never used here. Gas is estimated, with some to spare, and the price is
-what the chain asks for now, up to a limit. A transaction is sent once and looked for until it is mined; one that is
-not mined in time is told with its hash, and may still be. While it is not, the next one takes its nonce and offers
-more, so that a price that has become too low holds nothing up for ever.
+The nonce is the next one by the chain's word, so that nothing but one object of this class may send from an account
+meanwhile: a node's submitter gives nonces by its own book, and is never used here. Several may call one object at the
+same time: transactions are sent one after the other, and waited for together. Gas is estimated, with some to spare, and
+the price is what the chain asks for now, up to a limit. A transaction is sent once and looked for until it is mined;
+one that is not mined in time is told with its hash, and may still be. While it is not, the next one takes its nonce
+and offers more, so that a price that has become too low holds nothing up for ever.
 
 What the chain refuses, or reverts, is `TransactionRejected` with a reason; what it does not answer is `Unavailable`.
 """
@@ -40,6 +41,10 @@ class CallReverted(TransactionRejected):
     """A contract does not take a call; the text has its own error."""
 
 
+class TransactionUndone(TransactionRejected):
+    """It was mined, and did nothing: what it was estimated by was not so any more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountLimits:
     """What is paid for a unit of gas at most, how often a receipt is looked for, and the pause between two looks."""
@@ -66,19 +71,47 @@ class Account:
         self._signer: Final = signer
         self._signer_name: Final = signer_name
         self._limits: Final = limits or AccountLimits()
-        self._unmined: DynamicFeeTransaction | None = None
+        self._sending: Final = asyncio.Lock()
+        # By their nonces: those that are waited for, and those that nobody waits for any more.
+        self._awaited: Final[dict[int, DynamicFeeTransaction]] = {}
+        self._given_up: Final[dict[int, DynamicFeeTransaction]] = {}
 
-    async def transact(self, to: ContractAddress | None, call: bytes = b"", value_wei: int = 0) -> CallReceipt:
-        """Send a transaction, or make a contract with one without `to`; what became of it when it is mined."""
-        transaction = self._unmined = await self._priced(to, call, value_wei)
-        signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
-        signed = with_signature(transaction, signature)
-        await self._send(signed)
-        receipt = await self._mined(signed)
-        self._unmined = None
+    async def transact(
+        self, to: ContractAddress | None, call: bytes = b"", value_wei: int = 0, gas_limit: int | None = None
+    ) -> CallReceipt:
+        """Send a transaction, or make a contract with one without `to`; what became of it when it is mined.
+
+        With a limit its gas is not estimated: what depends on the time may be refused by the latest block and be right
+        in the next one.
+        """
+        async with self._sending:
+            transaction = await self._priced(to, call, value_wei, gas_limit)
+            nonce = transaction.nonce
+            signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
+            signed = with_signature(transaction, signature)
+            self._awaited[nonce] = transaction
+            self._given_up.pop(nonce, None)
+            try:
+                await self._send(signed)
+            except TransactionRejected:
+                del self._awaited[nonce]
+                raise
+            except BaseException:
+                self._give_up(nonce)
+                raise
+        try:
+            receipt = await self._mined(signed)
+        except BaseException:
+            self._give_up(nonce)
+            raise
+        del self._awaited[nonce]
         if not receipt.has_succeeded:
-            raise TransactionRejected(f"transaction {data(signed.hash)} was mined and undone")
+            raise TransactionUndone(f"transaction {data(signed.hash)} was mined and undone")
         return receipt
+
+    def _give_up(self, nonce: int) -> None:
+        """Nobody waits for it; while it is not mined, the next one takes its place."""
+        self._given_up[nonce] = self._awaited.pop(nonce)
 
     async def read(self, to: ContractAddress, call: bytes) -> bytes:
         """What a contract answers now."""
@@ -89,7 +122,9 @@ class Account:
         """How many blocks there are on top of the first."""
         return read_quantity(await self._call("eth_blockNumber"))
 
-    async def _priced(self, to: ContractAddress | None, call: bytes, value_wei: int) -> DynamicFeeTransaction:
+    async def _priced(
+        self, to: ContractAddress | None, call: bytes, value_wei: int, gas_limit: int | None
+    ) -> DynamicFeeTransaction:
         together = await self._client.call_together(
             Call("eth_chainId"),
             Call("eth_getTransactionCount", (self.address, "pending")),
@@ -110,9 +145,12 @@ class Account:
         # A chain that asks nothing for gas gets nothing: its accounts may have nothing.
         tip = max(read_quantity(price) - header.base_fee_wei, 0)
         most = 2 * header.base_fee_wei + tip
-        nonce = read_quantity(pending)
-        before = self._unmined
-        if before is not None and before.nonce >= read_quantity(mined):
+        # A node may not count yet what it was sent a moment ago.
+        nonce = max(read_quantity(pending), *(each + 1 for each in self._awaited), 0)
+        for old in [each for each in self._given_up if each < read_quantity(mined)]:
+            del self._given_up[old]
+        before = self._given_up.get(min(self._given_up, default=-1))
+        if before is not None:
             nonce = before.nonce
             tip = max(tip, _dearer(before.max_priority_fee_per_gas))
             most = max(most, _dearer(before.max_fee_per_gas))
@@ -121,7 +159,7 @@ class Account:
             nonce=nonce,
             max_priority_fee_per_gas=min(tip, self._limits.fee_max_wei),
             max_fee_per_gas=min(most, self._limits.fee_max_wei),
-            gas_limit=await self._gas(to, call, value_wei),
+            gas_limit=await self._gas(to, call, value_wei) if gas_limit is None else gas_limit,
             to=None if to is None else address_bytes(to),
             value=value_wei,
             data=call,

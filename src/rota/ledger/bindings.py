@@ -31,8 +31,10 @@ from rota.payload import (
     decode_round_log,
     decode_skipped_log,
 )
-from rota.types import ContractAddress, Digest, IntentId, Leaf
+from rota.types import Call, ContractAddress, Digest, IntentId, Leaf
 
+# The contracts that we call, whose errors we know.
+CALLED: Final = ("Endorsed", "Proved", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
 CALL_FAILED: Final = 4
 SKIP_TEXTS: Final = {
     1: "intent used",
@@ -52,11 +54,28 @@ _PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")  # Panic(uint256)
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCall:
+    """A call on the public ledger for which a contract's transition was skipped; `number` counts from 0."""
+
+    contract: ContractAddress
+    leaf: Leaf
+    number: int
+    call: Call
+
+    @property
+    def text(self) -> str:
+        """Which call it was: its number, the function by its selector, and the target."""
+        selector = f"0x{self.call.data[:_SELECTOR_BYTES].hex()}" if self.call.data else "no data"
+        return f"call {self.number} failed: {selector} of {self.call.to}"
+
+
+@dataclass(frozen=True, slots=True)
 class BlockOutcomes:
-    """What the logs of a block did to our contracts, and what in them could not be read."""
+    """What the logs of a block did to our contracts, which calls failed, and what could not be read."""
 
     outcomes: Outcomes
     unreadable: tuple[str, ...] = ()
+    failed_calls: tuple[FailedCall, ...] = ()
 
 
 def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
@@ -66,6 +85,7 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
     """
     outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
     unreadable: list[str] = []
+    failed: list[FailedCall] = []
     skips: dict[tuple[bytes, ContractAddress], dict[tuple[IntentId, Leaf], SkippedLog]] = {}
     for log in sorted(logs, key=lambda each: each.number):
         told = _read(log, chain_id)
@@ -75,12 +95,14 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
                 skips.setdefault(within, {})[intent, leaf] = told
             case RoundLog():
                 reasons = skips.pop(within, {})
-                outcomes.extend((log.address, outcome) for outcome in _outcomes(log, told, reasons))
+                calls = _failed_calls(log, told, reasons)
+                failed.extend(calls.values())
+                outcomes.extend((log.address, outcome) for outcome in _outcomes(log, told, reasons, calls))
             case Malformed(reason):
                 unreadable.append(f"log {log.number} of block {log.height}, {log.address}: {reason}")
             case None:
                 pass
-    return BlockOutcomes(tuple(outcomes), tuple(unreadable))
+    return BlockOutcomes(tuple(outcomes), tuple(unreadable), tuple(failed))
 
 
 def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
@@ -90,23 +112,37 @@ def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
     return decode_skipped_log(log.topics, log.data) if kind == SKIPPED_TOPIC else None
 
 
-def _outcomes(log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> Iterable[LedgerOutcome]:
+def _failed_calls(log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> dict[Leaf, FailedCall]:
+    """The calls that transitions of this round were skipped for; a log that names none of its calls tells nothing."""
+    found = {}
+    for entry in told.payload.entries:
+        skipped = skips.get((entry.intent, entry.leaf)) if isinstance(entry, FullLeaf) else None
+        if isinstance(entry, FullLeaf) and skipped is not None and skipped.reason == CALL_FAILED:
+            number = skipped.state.output
+            if number < len(entry.calls):
+                found[entry.leaf] = FailedCall(log.address, entry.leaf, number, entry.calls[number])
+    return found
+
+
+def _outcomes(
+    log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog], failed: dict[Leaf, FailedCall]
+) -> Iterable[LedgerOutcome]:
     given = (entry for entry in told.payload.entries if isinstance(entry, FullLeaf))
     for entry, committal in zip(given, told.committals, strict=True):
         intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
             outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
         else:
-            outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)))
+            outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)), failed.get(leaf))
         yield replace(outcome, transaction=log.transaction_hash)
 
 
-def _skip(digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None) -> LedgerOutcome:
+def _skip(
+    digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None, failed: FailedCall | None
+) -> LedgerOutcome:
     """A failed call counts against the transition; everything else is a matter of who came first."""
     reason = told.reason if told is not None else 0
-    text = SKIP_TEXTS.get(reason, "skipped")
-    if reason == CALL_FAILED and told is not None:
-        text = f"call {told.state.output} failed"
+    text = failed.text if failed is not None else SKIP_TEXTS.get(reason, "skipped")
     return LedgerOutcome(intent, leaf, digest, LedgerStatus.SKIPPED, text, is_contention=reason != CALL_FAILED)
 
 
@@ -220,8 +256,7 @@ def revert_text(output: bytes) -> str:
 @lru_cache(maxsize=1)
 def _errors() -> dict[bytes, dict[str, Any]]:
     """The errors of all contracts that we call, by selector."""
-    names = ("Endorsed", "Proved", "Factory", "Registry", "Settlement")
-    entries = [each for name in names for each in load_artifact(name).abi]
+    entries = [each for name in CALLED for each in load_artifact(name).abi]
     return {_selector(each): each for each in entries if each["type"] == "error"}
 
 

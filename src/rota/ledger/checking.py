@@ -47,13 +47,13 @@ async def check_ledger(
     try:
         found_chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHECK_ATTEMPTS_MAX))
         if found_chain_id != chain_id:
-            return (_other_chain(client.url, found_chain_id, chain_id),)
+            return (_other_chain(client.place, found_chain_id, chain_id),)
         flaws = [await _contract_flaw(client, chain_id, expected) for expected in contracts]
         flaws.append(await _account_flaw(client, chain_id, account))
     except Unavailable:
         return (_unavailable(client),)
     except (RpcRefused, ValueError) as error:
-        return (_stranger(client.url, str(error)),)
+        return (_stranger(client.place, str(error)),)
     return tuple(flaw for flaw in flaws if flaw is not None)
 
 
@@ -87,7 +87,7 @@ async def _account_flaw(client: RpcClient, chain_id: int, account: ContractAddre
     if balance >= needed:
         return None
     return Flaw(
-        f"ledger.account: {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about "
+        f"node.keys: the submitter {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about "
         f"{needed}. Send it funds; until then rounds wait.",
         is_fatal=False,
     )
@@ -103,10 +103,10 @@ def _other_chain(url: str, found: int, expected: int) -> Flaw:
 def _unavailable(client: RpcClient) -> Flaw:
     failure = client.failure
     if failure is not None and failure.kind in _KINDS_OF_STRANGERS:
-        return _stranger(client.url, failure.detail)
+        return _stranger(client.place, failure.detail)
     is_down = failure is None or failure.kind is FailureKind.UNREACHABLE
     advice = "Start it, or correct the address." if is_down else "See what is wrong with it, or name another node."
-    return Flaw(f"ledger.url: the Ethereum node at {client.url} {failure or 'does not answer'}. {advice}")
+    return Flaw(f"ledger.url: the Ethereum node at {client.place} {failure or 'does not answer'}. {advice}")
 
 
 def _stranger(url: str, found: str) -> Flaw:

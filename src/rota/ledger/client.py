@@ -127,6 +127,13 @@ class _Group:
         return sum(len(request.body) + 1 for request in self.requests)
 
 
+def place_of(url: str) -> str:
+    """Scheme, host and port: a URL may hold a password, or a key in its path, which no log and no error tells."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port is not None else "")
+
+
 class RpcClient:
     """Asks one node, or whatever stands for one behind one address."""
 
@@ -137,6 +144,7 @@ class RpcClient:
         if scheme not in _HTTP_SCHEMES + _WEBSOCKET_SCHEMES:
             raise ValueError(f"url: must begin with http://, https://, ws:// or wss://, not {url!r}")
         self.url: Final = url
+        self.place: Final = place_of(url)
         self.can_subscribe: Final = scheme in _WEBSOCKET_SCHEMES
         self.limits: Final = limits or ClientLimits()
         self.failure: ExchangeFailed | None = None
@@ -187,7 +195,7 @@ class RpcClient:
     @property
     def trouble(self) -> str:
         """Why the node does not answer; empty when it does."""
-        return f"the Ethereum node at {self.url} {self.failure}" if self.failure is not None else ""
+        return f"the Ethereum node at {self.place} {self.failure}" if self.failure is not None else ""
 
     @property
     def exchange_count(self) -> int:
@@ -221,7 +229,7 @@ class RpcClient:
         if self._is_closed:
             raise Unavailable("the client was closed")
         if self._waiting_count + len(calls) > self.limits.queue_max:
-            raise Unavailable(f"{self._waiting_count} requests wait for {self.url} already")
+            raise Unavailable(f"{self._waiting_count} requests wait for {self.place} already")
         group = _Group([self._request(call, attempts_max) for call in calls])
         self._queue.append(group)
         self._wake()

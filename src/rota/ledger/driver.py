@@ -84,7 +84,7 @@ class LedgerDriver:
             try:
                 seen = await self._submission.next_nonce(self._account)
             except ValueError as error:
-                self._account_trouble = f"the Ethereum node at {self._client.url} tells of {self._account}: {error}"
+                self._account_trouble = f"the Ethereum node at {self._client.place} tells of {self._account}: {error}"
                 await self._follower.pause()
         self._account_trouble = ""
         self._tell(seen)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -27,13 +27,14 @@ from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.ledger.bindings import outcomes_of, read_deployment, topic_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
+from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, reason_of
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
 from rota.ports import Contracts, Tell, Unavailable
-from rota.types import ContractAddress, IntentId, address_bytes
+from rota.types import ContractAddress, IntentId, Leaf, address_bytes
 
 LOGS_ATTEMPTS_MAX: Final = 2
 TOPIC_BYTES: Final = 32
@@ -177,7 +178,7 @@ class Follower:
         try:
             self._take_head(chain_id, block)
         except ValueError as error:
-            self.trouble = f"the Ethereum node at {self._client.url} tells of its latest block: {error}"
+            self.trouble = f"the Ethereum node at {self._client.place} tells of its latest block: {error}"
 
     def _take_head(self, chain_id: object, block: object) -> None:
         for answer in (chain_id, block):
@@ -239,7 +240,8 @@ class Follower:
         _require_one_chain(headers, logs, mined.values())
         if await self._headers((first, last)) != ends:
             raise Inconsistent("the chain changed meanwhile")
-        return self._concerning_us(ends, headers, logs, mined)
+        blocks, failed = self._concerning_us(ends, headers, logs, mined)
+        return await self._with_reasons(blocks, failed)
 
     def _deployments_wanted(self, awaited: tuple[IntentId, ...]) -> _Wanted:
         ids = tuple(each.ljust(TOPIC_BYTES, b"\0") for each in awaited)
@@ -252,11 +254,12 @@ class Follower:
 
     def _concerning_us(
         self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
-    ) -> tuple[ChainBlock, ...]:
+    ) -> tuple[tuple[ChainBlock, ...], tuple[Asked, ...]]:
         by_height: dict[int, list[Log]] = {}
         for log in logs:
             by_height.setdefault(log.height, []).append(log)
-        blocks = []
+        blocks: list[ChainBlock] = []
+        failed: list[Asked] = []
         for height in sorted(ends.keys() | by_height.keys() | mined.keys()):
             header = headers[height]
             logs_here = by_height.get(height, [])
@@ -266,7 +269,19 @@ class Follower:
             own = mined[height].mined if height in mined else ()
             deployed = tuple(read_deployment(log) for log in logs_here if log.topics[:1] == _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
-        return tuple(blocks)
+            failed += [Asked(each, height) for each in told.failed_calls]
+        return tuple(blocks), tuple(failed)
+
+    async def _with_reasons(self, blocks: tuple[ChainBlock, ...], failed: tuple[Asked, ...]) -> tuple[ChainBlock, ...]:
+        """The same, where the calls that failed say why, as far as the chain tells."""
+        asked = failed[:REASONS_A_RANGE_MAX]
+        reasons = await asyncio.gather(*(reason_of(self._client, each) for each in asked))
+        texts = {
+            (each.height, each.failed.leaf): f"{each.failed.text}: {reason}"
+            for each, reason in zip(asked, reasons, strict=True)
+            if reason
+        }
+        return tuple(_told_why(block, texts) for block in blocks) if texts else blocks
 
     async def _headers(self, heights: tuple[int, ...]) -> dict[int, Header]:
         found: dict[int, Header] = {}
@@ -357,6 +372,14 @@ class Follower:
             return read_logs(await self._client.call("eth_getLogs", wanted))
         except RpcRefused as refused:
             raise Inconsistent(f"block {wanted['blockHash']}: {refused}") from refused
+
+
+def _told_why(block: ChainBlock, texts: dict[tuple[int, Leaf], str]) -> ChainBlock:
+    outcomes = tuple(
+        (contract, replace(outcome, reason=texts.get((block.height, outcome.leaf), outcome.reason)))
+        for contract, outcome in block.outcomes
+    )
+    return replace(block, outcomes=outcomes)
 
 
 def is_range_too_large(failure: RpcFailure) -> bool:

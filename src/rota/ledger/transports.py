@@ -335,9 +335,13 @@ def _retry_after_ms(response: aiohttp.ClientResponse) -> int:
 
 
 def _shown(error: BaseException) -> str:
-    """What an operator can use of an error of the libraries below."""
+    """What an operator can use of an error of the libraries below; none tells the address, which may be a secret."""
     if isinstance(error, aiohttp.ClientConnectorError):
         text = error.os_error.strerror or str(error.os_error)
+    elif isinstance(error, aiohttp.InvalidURL):
+        text = "its address is none"
+    elif isinstance(error, aiohttp.ClientResponseError):
+        text = f"HTTP {error.status} {error.message}"
     else:
         text = str(error) or type(error).__name__
     return text[:SHOWN_CHARACTERS_MAX]

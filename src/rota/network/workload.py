@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,7 +57,8 @@ def mint(number: int, _: NodeName) -> Request:
 class Workload:
     """Sends while it is entered: every `interval_ms` one transaction, the nodes taking turns.
 
-    `absent` are nodes of which nothing is asked for now. `choose` says what is asked.
+    `absent` are nodes of which nothing is asked for now, `resting` those that are asked for nothing new. `choose` says
+    what is asked.
     """
 
     network: LocalNetwork
@@ -65,9 +67,11 @@ class Workload:
     interval_ms: int
     choose: Choose = mint
     absent: set[NodeName] = field(default_factory=set)
+    resting: set[NodeName] = field(default_factory=set)
     promises: dict[IntentId, Promise] = field(default_factory=dict)
     receipts: dict[IntentId, TransactionReceipt] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
+    _calling: Counter[NodeName] = field(default_factory=Counter)
     _numbers: count[int] = field(default_factory=count)
     _sending: set[asyncio.Task[None]] = field(default_factory=set)
     _stream: asyncio.Task[None] | None = None
@@ -105,7 +109,7 @@ class Workload:
         names = self.network.plan.names
         for turn in count():
             name = names[turn % len(names)]
-            if name not in self.absent and len(self._sending) < UNANSWERED_MAX:
+            if name not in self.absent | self.resting and len(self._sending) < UNANSWERED_MAX:
                 task = asyncio.create_task(self._send(name, self.choose(next(self._numbers), name)))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
@@ -117,8 +121,9 @@ class Workload:
         while True:
             node = self.network.nodes[name]
             with suppress(Unreachable):
-                if node.is_running and name not in self.absent:
+                if node.is_running and name not in self.absent | self.resting:
                     key = f"{self.contract}/{request.number}"
+                    self._calling[name] += 1
                     try:
                         intent = await node.client.send(
                             self.party, self.contract, request.function, request.arguments, key=key
@@ -126,9 +131,18 @@ class Workload:
                     except Refused as refused:
                         self.refusals.append(f"{name}: {refused}")
                         return
+                    finally:
+                        self._calling[name] -= 1
                     self.promises[intent] = Promise(name, request, asked_s)
                     return
             await asyncio.sleep(REPEAT_S)
+
+    async def rest(self, name: NodeName) -> None:
+        """Ask a node for nothing new until it is taken from `resting`; all that it promised has ended then."""
+        self.resting.add(name)
+        while self._calling[name] or any(promise.node == name for promise in self.open.values()):
+            await self.look()
+            await asyncio.sleep(LOOK_S)
 
     # How it ends.
 

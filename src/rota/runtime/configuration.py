@@ -15,6 +15,8 @@ from rota.runtime.configuring.kinds import CHAIN, PostgresServer, SqliteFile
 from rota.runtime.configuring.reading import read_configuration, read_text
 from rota.runtime.configuring.sections import (
     SECTIONS,
+    AutomationSection,
+    CommandsSection,
     ContractsSection,
     LedgerSection,
     LogFormat,
@@ -35,6 +37,8 @@ __all__ = [
     "FILE_NAME",
     "SECTIONS",
     "Absent",
+    "AutomationSection",
+    "CommandsSection",
     "ConfigurationRejected",
     "ContractsSection",
     "Flaw",

@@ -6,15 +6,16 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from rota import abi, hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
@@ -25,30 +26,65 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
 from rota.ledger.client import RpcClient
+from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Signer, Unavailable
+from rota.ports import Registry, Signer, Unavailable
 from rota.runtime.acquainting import FindDeployment
+from rota.runtime.automation import Automating
+from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
+from rota.runtime.expiry import CertificateExpiry
+from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
+from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
+from rota.runtime.facades.states import States
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
+from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
+from rota.runtime.listeners import DurableListeners
+from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Receipt, SubmitMode
+from rota.transport.peer_state import PeerStatus
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    SubmitMode,
+    node_of,
+)
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
+
+    looking_up: LookingUp
+    registry: Registry
+    read_peers: Callable[[], tuple[PeerStatus, ...]]
+    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    expiry: CertificateExpiry
+
+
 class NodeFacade:
-    """`api.facade.Node`."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+
+    commands: CommandOffice
 
     def __init__(
         self,
@@ -57,9 +93,13 @@ class NodeFacade:
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
+        surroundings: Surroundings,
         client: RpcClient,
+        automating: Automating,
     ) -> None:
         self._running: Final = running
+        self.expiry: Final = surroundings.expiry
+        self._registered: Final = surroundings.registry.registrations
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
@@ -69,8 +109,18 @@ class NodeFacade:
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
         self.groups: Final = Groups(
-            running.name, running.contracts, store.groups, self.submit, running.adapters.services.call
+            running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
+            MessageSource(running.name, store.mail, running.mail), store
+        )
+        running.before_closing(self.message_listeners.close)
+        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.domains: Final = Domains(running.contracts, running.factory)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
+        self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
         self.public: Final = Public(
@@ -93,6 +143,10 @@ class NodeFacade:
     def name(self) -> NodeName:
         """The node's name."""
         return self._running.name
+
+    def _confirmed_height(self) -> int:
+        running = self._running
+        return running.engine.core.height - running.config.confirmations if running.started.is_set() else 0
 
     # Transactions.
 
@@ -191,7 +245,7 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else receipt.reason or "no reason was given",
+            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
@@ -205,6 +259,12 @@ class NodeFacade:
             and intent in running.engine.core.intake.open
             and running.users.recent_receipt(intent) is None
         )
+
+    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
+        """Why it failed, in the words of the contract that made it fail."""
+        hosted = self._running.contracts.hosted(intent.contract)
+        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
+        return reason or "no reason was given"
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
         receipt = await self.public.receipt(intent)
@@ -314,7 +374,9 @@ class NodeFacade:
         try:
             initialised = hosting.init(hosted, call)
         except DomainRejected as flaw:
-            raise errors.invalid(_field_of(flaw), flaw.message) from None
+            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
+            raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
+        self._require_registered(initialised.parties)
         return Intent(
             self._ids.next(sender, submission.to),
             submission.to,
@@ -340,6 +402,7 @@ class NodeFacade:
             genesis = self._running.contracts.plan(submission.domain, data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
+        self._require_registered(genesis.members)
         # No page: what a party has deployed is nobody's to see.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),
@@ -349,6 +412,14 @@ class NodeFacade:
             submission.depends_on,
             idempotency_key=submission.idempotency_key,
         )
+
+    def _require_registered(self, parties: Iterable[Party]) -> None:
+        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
+        known = self._registered()
+        strangers = [party for party in parties if node_of(party) not in known]
+        # A registry that does not name us either has not been read yet.
+        if strangers and self.name in known:
+            raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
     # Settlements.
 
@@ -490,9 +561,13 @@ class NodeFacade:
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")
-        elif not running.engine.core.has_ledger:
+        elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
         return tuple(missing)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        return self.expiry.warnings
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -505,7 +580,7 @@ class NodeFacade:
         return Measurements(
             index_height=core.height,
             ledger_height=head.height if head is not None else None,
-            is_ledger_lost=not core.has_ledger,
+            is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
@@ -521,11 +596,21 @@ class NodeFacade:
             writes_open=len(core.writes),
             writes_failed_total=running.writes_failed,
             steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
             contracts_learned_total=core.acquaintance.acquired_count,
             contracts_refused_total=core.acquaintance.refused_count,
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
+            contracts_in_arrears=running.arrears.open_count,
             peers=self._read_peers(),
+            triggers=self.triggers.list(),
+            automation_transactions_total=self.triggers.transactions,
+            ledger_transactions_total=self.triggers.ledger_transactions,
         )
 
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from rota.domains.available import Shelf
 from rota.hosting import Hosted, learn
-from rota.ports import Store
-from rota.types import ContractAddress, NodeName
+from rota.ports import StatePage, Store
+from rota.types import ContractAddress, NodeName, State
 
 CONTRACTS_KEPT_MAX: Final = 256
-LEARNED_AT_ONCE: Final = 256
 
 
 @dataclass(slots=True)
@@ -32,6 +32,8 @@ class _Holdings:
     shelf: Shelf
     as_of: int = 0
     learned_as_of: int = 0
+    # Pages of two questions that mix would leave what the later one has said to be gone.
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class HeldStates:
@@ -54,26 +56,57 @@ class HeldStates:
         self._kept.move_to_end(contract)
         if len(self._kept) > CONTRACTS_KEPT_MAX:
             self._kept.popitem(last=False)
-        await self._bring_up_to_date(contract, holdings)
-        if hosted.memory is not None:
-            await self._teach(contract, holdings)
+        async with holdings.turn:
+            if not holdings.as_of:
+                await self._begin(contract, holdings)
+            await self._bring_up_to_date(contract, holdings)
+            if hosted.memory is not None:
+                await self._teach(contract, holdings)
         return holdings.shelf
 
+    async def _begin(self, contract: ContractAddress, holdings: _Holdings) -> None:
+        """All that is unspent, page by page; what changes meanwhile comes with the changes since the first page."""
+        as_of: int | None = None
+        async for page in unspent_pages(self._store, contract):
+            as_of = page.as_of if as_of is None else as_of
+            for state in page.states:
+                holdings.shelf.put(state.as_seen_by(self._node))
+        holdings.as_of = as_of or 0
+
     async def _bring_up_to_date(self, contract: ContractAddress, holdings: _Holdings) -> None:
-        changes = await self._store.state_changes(contract, holdings.as_of)
-        # Of two answers that come in the wrong order, the later one has said everything.
-        if changes.as_of > holdings.as_of:
+        is_complete = False
+        while not is_complete:
+            changes = await self._store.state_changes(contract, holdings.as_of)
             for gone in changes.gone:
                 holdings.shelf.remove(gone)
             for state in changes.held:
                 holdings.shelf.put(state.as_seen_by(self._node))
-            holdings.as_of = changes.as_of
+            holdings.as_of, is_complete = changes.as_of, changes.is_complete
 
     async def _teach(self, contract: ContractAddress, holdings: _Holdings) -> None:
-        as_of, states = await self._store.states_since(contract, holdings.learned_as_of)
-        if as_of > holdings.learned_as_of:
-            for start in range(0, len(states), LEARNED_AT_ONCE):
-                learn(holdings.hosted, states[start : start + LEARNED_AT_ONCE], self._node)
-                # A long history must not keep the event loop from its sockets.
-                await asyncio.sleep(0)
+        async for as_of, states in state_pages(self._store, contract, holdings.learned_as_of):
+            learn(holdings.hosted, states, self._node)
             holdings.learned_as_of = as_of
+            # A long history must not keep the event loop from its sockets.
+            await asyncio.sleep(0)
+
+
+async def unspent_pages(store: Store, contract: ContractAddress) -> AsyncIterator[StatePage]:
+    """All unspent states that a node holds of a contract, some at a time."""
+    page = await store.unspent_states(contract)
+    yield page
+    while page.last is not None:
+        page = await store.unspent_states(contract, page.last)
+        yield page
+
+
+async def state_pages(
+    store: Store, contract: ContractAddress, since: int = 0
+) -> AsyncIterator[tuple[int, tuple[State, ...]]]:
+    """All states that a node holds of a contract and that changed since, spent or not, some at a time."""
+    while True:
+        as_of, states = await store.states_since(contract, since)
+        if as_of == since:
+            return
+        yield as_of, states
+        since = as_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -57,6 +57,7 @@ from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.feed import LiveFeed
+from rota.runtime.mail import GroupMail
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
@@ -132,6 +133,8 @@ class RunningNode:
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
+        # What else runs as long as the store is open; one that ends by itself has failed.
+        self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
         self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
@@ -144,6 +147,14 @@ class RunningNode:
         self.started: Final = asyncio.Event()
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
+        self.mail: Final = GroupMail(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            lambda: (self.engine.core.incarnation, self.engine.core.height),
+            monotonic_ms,
+        )
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
         self.feed: LiveFeed | None = None
         self._head_height = -1
@@ -174,10 +185,12 @@ class RunningNode:
                 self.adapters.peers.run(),
                 self.adapters.public.run(),
                 self.receipts.run(),
+                *(begin() for begin in self.beside),
             )
             running = [asyncio.create_task(each) for each in lasting]
             for task in running:
                 task.add_done_callback(self._adapter_ended)
+            self.mail.start()
             self.started.set()
             await self._until_stopped()
         finally:
@@ -187,6 +200,7 @@ class RunningNode:
             for close in self._closing_first:
                 await close()
             await self.arrears.close()
+            await self.mail.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
             await self.adapters.acquainting.close()
@@ -223,7 +237,8 @@ class RunningNode:
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
-        self.engine.tell(event)
+        if not self.mail.take(event):
+            self.engine.tell(event)
         if isinstance(event, Persisted):
             self.receipts.look_soon()
         elif isinstance(event, HeadSeen) and event.height != self._head_height:
@@ -319,11 +334,14 @@ class RunningNode:
         """From now on this node has this contract, and makes up for what it has missed of it."""
         address = known.contract.address
         is_new = self.contracts.known(address) is None
-        await self.adapters.store.add_contract(replace(known, taken_in_at=max(known.deployed_at, known.taken_in_at)))
+        asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
+        await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
         self.contracts.add(known)
-        # What the index passes from here on it looks at; what it passed before is told by where the chain stands now.
-        complete = replace(known, taken_in_at=await self.adapters.chain.latest_height())
-        await self.adapters.store.add_contract(complete)
+        # Every fetch from here on looks for it; those that are under way go as far as the head that the index has seen.
+        head = self.engine.core.index.head
+        complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
+        with suppress(Unavailable):
+            await self.adapters.store.add_contract(complete)
         if is_new:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)

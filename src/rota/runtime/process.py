@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -27,7 +28,8 @@ from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
 from rota.digests import keccak
-from rota.hosting import ContractDefaults, load_domains
+from rota.domains.base import Rejected
+from rota.hosting import AnyDomain, ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import NodeKeys
@@ -37,26 +39,38 @@ from rota.ledger.account import Account
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
+from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
-from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
+from rota.runtime.automating import announced, automate
+from rota.runtime.commands import CommandOffice, NodeTransactions
+from rota.runtime.configuration import (
+    ConfigurationRejected,
+    NodeConfiguration,
+    SqliteFile,
+    password_of,
+    read_configuration,
+)
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
-from rota.runtime.facade import NodeFacade
+from rota.runtime.expiry import CertificateExpiry
+from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
+from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
-from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
-from rota.types import IntentId
+from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
+from rota.types import ContractAddress, IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -88,7 +102,7 @@ class NodeProcess:
         self.entrance: Final = entrance
         self.peers: Final = peers
         self.keys: Final = keys
-        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers)]
+        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers, facade.expiry)]
 
     async def run(self) -> None:
         """Serve until it is stopped."""
@@ -98,11 +112,23 @@ class NodeProcess:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
         watching = asyncio.create_task(self._watch_files())
+        commands = asyncio.create_task(self._take_commands())
         try:
             await self.running.run()
         finally:
             watching.cancel()
+            commands.cancel()
+            await asyncio.gather(commands, return_exceptions=True)
+            await self.facade.commands.close()
             await self.entrance.stop()
+
+    async def _take_commands(self) -> None:
+        """From the moment on at which the node has begun; an error of ours there is one of the node's."""
+        await self.running.started.wait()
+        try:
+            await self.facade.commands.run()
+        except Exception as error:
+            self.running.fail(error)
 
     async def _watch_files(self) -> None:
         """What an operator changes while the node runs: its certificate, its credentials, a registry that is a file."""
@@ -115,20 +141,22 @@ class NodeProcess:
 class WatchedCertificate:
     """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
 
-    def __init__(self, keys: NodeKeys, peers: GrpcPeers) -> None:
+    def __init__(self, keys: NodeKeys, peers: GrpcPeers, expiry: CertificateExpiry) -> None:
         self._folder: Final = keys.transport
         self._peers: Final = peers
+        self._expiry: Final = expiry
         self._shown = keys.certificate.fingerprint
         self._told = ""
 
     def look(self) -> None:
         """Show another one if there is one; what cannot be read changes nothing."""
         try:
-            current = self._folder.current().certificate.fingerprint
-            if current != self._shown:
+            certificate = self._folder.current().certificate
+            if certificate.fingerprint != self._shown:
                 self._peers.use(_identity(self._folder))
-                self._shown = current
-                logger.info("shows another certificate", fingerprint=current.hex())
+                self._shown = certificate.fingerprint
+                logger.info("shows another certificate", fingerprint=self._shown.hex())
+            self._expiry.look(certificate)
             self._told = ""
         except (ValueError, OSError) as error:
             self._told = _tell_once("the certificate cannot be used; the one of before stays", error, self._told)
@@ -153,6 +181,32 @@ class WatchedRegistry:
         if nodes != self._registry.registrations():
             self._registry.change(nodes)
             logger.info("the registry has changed", nodes=len(nodes))
+
+
+class WatchedMaximum:
+    """When the maximum deduplication duration changes in the configuration file, it holds from then on."""
+
+    def __init__(self, path: Path, office: CommandOffice) -> None:
+        self._path: Final = path
+        self._office: Final = office
+        self._seen: tuple[int, int] | None = None
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp == self._seen:
+                return
+            maximum_ms = read_configuration(self._path).commands.maximum_duration_ms
+        except (ConfigurationRejected, OSError) as error:
+            self._told = _tell_once("the configuration cannot be read; what it said before stays", error, self._told)
+            return
+        self._seen, self._told = stamp, ""
+        if maximum_ms != self._office.configuration().maximum_duration_ms:
+            self._office.change_maximum(maximum_ms)
+            logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
 
 
 class WatchedCredentials:
@@ -192,18 +246,23 @@ async def opened(
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(name, configuration.ledger.chain_id, load_domains(), salt_key)
+    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
     database = _database(configuration)
     tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
+    registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
+    triggers = _triggers(configuration)
+
+    commands: DatabaseCommands | None = None
 
     def adapters_for(tell: Tell) -> Adapters:
-        nonlocal peers
-        peers = _peers(configuration, keys, registry, tell)
+        nonlocal peers, commands
+        peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
         store = DatabaseStore(database, name, configuration.sequencer, tell)
+        commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
@@ -219,7 +278,6 @@ async def opened(
             factory=factory,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
-        registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
@@ -244,9 +302,24 @@ async def opened(
         factory,
     )
     assert peers is not None, "the adapters were made"
+    assert commands is not None, "the adapters were made"
+    pruning = PrunableCompletions(lambda: facade.commands, commands)
+    look_ms = configuration.automation.look_ms
+    automating = automate(running, triggers, client, registrar, registry, peers, look_ms, pruning)
     facade = NodeFacade(
-        running, keys.signer, _deployments_on(client, configuration), _measured(peers), _defaults(configuration), client
+        running,
+        keys.signer,
+        _deployments_on(client, configuration),
+        _measured(peers),
+        _defaults(configuration),
+        Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
+        client,
+        automating,
     )
+    facade.commands = CommandOffice(
+        name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
+    )
+    facade.commands.failed = running.fail
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
@@ -267,18 +340,28 @@ async def opened(
 
 
 async def serve(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None = None
+    configuration: NodeConfiguration,
+    keys: NodeKeys,
+    on_ready: Callable[[NodeProcess], None] | None = None,
+    file: Path | None = None,
 ) -> None:
-    """A node in this process: SIGTERM and SIGINT stop it, a second one at once."""
-    while await _live(configuration, keys, on_ready):
+    """A node in this process: SIGTERM and SIGINT stop it, a second one at once.
+
+    `file` is where the configuration was read from; what may change in it without a restart is looked for there.
+    """
+    next_life = await _live(configuration, keys, on_ready, file)
+    while next_life is not None:
         logger.info("beginning a new life")
+        next_life = await _live(next_life, keys, None, file)
 
 
 async def _live(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None
-) -> bool:
-    """One life; whether it ended for another one to begin."""
+    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None, file: Path | None
+) -> NodeConfiguration | None:
+    """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
+        if file is not None:
+            process.watched.append(WatchedMaximum(file, process.facade.commands))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, process.running.stop)
@@ -290,13 +373,29 @@ async def _live(
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
-        return process.running.begins_again
+        return _at_the_same_place(configuration, process.entrance) if process.running.begins_again else None
+
+
+def _at_the_same_place(configuration: NodeConfiguration, entrance: Entrance) -> NodeConfiguration:
+    """With the ports that the system chose, where it did."""
+    ports, operations = entrance.ports, configuration.operations
+    rpc = replace(configuration.rpc, port=ports["http"], websocket_port=ports["websocket"])
+    if "operations" in ports:
+        operations = replace(operations, port=ports["operations"])
+    return replace(configuration, rpc=rpc, operations=operations)
 
 
 async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:
     await process.running.started.wait()
     await process.peers.started.wait()
     on_ready(process)
+
+
+def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:
+    try:
+        return load_domains(configuration.domains)
+    except Rejected as flaw:
+        raise CannotStart(f"domains.{flaw}") from flaw
 
 
 def _database(configuration: NodeConfiguration) -> Database:
@@ -334,7 +433,17 @@ def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, Transact
     return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
 
 
-def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell) -> GrpcPeers:
+def _triggers(configuration: NodeConfiguration) -> tuple[LoadedTrigger, ...]:
+    automation = configuration.automation
+    try:
+        return load_triggers(automation.load, automation.settings, configuration.triggers, automation.paused)
+    except CannotLoad as flaw:
+        raise CannotStart(str(flaw)) from flaw
+
+
+def _peers(
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, tell: Tell, announcement: Announcement
+) -> GrpcPeers:
     if not keys.certificate.is_valid_at(int(time.time())):
         raise CannotStart("node.keys: the certificate is not valid now; `rota keys rotate-certificate` makes another")
     transport = configuration.transport
@@ -345,6 +454,7 @@ def _peers(configuration: NodeConfiguration, keys: NodeKeys, registry: Registry,
         tell,
         listen=transport.listen,
         settings=transport.settings,
+        announcement=announcement,
     )
 
 
@@ -387,6 +497,16 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
     return measure
 
 
+def _owners(registry: Registry) -> Callable[[], Mapping[NodeName, ContractAddress]]:
+    """Who registered each node, where the chain knows it."""
+
+    def read() -> Mapping[NodeName, ContractAddress]:
+        nodes = registry.nodes() if isinstance(registry, ChainRegistry) else {}
+        return {name: node.owner for name, node in nodes.items()}
+
+    return read
+
+
 def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
     rpc, operations = configuration.rpc, configuration.operations
     is_shared = operations.host is None and operations.port is None
@@ -395,9 +515,11 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(rpc.host, rpc.port),
             Bind(rpc.host, rpc.websocket_port),
             None if is_shared else Bind(*configuration.operations_address),
+            Bind(*configuration.commands_address) if configuration.commands_address is not None else None,
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
             rpc.origins,
             rpc.limits,
+            configuration.automation.splice_metrics,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error

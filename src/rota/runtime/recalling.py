@@ -2,7 +2,7 @@
 
 A domain is a pure function, and a store is not: what it looks for in vain is noted, fetched, and it is asked again. A
 chain of states is walked back so, one store's answer a step. One that is longer than a few steps is needed only where a
-domain's memory has forgotten it; then all states of the contract are fetched at once, as they are when a node begins.
+domain's memory has forgotten it; then all states of the contract are fetched, as they are when a node begins.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from rota.domains.base import Lacking
 from rota.ports import Store
+from rota.runtime.held_states import state_pages
 from rota.types import ContractAddress, State, StateId
 
 RECALLS_MAX: Final = 32
@@ -59,10 +60,11 @@ def _asked(ask: Callable[[Recalled], Answer], recalled: Recalled) -> Answer | La
 
 async def _fetch(store: Store, contract: ContractAddress, recalled: Recalled, *, everything: bool) -> bool:
     """Fetch what was missed, or all there is; whether anything came that was not known."""
-    if everything:
-        _, states = await store.states_since(contract, 0)
-    else:
-        states = await store.states(contract, tuple(recalled.missed))
     known = len(recalled.known)
-    recalled.known.update({state.id: state for state in states})
+    if everything:
+        async for _, states in state_pages(store, contract):
+            recalled.known.update({state.id: state for state in states})
+    else:
+        found = await store.states(contract, tuple(recalled.missed))
+        recalled.known.update({state.id: state for state in found})
     return len(recalled.known) > known

@@ -30,6 +30,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -142,7 +143,7 @@ class Reading:
         match record:
             case StatesAcknowledged(digest, peer, part):
                 self.acknowledged.add((digest, peer, part))
-            case StatesReceived() | BlocksIndexed():
+            case StatesReceived() | BlocksIndexed() | StoreTried():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 self._take_deployment(record)
@@ -354,6 +355,7 @@ class Disk:
                     outcomes=tuple(outcomes.items()),
                     indexed=_indexed(final, address),
                     latest_chain_time_s=self.latest_chain_time_s,
+                    final_height=self.height - confirmations,
                 )
             )
             for address, of_contract in intents.items()

@@ -32,22 +32,36 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
-from rota.ports import TRANSACTIONS_MAX, StateChanges, StoredTransaction, StoreEffect, Tell, Unavailable
+from rota.ports import (
+    STATES_A_PAGE,
+    TRANSACTIONS_MAX,
+    StateChanges,
+    StatePage,
+    StatePlace,
+    StoredTransaction,
+    StoreEffect,
+    Tell,
+    Unavailable,
+)
 from rota.store.abis import Abis
+from rota.store.archive import Archive
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
 from rota.store.listening import Listening
+from rota.store.mail import Mail
 from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
+from rota.store.triggers import TriggerBook
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
+GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
 Question = LookUpIntents | LoadContract | FindStates
@@ -93,7 +107,10 @@ class DatabaseStore:
         self.traces: Final = Traces(self, self._asking.final_height)
         self.public: Final = PublicTransactions(self, self._asking, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
+        self.mail = Mail(self._read, self._write_alone)
+        self.triggers: Final = TriggerBook(self._read, self._write_alone)
 
     # Life.
 
@@ -160,9 +177,11 @@ class DatabaseStore:
         """The final outcome of an intent of this node, if it has one."""
         return await self._database.read(self._asking.receipt_of(intent))
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        """Every state with its bytes that changed after `since`, spent or not, and up to which change that is."""
-        return await self._database.read(self._asking.states_since(contract, since))
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change that is."""
+        return await self._database.read(self._asking.states_since(contract, since, limit))
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
@@ -174,17 +193,19 @@ class DatabaseStore:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
         return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
 
-    async def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """The states of this contract that are on the chain and unspent, and that this node holds."""
-        return await self._database.read(self._asking.unspent_states(contract))
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time."""
+        return await self._database.read(self._asking.unspent_states(contract, after, limit))
 
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._database.read(self._asking.states(contract, ids))
 
-    async def state_changes(self, contract: ContractAddress, since: int) -> StateChanges:
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is unspent and held now and was not at the change `since`, and what no longer is."""
-        return await self._database.read(self._asking.state_changes(contract, since))
+        return await self._database.read(self._asking.state_changes(contract, since, limit))
 
     # What users ask for.
 
@@ -342,21 +363,37 @@ class DatabaseStore:
             self._has_questions.clear()
             while self._questions:
                 question = self._questions.popleft()
+                look_ups = self._look_ups_with(question)
                 try:
-                    events = await self._answer(question)
+                    if look_ups:
+                        events: Sequence[Event] = await self._read(self._asking.look_up_all(look_ups))
+                    else:
+                        events = await self._answer(question)
                 except Unavailable as problem:
                     self._trouble = str(problem)
-                    if isinstance(question, LookUpIntents):
-                        self._questions.appendleft(question)
+                    self._questions.extendleft(reversed(look_ups))
                     await asyncio.sleep(RETRY_S)
                     continue
                 for event in events:
                     self._tell(event)
 
+    def _look_ups_with(self, question: Question) -> list[LookUpIntents]:
+        """This one and those right behind it, if it is about intents: one reading answers them all."""
+        found: list[LookUpIntents] = []
+        if isinstance(question, LookUpIntents):
+            found.append(question)
+            while self._questions and len(found) < GROUP_QUESTIONS_MAX:
+                following = self._questions[0]
+                if not isinstance(following, LookUpIntents):
+                    break
+                found.append(following)
+                self._questions.popleft()
+        return found
+
     async def _answer(self, question: Question) -> Sequence[Event]:
         match question:
             case LookUpIntents():
-                return (await self._read(self._asking.look_up(question)),)
+                raise AssertionError("those are answered together")
             case LoadContract(address):
                 found = await self._read(self._asking.contract_of(address))
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)

@@ -24,7 +24,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
-from rota.ports import NumberedReceipt, StateChanges, StoredTransaction
+from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -131,6 +131,7 @@ class Asking:
             kept=tuple(kept_for(record.prepared) for record, _ in prepared),
             endorsed=tuple(decode_kept(kept) for (kept,) in rows),
             latest_chain_time_s=latest[0][0],
+            final_height=final_height,
         )
 
     def _unfinished(self, address: ContractAddress, final_height: int) -> Reading[tuple[Restored, ...]]:
@@ -170,13 +171,22 @@ class Asking:
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
             known.update({IntentId(intent): None for (intent,) in rows})
         own = tuple(intent for intent in order.intents if intent in known)
-        outcomes = yield from self._outcomes(own, (yield from self.final_height()))
+        outcomes: dict[IntentId, Outcome] = {}
+        if own:
+            outcomes = yield from self._outcomes(own, (yield from self.final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
             tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
             tuple(intent for intent in own if intent not in outcomes),
         )
+
+    def look_up_all(self, orders: Sequence[LookUpIntents]) -> Reading[list[IntentsLookedUp]]:
+        """Several questions in one reading."""
+        answers = []
+        for order in orders:
+            answers.append((yield from self.look_up(order)))
+        return answers
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
         """The final outcome of an intent of this node, if it has one. The chain's word counts before ours."""
@@ -261,31 +271,38 @@ class Asking:
         rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
-    def unspent_states(self, contract: ContractAddress) -> Reading[tuple[State, ...]]:
+    def unspent_states(self, contract: ContractAddress, after: StatePlace | None, limit: int) -> Reading[StatePage]:
         """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
-        rows: Any = yield Statement(_UNSPENT, (contract,))
-        return tuple(decode_state(state) for (state,) in rows)
+        changes: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        rows: Any = yield Statement(_UNSPENT, (contract, *(after or _BEFORE_ALL), limit))
+        last = StatePlace(*rows[-1][1:]) if len(rows) == limit else None
+        return StatePage(changes[0][0] or 0, tuple(decode_state(state) for state, *_ in rows), last)
 
-    def state_changes(self, contract: ContractAddress, since: int) -> Reading[StateChanges]:
-        """What changed of that after the record with this position; all of it, when nothing is known yet."""
-        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        as_of = max(since, rows[0][0] or 0)
-        if not since:
-            return StateChanges(as_of, (yield from self.unspent_states(contract)))
-        rows = yield Statement(_CHANGED, (contract, since))
+    def state_changes(self, contract: ContractAddress, since: int, limit: int) -> Reading[StateChanges]:
+        """What changed of that after the record with this position, as far as it fits."""
+        as_of, is_complete = yield from self._changes_up_to(contract, since, limit)
+        rows: Any = yield Statement(_CHANGED, (contract, since, as_of))
         changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
         return StateChanges(
             as_of,
             tuple(state for state, is_unspent in changed if is_unspent),
             tuple(state.id for state, is_unspent in changed if not is_unspent),
+            is_complete,
         )
 
-    def states_since(self, contract: ContractAddress, since: int) -> Reading[tuple[int, tuple[State, ...]]]:
+    def states_since(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, tuple[State, ...]]]:
         """All that this node holds and that changed after the record with this position, spent or not."""
-        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        as_of = max(since, rows[0][0] or 0)
-        rows = yield Statement(_HELD_SINCE, (contract, since))
+        as_of, _ = yield from self._changes_up_to(contract, since, limit)
+        rows: Any = yield Statement(_HELD_SINCE, (contract, since, as_of))
         return as_of, tuple(decode_state(state) for (state,) in rows)
+
+    def _changes_up_to(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
+        """The change with which so many states are full, and whether it is the latest: a change is told whole."""
+        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
+        latest = max(since, rows[0][0] or 0)
+        rows = yield Statement(_CHANGE_AT, (contract, since, limit - 1))
+        as_of = rows[0][0] if rows else latest
+        return as_of, as_of == latest
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
@@ -469,23 +486,29 @@ AND NOT EXISTS (
     WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
 ORDER BY height, place LIMIT ? OFFSET ?"""
 
+_BEFORE_ALL: Final = StatePlace(-1, 0, 0)
+
 _UNSPENT: Final = """
-SELECT state FROM states
+SELECT state, committed_at, place, output FROM states
 WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
-ORDER BY committed_at, place, output"""
+    AND (committed_at, place, output) > (?, ?, ?)
+ORDER BY committed_at, place, output LIMIT ?"""
+
+_LATEST_CHANGE: Final = "SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL"
+
+_CHANGE_AT: Final = """
+SELECT changed FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
+ORDER BY changed LIMIT 1 OFFSET ?"""
 
 # What never had a place on the chain was never told of.
-_LATEST_CHANGE: Final = """
-SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL"""
-
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
-WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ?
-ORDER BY committed_at, place, leaf, output"""
+WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ? AND changed <= ?
+ORDER BY changed, committed_at, place, leaf, output"""
 
 _HELD_SINCE: Final = """
-SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
-ORDER BY CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, changed, leaf, output"""
+SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ?
+ORDER BY changed, CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, leaf, output"""
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

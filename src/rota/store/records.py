@@ -35,6 +35,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -79,6 +80,8 @@ class Writing:
         match record:
             case NodeStarted(incarnation):
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
+            case StoreTried():
+                yield Statement("UPDATE node SET incarnation = incarnation")
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
                 if isinstance(record, IntentFinalised):
@@ -105,7 +108,7 @@ class Writing:
             case StatesReceived():
                 yield from self._transitions(contract, record, position)
             case StatesAcknowledged(digest, peer, part):
-                yield Statement(_ACKNOWLEDGE, (digest, peer, part), digest)
+                yield Statement(_ACKNOWLEDGE, (digest, peer, part, self.clock()), digest)
             case TransitionPrepared():
                 yield from self._prepared(contract, record, position)
             case PreparedAcknowledged(_, leaf):
@@ -167,11 +170,11 @@ class Writing:
         """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
             yield transition_due(contract, transition)
-        yield from _held(contract, transition, position)
+        yield from _held(contract, transition, position, self.clock())
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
-            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce))
+            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce, self.clock()))
 
     # Prepared transitions.
 
@@ -280,13 +283,13 @@ def _alone(contract: ContractAddress, transition: Transition, position: int) -> 
         yield _transition(contract, Digest(transition.leaf), transition, position)
 
 
-def _held(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+def _held(contract: ContractAddress, transition: Transition, position: int, now_ms: int) -> Iterator[Statement]:
     """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
     leaf = transition.leaf
     on_chain = (contract, leaf, transition.intent)
     for state in transition.outputs:
         if state.content is not None:
-            held = (contract, leaf, state.id.output, encode(state), position)
+            held = (contract, leaf, state.id.output, encode(state), position, now_ms)
             yield Statement(_HOLD, (*held, *on_chain, *on_chain), leaf)
 
 
@@ -330,13 +333,13 @@ ON CONFLICT (contract, leaf, digest) DO NOTHING"""
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
 
 _HOLD: Final = f"""
-INSERT INTO states (contract, leaf, output, state, changed, committed_at, place)
+INSERT INTO states (contract, leaf, output, state, changed, created_at_ms, committed_at, place)
 VALUES (
-    ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?,
     (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN height END) FROM outcomes WHERE intent = ?),
     (SELECT MIN(CASE WHEN {_IS_COMMITTED} THEN place END) FROM outcomes WHERE intent = ?))
 ON CONFLICT (contract, leaf, output) DO UPDATE SET
-    state = excluded.state, changed = excluded.changed,
+    state = excluded.state, changed = excluded.changed, created_at_ms = excluded.created_at_ms,
     committed_at = excluded.committed_at, place = excluded.place
 WHERE states.state IS NULL"""
 
@@ -349,12 +352,13 @@ ON CONFLICT (contract, leaf, output) DO UPDATE SET spent_at = excluded.spent_at,
 WHERE states.spent_at IS NULL"""
 
 _DELIVER: Final = """
-INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged) VALUES (?, ?, ?, ?, 0)
+INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged, created_at_ms) VALUES (?, ?, ?, ?, 0, ?)
 ON CONFLICT (digest, peer, part) DO NOTHING"""
 
 _ACKNOWLEDGE: Final = """
-INSERT INTO deliveries (digest, peer, part, is_acknowledged) VALUES (?, ?, ?, 1)
-ON CONFLICT (digest, peer, part) DO UPDATE SET is_acknowledged = 1"""
+INSERT INTO deliveries (digest, peer, part, is_acknowledged, acknowledged_at_ms) VALUES (?, ?, ?, 1, ?)
+ON CONFLICT (digest, peer, part) DO UPDATE SET is_acknowledged = 1, acknowledged_at_ms = excluded.acknowledged_at_ms
+WHERE deliveries.is_acknowledged = 0"""
 
 _PREPARE: Final = """
 INSERT INTO prepared (contract, leaf, digest, position, intent, valid_until_s, record, is_acknowledged)

@@ -20,8 +20,18 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from rota.transport.certificates import Identity, fingerprint_of
 from rota.transport.endings import Reason
+from rota.transport.parts import Announcement
 from rota.transport.peers import GrpcPeers
 from rota.transport.registry import StaticRegistry, read_registry
 from rota.transport.settings import TransportSettings
 
-__all__ = ["GrpcPeers", "Identity", "Reason", "StaticRegistry", "TransportSettings", "fingerprint_of", "read_registry"]
+__all__ = [
+    "Announcement",
+    "GrpcPeers",
+    "Identity",
+    "Reason",
+    "StaticRegistry",
+    "TransportSettings",
+    "fingerprint_of",
+    "read_registry",
+]

@@ -33,16 +33,20 @@ class Meter:
 
 
 class Allowance:
-    """Of one peer. It outlives a connection, or dialing again would renew it."""
+    """Of one peer, with what it has said so far. It outlives a connection, or dialing again would renew it."""
 
     def __init__(self, settings: TransportSettings) -> None:
         self._settings: Final = settings
         self._parts: Final = Meter(settings.frames_per_s_max, settings.burst_s)
         self._bytes: Final = Meter(settings.bytes_per_s_max, settings.burst_s)
         self._envelopes: Final = Meter(settings.envelopes_per_s_max, settings.burst_s)
+        self.received_messages = 0
+        self.received_bytes = 0
+        self.received_at_ms: int | None = None
 
     def take_part(self, now_ms: int, size_bytes: int) -> str:
         """What a part goes beyond; nothing when it is allowed."""
+        self.received_bytes += size_bytes
         if not self._parts.spend(now_ms, 1):
             return f"more than {self._settings.frames_per_s_max} frames a second"
         if not self._bytes.spend(now_ms, size_bytes):
@@ -51,6 +55,8 @@ class Allowance:
 
     def take_envelopes(self, now_ms: int, count: int) -> str:
         """The same, of the messages in a frame."""
+        self.received_messages += count
+        self.received_at_ms = now_ms
         if not self._envelopes.spend(now_ms, count):
             return f"more than {self._settings.envelopes_per_s_max} messages a second"
         return ""

@@ -25,6 +25,7 @@ from rota.messages import (
     EndorsementRequest,
     Envelope,
     GenesisRequest,
+    GroupMessage,
     HandoverRequest,
     ListingRequest,
     Message,
@@ -56,6 +57,7 @@ REPEATABLE: Final[tuple[type[Message], ...]] = (
     DeploymentProposal,
     ContractsRequest,
     GenesisRequest,
+    GroupMessage,
 )
 
 _HEADER: Final = encode_frame(())
@@ -79,6 +81,9 @@ class Outbox:
         self.dropped_full = 0
         self.dropped_stale = 0
         self.dropped_too_large = 0
+        self.sent_messages = 0
+        self.sent_bytes = 0
+        self.sent_at_ms: int | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -117,7 +122,12 @@ class Outbox:
             self._remove(number)
             records.append(record)
             size += len(record)
-        return b"".join(records) if len(records) > 1 else None
+        if len(records) == 1:
+            return None
+        self.sent_messages += len(records) - 1
+        self.sent_bytes += size
+        self.sent_at_ms = now_ms
+        return b"".join(records)
 
     def _flaw(self, record: bytes) -> str:
         """Why no peer would take it. A short one cannot have too many fields."""

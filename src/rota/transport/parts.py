@@ -13,6 +13,16 @@ from rota.types import NodeName
 from rota.wire import transport_pb2 as pb
 
 LIFE_BYTES: Final = 8
+RANKED_TRIGGERS_MAX: Final = 256
+TRIGGER_CHARACTERS_MAX: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """How a node takes part in automation: the address that it acts with, and the triggers that it ranks."""
+
+    account: bytes = b""
+    ranked_triggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class Hello:
     is_renewal: bool = False
     version: tuple[int, int] = PROTOCOL_VERSION
     shown_fingerprint: bytes = b""
+    announcement: Announcement = Announcement()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,8 @@ def hello_bytes(hello: Hello) -> bytes:
     part.hello.life = hello.life
     part.hello.is_renewal = hello.is_renewal
     part.hello.shown_fingerprint = hello.shown_fingerprint
+    part.hello.automation_account = hello.announcement.account
+    part.hello.ranked_triggers.extend(hello.announcement.ranked_triggers)
     return part.SerializeToString()
 
 
@@ -118,7 +131,9 @@ def read_part(data: bytes) -> Part | None:
             hello = part.hello
             version = hello.version_major, hello.version_minor
             names = NodeName(hello.node), NodeName(hello.peer)
-            return Hello(*names, hello.life, hello.is_renewal, version, hello.shown_fingerprint)
+            ranked = [name for name in hello.ranked_triggers if len(name) <= TRIGGER_CHARACTERS_MAX]
+            announced = Announcement(hello.automation_account, tuple(ranked[:RANKED_TRIGGERS_MAX]))
+            return Hello(*names, hello.life, hello.is_renewal, version, hello.shown_fingerprint, announced)
         case "frame":
             return FramePart(part.frame)
         case "ping":

@@ -12,11 +12,26 @@ from rota.transport.allowance import Allowance
 from rota.transport.endings import MISUSE, Ending, Reason
 from rota.transport.link import Link
 from rota.transport.outbox import Outbox
+from rota.transport.parts import Announcement
 from rota.transport.settings import TransportSettings
 from rota.types import NodeName
 
 # After one of these, trying again soon changes nothing: somebody has to mend something first.
 LASTING: Final = MISUSE | {Reason.STRANGER, Reason.EXPIRED, Reason.SWAPPED_NAME, Reason.VERSION}
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was said and heard since we know the peer, in this life. Times are of the event loop, in milliseconds."""
+
+    known_since_ms: int
+    connected_since_ms: int | None
+    sent_messages: int
+    sent_bytes: int
+    sent_at_ms: int | None
+    received_messages: int
+    received_bytes: int
+    received_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,7 @@ class PeerStatus:
     dropped_full: int
     dropped_stale: int
     dropped_too_large: int
+    traffic: Traffic
 
 
 class PeerState:
@@ -42,8 +58,11 @@ class PeerState:
         self.outbox: Final = Outbox(settings)
         self.allowance: Final = Allowance(settings)
         self.link: Link | None = None
+        # What its latest hello said of automation.
+        self.announced: Announcement | None = None
         # Nothing while neither has been told.
         self.is_told_up: bool | None = None
+        self.up_since_s: float | None = None
         self.since_s: Final = now_s
         self.trouble = "it has not been reached yet"
         self.hellos = 0
@@ -138,4 +157,14 @@ class PeerState:
             self.outbox.dropped_full,
             self.outbox.dropped_stale,
             self.outbox.dropped_too_large,
+            Traffic(
+                int(self.since_s * 1_000),
+                int(self.up_since_s * 1_000) if self.up_since_s is not None else None,
+                self.outbox.sent_messages,
+                self.outbox.sent_bytes,
+                self.outbox.sent_at_ms,
+                self.allowance.received_messages,
+                self.allowance.received_bytes,
+                self.allowance.received_at_ms,
+            ),
         )

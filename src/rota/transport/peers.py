@@ -38,7 +38,7 @@ from rota.transport.dialing import DialedStream
 from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, logger, refused
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
 from rota.transport.link import PARTING_MS, Link, Stream
-from rota.transport.parts import LIFE_BYTES, Hello, goodbye_bytes, hello_bytes
+from rota.transport.parts import LIFE_BYTES, Announcement, Hello, goodbye_bytes, hello_bytes
 from rota.transport.peer_state import PeerState, PeerStatus
 from rota.transport.serving import AcceptedStream, Server
 from rota.transport.settings import TransportSettings
@@ -60,6 +60,7 @@ class GrpcPeers:
         listen: str,
         settings: TransportSettings | None = None,
         wall_clock: WallClock = utc_now,
+        announcement: Announcement | None = None,
     ) -> None:
         identity.certificate  # noqa: B018  # A certificate that TLS cannot use is refused here and not at a handshake.
         self.name: Final = name
@@ -69,6 +70,7 @@ class GrpcPeers:
         self.connections_identified = 0
         self.dropped_unknown_peer = 0
         self._identity = identity
+        self._announcement: Final = announcement or Announcement()
         self._generation = 0
         self._registry: Final = registry
         self._tell: Final = tell
@@ -120,6 +122,10 @@ class GrpcPeers:
     def status(self) -> tuple[PeerStatus, ...]:
         """All peers, as an operator sees them."""
         return tuple(state.status() for state in self._states.values())
+
+    def announcements(self) -> Mapping[NodeName, Announcement]:
+        """How each peer that was connected in this life of ours takes part in automation, also when it is away now."""
+        return {name: state.announced for name, state in self._states.items() if state.announced is not None}
 
     @property
     def port(self) -> int:
@@ -253,7 +259,14 @@ class GrpcPeers:
     async def _greet(self, state: PeerState, stream: Stream, shown: Certificate, *, is_renewal: bool) -> Hello:
         """Say hello and hear it; who dials us meanwhile is kept waiting where ours would stay (`_await_settled`)."""
         state.greeting = asyncio.get_running_loop().create_future()
-        ours = Hello(self.name, state.name, self._life, is_renewal, shown_fingerprint=shown.fingerprint)
+        ours = Hello(
+            self.name,
+            state.name,
+            self._life,
+            is_renewal,
+            shown_fingerprint=shown.fingerprint,
+            announcement=self._announcement,
+        )
         await stream.write(hello_bytes(ours))
         return read_hello(await stream.read(), self.name, state.name)
 
@@ -338,7 +351,7 @@ class GrpcPeers:
 
     async def _run_accepted(self, link: Link) -> None:
         """In a task of ours, so that a fault in it ends the node; gRPC cancels its own when the peer is gone."""
-        task = self._start(link, Hello(self.name, link.peer, self._life))
+        task = self._start(link, Hello(self.name, link.peer, self._life, announcement=self._announcement))
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -410,6 +423,7 @@ class GrpcPeers:
                 # The peer has lost the old one, or it would not dial.
                 self._tell_connected(state, False)
         state.link = link
+        state.announced = link.their_hello.announcement
         if old is not None:
             old.end(Ending(Reason.REPLACED, "another connection takes its place"))
 
@@ -453,6 +467,7 @@ class GrpcPeers:
         if state.is_told_up is is_up or self._is_stopping:
             return
         state.is_told_up = is_up
+        state.up_since_s = self._now_s() if is_up else None
         self._tell(ConnectionMade(state.name) if is_up else ConnectionLost(state.name))
 
     # The rest.

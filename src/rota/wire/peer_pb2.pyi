@@ -140,7 +140,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn", "contracts_request", "contracts_response", "genesis_request", "genesis_response")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn", "contracts_request", "contracts_response", "genesis_request", "genesis_response", "group_message", "group_message_acknowledgement")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +183,8 @@ class Envelope(_message.Message):
     CONTRACTS_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     GENESIS_REQUEST_FIELD_NUMBER: _ClassVar[int]
     GENESIS_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_MESSAGE_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
     message_id: RequestId
     correlation_id: RequestId
@@ -225,7 +227,9 @@ class Envelope(_message.Message):
     contracts_response: ContractsResponse
     genesis_request: GenesisRequest
     genesis_response: GenesisResponse
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ..., contracts_request: _Optional[_Union[ContractsRequest, _Mapping]] = ..., contracts_response: _Optional[_Union[ContractsResponse, _Mapping]] = ..., genesis_request: _Optional[_Union[GenesisRequest, _Mapping]] = ..., genesis_response: _Optional[_Union[GenesisResponse, _Mapping]] = ...) -> None: ...
+    group_message: GroupMessage
+    group_message_acknowledgement: GroupMessageAcknowledgement
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ..., contracts_request: _Optional[_Union[ContractsRequest, _Mapping]] = ..., contracts_response: _Optional[_Union[ContractsResponse, _Mapping]] = ..., genesis_request: _Optional[_Union[GenesisRequest, _Mapping]] = ..., genesis_response: _Optional[_Union[GenesisResponse, _Mapping]] = ..., group_message: _Optional[_Union[GroupMessage, _Mapping]] = ..., group_message_acknowledgement: _Optional[_Union[GroupMessageAcknowledgement, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -854,3 +858,23 @@ class GenesisResponse(_message.Message):
     deployment: bytes
     genesis: bytes
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., genesis: _Optional[bytes] = ...) -> None: ...
+
+class GroupMessage(_message.Message):
+    __slots__ = ("id", "sent_at_ms", "correlation_id", "topic", "content")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SENT_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    sent_at_ms: int
+    correlation_id: bytes
+    topic: str
+    content: bytes
+    def __init__(self, id: _Optional[bytes] = ..., sent_at_ms: _Optional[int] = ..., correlation_id: _Optional[bytes] = ..., topic: _Optional[str] = ..., content: _Optional[bytes] = ...) -> None: ...
+
+class GroupMessageAcknowledgement(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    def __init__(self, id: _Optional[bytes] = ...) -> None: ...

@@ -308,6 +308,20 @@ class Reader:
             opaque(wire.genesis, self.limits.payload_bytes_max, "a genesis"),
         )
 
+    def group_message(self, wire: pb.GroupMessage) -> messages.GroupMessage:
+        return messages.GroupMessage(
+            intent_id(wire.id),
+            number(wire.sent_at_ms),
+            self.text(wire.topic),
+            opaque(wire.content, self.limits.payload_bytes_max, "a group's message"),
+            intent_id(wire.correlation_id) if wire.correlation_id else None,
+        )
+
+    def group_message_acknowledgement(
+        self, wire: pb.GroupMessageAcknowledgement
+    ) -> messages.GroupMessageAcknowledgement:
+        return messages.GroupMessageAcknowledgement(intent_id(wire.id))
+
     # Parts that several messages share.
 
     def intent(self, wire: pb.Intent) -> types.Intent:
@@ -570,4 +584,6 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "contracts_response": Reader.contracts_response,
     "genesis_request": Reader.genesis_request,
     "genesis_response": Reader.genesis_response,
+    "group_message": Reader.group_message,
+    "group_message_acknowledgement": Reader.group_message_acknowledgement,
 }

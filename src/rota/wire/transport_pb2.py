@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17rota/v1/transport.proto\x12\x07rota.v1\"\x85\x01\n\x04Part\x12\x1f\n\x05hello\x18\x01 \x01(\x0b\x32\x0e.rota.v1.HelloH\x00\x12\x0f\n\x05\x66rame\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04ping\x18\x03 \x01(\x04H\x00\x12\x0e\n\x04pong\x18\x04 \x01(\x04H\x00\x12#\n\x07goodbye\x18\x05 \x01(\x0b\x32\x10.rota.v1.GoodbyeH\x00\x42\x06\n\x04kind\"\x8e\x01\n\x05Hello\x12\x15\n\rversion_major\x18\x01 \x01(\r\x12\x15\n\rversion_minor\x18\x02 \x01(\r\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x0c\n\x04life\x18\x05 \x01(\x0c\x12\x12\n\nis_renewal\x18\x06 \x01(\x08\x12\x19\n\x11shown_fingerprint\x18\x07 \x01(\x0c\"8\n\x07Goodbye\x12\x1f\n\x06reason\x18\x01 \x01(\x0e\x32\x0f.rota.v1.Reason\x12\x0c\n\x04text\x18\x02 \x01(\t*\x81\x02\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_STOPPING\x10\x01\x12\x12\n\x0eREASON_CROSSED\x10\x02\x12\x13\n\x0fREASON_REPLACED\x10\x03\x12\x12\n\x0eREASON_NO_PONG\x10\x04\x12\x13\n\x0fREASON_STRANGER\x10\x05\x12\x12\n\x0eREASON_EXPIRED\x10\x06\x12\x17\n\x13REASON_SWAPPED_NAME\x10\x07\x12\x12\n\x0eREASON_VERSION\x10\x08\x12\x14\n\x10REASON_MALFORMED\x10\t\x12\x10\n\x0cREASON_FLOOD\x10\n\x12\x0f\n\x0bREASON_BUSY\x10\x0b\x32\x33\n\x04Peer\x12+\n\x07\x43onnect\x12\r.rota.v1.Part\x1a\r.rota.v1.Part(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17rota/v1/transport.proto\x12\x07rota.v1\"\x85\x01\n\x04Part\x12\x1f\n\x05hello\x18\x01 \x01(\x0b\x32\x0e.rota.v1.HelloH\x00\x12\x0f\n\x05\x66rame\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04ping\x18\x03 \x01(\x04H\x00\x12\x0e\n\x04pong\x18\x04 \x01(\x04H\x00\x12#\n\x07goodbye\x18\x05 \x01(\x0b\x32\x10.rota.v1.GoodbyeH\x00\x42\x06\n\x04kind\"\xc3\x01\n\x05Hello\x12\x15\n\rversion_major\x18\x01 \x01(\r\x12\x15\n\rversion_minor\x18\x02 \x01(\r\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x0c\n\x04life\x18\x05 \x01(\x0c\x12\x12\n\nis_renewal\x18\x06 \x01(\x08\x12\x19\n\x11shown_fingerprint\x18\x07 \x01(\x0c\x12\x1a\n\x12\x61utomation_account\x18\x08 \x01(\x0c\x12\x17\n\x0franked_triggers\x18\t \x03(\t\"8\n\x07Goodbye\x12\x1f\n\x06reason\x18\x01 \x01(\x0e\x32\x0f.rota.v1.Reason\x12\x0c\n\x04text\x18\x02 \x01(\t*\x81\x02\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_STOPPING\x10\x01\x12\x12\n\x0eREASON_CROSSED\x10\x02\x12\x13\n\x0fREASON_REPLACED\x10\x03\x12\x12\n\x0eREASON_NO_PONG\x10\x04\x12\x13\n\x0fREASON_STRANGER\x10\x05\x12\x12\n\x0eREASON_EXPIRED\x10\x06\x12\x17\n\x13REASON_SWAPPED_NAME\x10\x07\x12\x12\n\x0eREASON_VERSION\x10\x08\x12\x14\n\x10REASON_MALFORMED\x10\t\x12\x10\n\x0cREASON_FLOOD\x10\n\x12\x0f\n\x0bREASON_BUSY\x10\x0b\x32\x33\n\x04Peer\x12+\n\x07\x43onnect\x12\r.rota.v1.Part\x1a\r.rota.v1.Part(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rota.v1.transport_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REASON']._serialized_start=376
-  _globals['_REASON']._serialized_end=633
+  _globals['_REASON']._serialized_start=429
+  _globals['_REASON']._serialized_end=686
   _globals['_PART']._serialized_start=37
   _globals['_PART']._serialized_end=170
   _globals['_HELLO']._serialized_start=173
-  _globals['_HELLO']._serialized_end=315
-  _globals['_GOODBYE']._serialized_start=317
-  _globals['_GOODBYE']._serialized_end=373
-  _globals['_PEER']._serialized_start=635
-  _globals['_PEER']._serialized_end=686
+  _globals['_HELLO']._serialized_end=368
+  _globals['_GOODBYE']._serialized_start=370
+  _globals['_GOODBYE']._serialized_end=426
+  _globals['_PEER']._serialized_start=688
+  _globals['_PEER']._serialized_end=739
 # @@protoc_insertion_point(module_scope)

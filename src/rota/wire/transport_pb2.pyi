@@ -1,7 +1,8 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -48,7 +49,7 @@ class Part(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., frame: _Optional[bytes] = ..., ping: _Optional[int] = ..., pong: _Optional[int] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version_major", "version_minor", "node", "peer", "life", "is_renewal", "shown_fingerprint")
+    __slots__ = ("version_major", "version_minor", "node", "peer", "life", "is_renewal", "shown_fingerprint", "automation_account", "ranked_triggers")
     VERSION_MAJOR_FIELD_NUMBER: _ClassVar[int]
     VERSION_MINOR_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +57,8 @@ class Hello(_message.Message):
     LIFE_FIELD_NUMBER: _ClassVar[int]
     IS_RENEWAL_FIELD_NUMBER: _ClassVar[int]
     SHOWN_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    AUTOMATION_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    RANKED_TRIGGERS_FIELD_NUMBER: _ClassVar[int]
     version_major: int
     version_minor: int
     node: str
@@ -63,7 +66,9 @@ class Hello(_message.Message):
     life: bytes
     is_renewal: bool
     shown_fingerprint: bytes
-    def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ..., node: _Optional[str] = ..., peer: _Optional[str] = ..., life: _Optional[bytes] = ..., is_renewal: _Optional[bool] = ..., shown_fingerprint: _Optional[bytes] = ...) -> None: ...
+    automation_account: bytes
+    ranked_triggers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ..., node: _Optional[str] = ..., peer: _Optional[str] = ..., life: _Optional[bytes] = ..., is_renewal: _Optional[bool] = ..., shown_fingerprint: _Optional[bytes] = ..., automation_account: _Optional[bytes] = ..., ranked_triggers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Goodbye(_message.Message):
     __slots__ = ("reason", "text")

@@ -318,6 +318,20 @@ def _write_genesis_response(wire: pb.GenesisResponse, response: messages.Genesis
     wire.genesis = response.genesis
 
 
+def _write_group_message(wire: pb.GroupMessage, message: messages.GroupMessage) -> None:
+    wire.id = message.id
+    wire.sent_at_ms = message.sent_at_ms
+    wire.correlation_id = message.correlation_id or b""
+    wire.topic = _text(message.topic)
+    wire.content = message.content
+
+
+def _write_group_message_acknowledgement(
+    wire: pb.GroupMessageAcknowledgement, acknowledgement: messages.GroupMessageAcknowledgement
+) -> None:
+    wire.id = acknowledgement.id
+
+
 # Parts that several messages share.
 
 
@@ -477,4 +491,6 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.ContractsResponse: ("contracts_response", _write_contracts_response),
     messages.GenesisRequest: ("genesis_request", _write_genesis_request),
     messages.GenesisResponse: ("genesis_response", _write_genesis_response),
+    messages.GroupMessage: ("group_message", _write_group_message),
+    messages.GroupMessageAcknowledgement: ("group_message_acknowledgement", _write_group_message_acknowledgement),
 }

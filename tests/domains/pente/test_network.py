@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from eth_abi.abi import encode
 
 from rota import hosting
+from rota.digests import keccak
 from rota.domains.base import Lacking, Rejected
 from rota.domains.pente.addresses import deployment_address
 from rota.engines.groups import pente
@@ -88,6 +90,17 @@ class Group:
             await asyncio.sleep(0.005)
 
 
+def encode_error(signature: str, value: object) -> bytes:
+    """What Solidity reverts with."""
+    kind = signature.partition("(")[2].removesuffix(")")
+    return keccak(signature.encode())[:4] + encode([kind], [value])
+
+
+def fail_with(reason: bytes) -> str:
+    """A call that the target reverts with this."""
+    return data(keccak(b"failWith(bytes)")[:4] + encode(["bytes"], [reason]))
+
+
 async def created(nodes: Network, **configuration: object) -> Group:
     """A group of all nodes, known to all of them."""
     domain = pente()
@@ -161,8 +174,27 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
         target_artifact = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
         target = (await send(nodes.client, {"data": data(target_artifact.bytecode)})).contract
         place = await group.deploy(NODE1, playground(), 42)
-        failed = await group.invoke(NODE2, place, playground(), "callOutside", target, FAIL, 1)
-        assert failed.outcome is Outcome.REVERTED
-        assert failed.reason == "call 0 failed"
+        refused = keccak(b"Refused()")[:4]
+        facade = nodes.processes[NODE2].facade
+        nobody = "0x" + "ab" * 20
+        for to, content, errors, reason in (
+            (target, FAIL, playground(), f"{FAIL} of {target}: reverted with 0x{refused.hex()}"),
+            (target, FAIL, target_artifact, f"{FAIL} of {target}: Refused()"),
+            (target, fail_with(encode_error("Error(string)", "not today")), playground(), "not today"),
+            (
+                target,
+                fail_with(encode_error("Panic(uint256)", 0x11)),
+                playground(),
+                "Panic(0x11): arithmetic overflow or underflow",
+            ),
+            (nobody, FAIL, playground(), f"{FAIL} of {nobody}: there is no contract"),
+        ):
+            asked = call_of(place, playground(), "callOutside", to, content, 1) | {"errors": errors_of(errors)}
+            intent = await group.send(NODE2, "invoke", asked)
+            assert (await group.final(NODE2, intent)).outcome is Outcome.REVERTED
+            told = await facade.receipt(intent)
+            assert told is not None
+            assert told.failure_message.startswith("call 0 failed: 0x")
+            assert told.failure_message.endswith(reason)
         await group.until_told({"value": "42"}, NODE3, place, playground(), "retrieve")
         assert (await group.invoke(NODE3, place, playground(), "store", 7)).outcome is Outcome.CONFIRMED

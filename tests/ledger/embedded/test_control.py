@@ -176,7 +176,10 @@ def test_an_account_that_became_a_contract_cannot_send(idle: Client) -> None:
     idle("anvil_setCode", ALICE_HEX, "0x" + KEEPER.hex())
     refusal = idle.refusal("eth_sendRawTransaction", "0x" + signed(payment(1)).hex())
     assert refusal.message.startswith("sender not an eoa: address 0xf39f")
-    assert idle.refusal("eth_call", {"from": ALICE_HEX, "to": NOBODY}).message.startswith("sender not an eoa")
+    # To ask is no transaction, and leaves it a contract.
+    assert idle("eth_call", {"from": ALICE_HEX, "to": NOBODY}) == "0x"
+    assert idle("eth_getCode", ALICE_HEX) == "0x" + KEEPER.hex()
+    assert idle("eth_call", {"to": ALICE_HEX, "data": "0x" + keep(3, 1).hex()}) == "0x" + word(0).hex()
     idle("evm_mine")
     assert idle("eth_getTransactionByHash", waiting) is None
     assert latest(idle)["transactions"] == []

@@ -9,11 +9,12 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.errors import Rejected, invalid
-from rota.api.facade import GroupCall, GroupView, HasGroups, NewGroup
 from rota.api.formats import Address, HexText, Quantity, Timestamp, Uuid, Word, hex_of, timestamp_of, uuid_of, word_of
 from rota.api.methods import method
+from rota.api.privacy_groups import GroupCall, GroupView, HasGroups, MessageView, NewGroup, NewMessage
 from rota.api.query_json import QueryJson
 from rota.api.transactions import Abi, Text
+from rota.types import IntentId
 
 MEMBERS_MAX: Final = 1_024
 PROPERTIES_MAX: Final = 256
@@ -182,6 +183,77 @@ async def call(
         raise error.within("call") from None
 
 
+class PrivacyGroupMessageInput(msgspec.Struct, frozen=True, rename="camel"):
+    """What a group's members are to be told, under a topic of theirs."""
+
+    domain: Text
+    group: HexText
+    topic: Text
+    data: Any
+    correlation_id: Uuid | None = None
+
+
+class PrivacyGroupMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What somebody told a group. `localSequence` is this node's own order, `node` where it was said."""
+
+    id: Uuid
+    local_sequence: int
+    sent: Timestamp
+    received: Timestamp
+    node: str
+    domain: str
+    group: HexText
+    topic: str
+    data: Any
+    correlation_id: Uuid | None = None
+
+
+@method("pgroup_sendMessage", role=Role.SUBMIT, answers="msgId")
+async def send_message(
+    node: HasGroups, msg: Annotated[PrivacyGroupMessageInput, Meta(description="The message")]
+) -> Annotated[Uuid, Meta(description="Its id: it is durable now, and all members' nodes will get it")]:
+    """Tell the nodes of all members of a group. It is no transaction: nothing of it is on the chain."""
+    about = msg.correlation_id.intent if msg.correlation_id is not None else b""
+    try:
+        sent = await node.groups.send_message(NewMessage(msg.domain, msg.group.content, msg.topic, msg.data, about))
+    except Rejected as error:
+        raise error.within("msg") from None
+    return uuid_of(IntentId(sent))
+
+
+@method("pgroup_getMessageById", role=Role.READ, answers="msg")
+async def get_message(
+    node: HasGroups, id: Annotated[Uuid, Meta(description="The id of a message")]
+) -> Annotated[PrivacyGroupMessage | None, Meta(description="The message; null when this node does not have it")]:
+    """A message of a group."""
+    view = await node.groups.message(id.intent)
+    return shown_message(view) if view is not None else None
+
+
+@method("pgroup_queryMessages", role=Role.READ, answers="msgs")
+async def query_messages(
+    node: HasGroups, query: QueryJson
+) -> Annotated[list[PrivacyGroupMessage], Meta(description="In this node's order, if no other is asked for")]:
+    """Messages of groups. Fields: id, localSequence, sent, received, node, correlationId, domain, group, topic."""
+    return [shown_message(each) for each in await node.groups.messages(query)]
+
+
+def shown_message(view: MessageView) -> PrivacyGroupMessage:
+    """As clients read it."""
+    return PrivacyGroupMessage(
+        uuid_of(IntentId(view.id)),
+        view.sequence,
+        timestamp_of(view.sent_at_ms),
+        timestamp_of(view.received_at_ms),
+        view.node,
+        view.domain,
+        hex_of(view.group),
+        view.topic,
+        view.data,
+        uuid_of(IntentId(view.correlation_id)) if view.correlation_id else None,
+    )
+
+
 def _call_of(given: PrivacyGroupEVMTXInput | PrivacyGroupEVMCall) -> GroupCall:
     if not given.sender:
         raise invalid("from", "must be a party of this node, such as 'alice'")
@@ -229,4 +301,7 @@ METHODS: Final = (
     query_groups_with_member,
     send_transaction,
     call,
+    send_message,
+    get_message,
+    query_messages,
 )

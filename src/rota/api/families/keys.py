@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from rota.api import facade
+from rota.api import keyring
 from rota.api.credentials import Role
-from rota.api.facade import HasKeys
 from rota.api.formats import Address, HexText, hex_of
+from rota.api.keyring import HasKeys
 from rota.api.methods import method
 from rota.api.query_json import QueryJson
 
@@ -128,12 +128,12 @@ async def sign(
     return hex_of(signature)
 
 
-def _mapping(found: facade.KeyMapping) -> KeyMappingAndVerifier:
+def _mapping(found: keyring.KeyMapping) -> KeyMappingAndVerifier:
     segments = [KeyPathSegment(each.name, each.index) for each in found.path]
     return KeyMappingAndVerifier(found.identifier, found.wallet, found.handle, segments, _verifier(found.verifier))
 
 
-def _verifier(found: facade.KeyVerifier) -> KeyVerifier:
+def _verifier(found: keyring.KeyVerifier) -> KeyVerifier:
     return KeyVerifier(found.verifier, found.type, found.algorithm)
 
 

@@ -200,7 +200,7 @@ async def create_receipt_listener(
         options.domain_receipts,
         IncompleteReceipts(behavior) if behavior is not None else IncompleteReceipts.BLOCK_CONTRACT,
     )
-    await node.receipt_listeners.create(_name(listener.name), definition, listener.started is not False)
+    await node.receipt_listeners.create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -263,7 +263,7 @@ async def create_event_listener(
         size,
         _duration_ms(options.batch_timeout),
     )
-    await node.event_listeners.create(_name(listener.name), definition, listener.started is not False)
+    await node.event_listeners.create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -424,7 +424,8 @@ def _shown_event(view: EventView) -> Event:
 # What users write.
 
 
-def _name(given: str) -> str:
+def checked_name(given: str) -> str:
+    """The name of a listener that is to be. `Rejected` says what would be right."""
     if _NAME.fullmatch(given) is None:
         raise invalid(
             "listener.name",

@@ -109,12 +109,12 @@ class OutcomesFinal(Event):
 
 @dataclass(frozen=True, slots=True)
 class LedgerLost(Event):
-    """Raised by the node's chain index: it has not reached the ledger for `ledger_grace`."""
+    """Raised by the node: its index has not reached the ledger, or its store has taken no write, for `ledger_grace`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerBack(Event):
-    """This node's index has reached the ledger again."""
+    """This node's index has reached the ledger, and its store takes writes, again."""
 
 
 # From users and operators.

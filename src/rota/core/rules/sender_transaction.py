@@ -502,7 +502,8 @@ def enter_parked(transaction: SenderTransaction) -> None:
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
-    """Durable first, then it is told."""
+    """Durable first, then it is told. A backoff of before is no reason to write it twice."""
+    transaction.context.timers.cancel(transaction, "retry")
     _finalise(transaction)
     transaction.sender.transaction_ended()
 

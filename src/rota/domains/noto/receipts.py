@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rota.domains.available import Known
 from rota.domains.base import Settled
+from rota.domains.contents import schema_of
 from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised
 from rota.domains.records import Record, shown
 from rota.types import Party, StateId
@@ -39,8 +40,9 @@ def shown_id(state: StateId) -> str:
 
 
 def _shown(states: Iterable[Known[Record]], record_type: type[Record]) -> list[object]:
+    schema = "0x" + schema_of(record_type).id.hex()
     return [
-        {"id": shown_id(state.id), "data": {"salt": "0x" + state.salt.hex(), **shown(state.record)}}
+        {"id": shown_id(state.id), "schema": schema, "data": {"salt": "0x" + state.salt.hex(), **shown(state.record)}}
         for state in states
         if isinstance(state.record, record_type)
     ]

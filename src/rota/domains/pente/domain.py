@@ -23,7 +23,16 @@ import msgspec
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
-from rota.abi import Entry, decode_output, encode_input, explain_revert, read_entry, read_errors, read_hex
+from rota.abi import (
+    SELECTOR_BYTES,
+    Entry,
+    decode_output,
+    encode_input,
+    explain_revert,
+    read_entry,
+    read_errors,
+    read_hex,
+)
 from rota.digests import keccak
 from rota.domains.base import (
     Assembled,
@@ -216,6 +225,12 @@ class Pente(Domain[Group]):
         entry = read_entry(arguments.function, "function") if arguments.function else None
         output = ran.execution.output
         return decode_output(entry.outputs, output, "output") if entry is not None else "0x" + output.hex()
+
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """By the errors that came with the request: a public contract's may stand among them."""
+        errors = _errors_of(arguments)
+        is_known = revert[:SELECTOR_BYTES] in [error.selector for error in errors]
+        return explain_revert(revert, errors) if is_known else None
 
     def receipt(self, settled: Settled[Group]) -> dict[str, object]:
         """What was run, the contract that it made, and what the contracts told."""

@@ -33,7 +33,7 @@ from rota.ledger.embedded.fees import effective_price, floor_gas, next_base_fee
 from rota.ledger.embedded.history import History
 from rota.ledger.embedded.pool import Pool, Waiting
 from rota.ledger.embedded.settings import Settings
-from rota.ledger.embedded.state import Account, AccountChange, Changes, SlotChange, State
+from rota.ledger.embedded.state import EMPTY_CODE_HASH, Account, AccountChange, Changes, SlotChange, State
 from rota.ledger.embedded.timer import BlockTimer
 from rota.ledger.transaction import (
     SignedTransaction,
@@ -197,19 +197,29 @@ class EmbeddedChain:
             self._mine_block()
 
     def call(self, message: Message, block: Block | None = None) -> Outcome:
-        """Run a message on the state as it is or as a block left it, and leave no trace."""
+        """Run a message on the state as it is or as a block left it, and leave no trace.
+
+        The machine runs nothing whose sender has code (EIP-3607), so that a contract that asks is without for that
+        time. Only who calls it back would see a difference.
+        """
         at = self.head if block is None else block
         position = self.state_position_of(at)
         header = at.header
         later = self.state.since(position)
+        sender = self.state.account(message.sender, position)
+        hidden = Changes({message.sender: AccountChange(sender, sender._replace(code_hash=EMPTY_CODE_HASH))})
         for changes in reversed(later):
             self._evm.write(changes.reversed())
+        if sender.has_code:
+            self._evm.write(hidden)
         try:
             self._evm.enter_block(BlockContext(header.number, header.timestamp_s, header.random))
             return self._evm.run(message)
         except NotRunnable as error:
             raise rejected(_why_not_runnable(str(error))) from error
         finally:
+            if sender.has_code:
+                self._evm.write(hidden.reversed())
             for changes in later:
                 self._evm.write(changes)
 
@@ -503,8 +513,6 @@ def _why_not_runnable(text: str) -> str:
         return "insufficient funds for gas * price + value"
     if "GasCostMoreThanGasLimit" in text or "Initial gas spend" in text:
         return "intrinsic gas too low"
-    if "RejectCallerWithCode" in text:
-        return "sender not an eoa: this chain runs no call whose sender is a contract"
     if "CreateInitCodeSizeLimit" in text:
         return "max initcode size exceeded"
     return f"execution could not start: {text}"

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 from rota.runtime.configuring.kinds import CHAIN, SqliteFile, is_loopback
+from rota.wire.limits import DEFAULT_LIMITS, MEBIBYTE
 
 Contradiction: TypeAlias = tuple[str, str]
 WILDCARDS: Final = ("0.0.0.0", "::", "[::]")
@@ -20,6 +21,21 @@ PAIRS: Final = (
     ("ledger.backoff_max_ms", "ledger.backoff_ms"),
     ("sequencer.retry_backoff_max_ms", "sequencer.retry_backoff_ms"),
     ("sequencer.delegation_backoff_max_ms", "sequencer.delegation_repeat_ms"),
+)
+
+_ITEMS: Final = "as many items as a message may have of a kind"
+# What no peer could read if it were greater.
+READABLE: Final = (
+    ("sequencer.in_flight_max", DEFAULT_LIMITS.field_items_max, _ITEMS),
+    ("sequencer.delegation_batch_max", DEFAULT_LIMITS.field_items_max, _ITEMS),
+    ("sequencer.assembly_slot_max", DEFAULT_LIMITS.field_items_max, _ITEMS),
+    ("sequencer.intent_bytes_max", DEFAULT_LIMITS.payload_bytes_max, "the payload that a message may have"),
+    ("sequencer.transition_bytes_max", DEFAULT_LIMITS.content_bytes_max, "the content that a state may have"),
+    (
+        "sequencer.message_bytes_max",
+        DEFAULT_LIMITS.frame_bytes_max - MEBIBYTE,
+        "a frame without the room for ids, locks and the envelope",
+    ),
 )
 
 
@@ -54,7 +70,7 @@ def _registry_is_known(values: Values) -> Iterator[Contradiction]:
 
 
 def _strangers_show_who_they_are(values: Values) -> Iterator[Contradiction]:
-    for path in ("rpc.host", "operations.host"):
+    for path in ("rpc.host", "operations.host", "commands.host"):
         host = values[path]
         if host is not None and not is_loopback(host) and values["rpc.credentials_file"] is None:
             yield "rpc.credentials_file", f"is missing: {path} is {host}, and without it everybody may do everything"
@@ -78,9 +94,22 @@ def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
     port = values["rpc.port"] if values["operations.port"] is None else values["operations.port"]
     if (host, port) != (values["rpc.host"], values["rpc.port"]):
         doors.append(("operations.port", host, port))
+    if values["commands.port"] is not None:
+        doors.append(("commands.port", values["commands.host"] or values["rpc.host"], values["commands.port"]))
     for (path, host, port), (other_path, other_host, other_port) in combinations(doors, 2):
         if port and port == other_port and (host == other_host or {host, other_host} & set(WILDCARDS)):
             yield other_path, f"must be another port than {path}, which is {port} too"
+
+
+def _peers_can_read_what_is_said(values: Values) -> Iterator[Contradiction]:
+    """What is beyond a limit of the wire is malformed to every peer (docs/wire.md)."""
+    for path, most, of in READABLE:
+        try:
+            value = values[path]
+        except NotRead:
+            continue
+        if value > most:
+            yield path, f"must be at most {most}, {of}, not {value}"
 
 
 def _bounds_are_in_order(values: Values) -> Iterator[Contradiction]:
@@ -99,4 +128,5 @@ RULES: Final[tuple[Callable[[Values], Iterator[Contradiction]], ...]] = (
     _passwords_are_of_use,
     _doors_are_apart,
     _bounds_are_in_order,
+    _peers_can_read_what_is_said,
 )

@@ -26,6 +26,7 @@ WHOLE_MAX: Final = 2**63 - 1
 TEXT_BYTES_MAX: Final = 4_096
 ENDPOINT_BYTES_MAX: Final = 255  # As the registry has it.
 ORIGINS_MAX: Final = 64
+NAMES_MAX: Final = 256
 WEB_SCHEMES: Final = ("http", "https")
 LEDGER_SCHEMES: Final = ("http", "https", "ws", "wss")
 POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
@@ -95,6 +96,48 @@ class Whole:
 
     def from_text(self, text: str) -> RawValue:
         return int(text) if re.fullmatch("[+-]?[0-9]{1,30}", text) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no."""
+
+    is_shown: bool = True
+
+    @property
+    def right(self) -> str:
+        return "true or false"
+
+    def read(self, raw: RawValue, folder: Path) -> bool:
+        if not isinstance(raw, bool):
+            raise ValueError(self.right)
+        return raw
+
+    def from_text(self, text: str) -> RawValue:
+        return FLAGS.get(text.lower(), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names in a list; in the environment with commas between them."""
+
+    of: str
+    form: re.Pattern[str]
+    is_shown: bool = True
+
+    @property
+    def right(self) -> str:
+        return f"a list of at most {NAMES_MAX} {self.of}"
+
+    def read(self, raw: RawValue, folder: Path) -> tuple[str, ...]:
+        if not isinstance(raw, list | tuple) or len(raw) > NAMES_MAX:
+            raise ValueError(self.right)
+        if not all(isinstance(name, str) and self.form.fullmatch(name) for name in raw):
+            raise ValueError(self.right)
+        return tuple(raw)
+
+    def from_text(self, text: str) -> RawValue:
+        return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @dataclass(frozen=True, slots=True)

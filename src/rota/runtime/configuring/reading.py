@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from rota.api.settings import Limits as RpcLimits
+from rota.automation.settings import TriggerSettings
 from rota.config import Config
 from rota.ledger.client import ClientLimits
 from rota.ledger.follower import FollowerLimits
@@ -31,6 +32,9 @@ from rota.runtime.configuring.lines import KeyPath, lines_of
 from rota.runtime.configuring.sections import (
     DOMAINS,
     SECTIONS,
+    TRIGGERS,
+    AutomationSection,
+    CommandsSection,
     ContractsSection,
     LedgerSection,
     LogSection,
@@ -50,6 +54,8 @@ DOMAINS_GROUP: Final = "rota.domains"
 KEYS_LISTED_MAX: Final = 8
 _SHOWN_CHARACTERS_MAX: Final = 80
 _CREDENTIALS: Final = re.compile("//[^/]*@")
+_TRIGGER_KEYS: Final = tuple(field.name for field in fields(TriggerSettings))
+_TRIGGER_VARIABLE: Final = re.compile(f"ROTA_TRIGGERS_([A-Z][A-Z0-9_]*)_({'|'.join(_TRIGGER_KEYS).upper()})")
 _LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
 Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits, RpcLimits)
@@ -127,6 +133,7 @@ class _Reader:
         self._environment: Final = environment
         self._values: Final[dict[str, Any]] = {}
         self._domains: Mapping[str, Mapping[str, object]] = {}
+        self._triggers: Mapping[str, Mapping[str, object]] = {}
 
     # Reading.
 
@@ -137,6 +144,9 @@ class _Reader:
             table = self._table(section.name)
             if section is DOMAINS:
                 self._read_domains(table, installed)
+                continue
+            if section is TRIGGERS:
+                self._read_triggers(table)
                 continue
             self._refuse_unknown_keys(section, table)
             for key in section.keys:
@@ -201,6 +211,21 @@ class _Reader:
             {name: MappingProxyType(content) for name, content in table.items() if isinstance(content, dict)}
         )
 
+    def _read_triggers(self, table: Mapping[str, object]) -> None:
+        """Each trigger's own table, with what the environment has for it: ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY."""
+        tables: dict[str, dict[str, object]] = {}
+        for name, content in table.items():
+            if isinstance(content, dict):
+                tables[name] = dict(content)
+            else:
+                where = f"{TRIGGERS.name}.{name}"
+                self._add((TRIGGERS.name, name), where, f"must be a table, [{where}], not {_shown(content)}")
+        for variable, text in self._environment.items():
+            if found := _TRIGGER_VARIABLE.fullmatch(variable):
+                raw: object = int(text) if re.fullmatch("[0-9]{1,18}", text) else text
+                tables.setdefault(found[1].lower().replace("_", "-"), {})[found[2].lower()] = raw
+        self._triggers = MappingProxyType({name: MappingProxyType(content) for name, content in tables.items()})
+
     def _refuse_unknown_variables(self) -> None:
         """One that begins like ours is meant for us; other programmes of ours have theirs without a section."""
         known = [key.variable for section in SECTIONS for key in section.keys]
@@ -208,6 +233,10 @@ class _Reader:
         for variable in self._environment:
             if variable.startswith(heads[SECTIONS.index(DOMAINS)]):
                 text = "cannot be set here; domains are set in the file"
+            elif _TRIGGER_VARIABLE.fullmatch(variable):
+                continue
+            elif variable.startswith(heads[SECTIONS.index(TRIGGERS)]):
+                text = f"is not known; of a trigger there can be set {_list(_TRIGGER_KEYS)}"
             elif variable.startswith(heads) and variable not in known:
                 text = f"is not known; {_nearest(variable, known) or 'the reference lists what can be set'}"
             else:
@@ -236,10 +265,13 @@ class _Reader:
             transport=TransportSection(**self._section("transport", TransportSection), settings=settings),
             rpc=RpcSection(**self._section("rpc", RpcSection), limits=rpc_limits),
             operations=OperationsSection(**self._section("operations")),
+            commands=CommandsSection(**self._section("commands")),
             sequencer=sequencer,
             contracts=ContractsSection(**self._section("contracts")),
             log=LogSection(**self._section("log")),
             telemetry=TelemetrySection(**self._section("telemetry")),
+            automation=AutomationSection(**self._section("automation")),
+            triggers=self._triggers,
             domains=self._domains,
         )
 

@@ -7,6 +7,7 @@ order in which they are written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +16,8 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from rota.api.settings import Limits as RpcLimits
+from rota.automation.settings import Strategy, TriggerSettings
+from rota.automation.triggers import NAME as TRIGGER_NAME
 from rota.config import Config
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits
@@ -29,9 +32,11 @@ from rota.runtime.configuring.kinds import (
     Address,
     Database,
     Endpoint,
+    Flag,
     Hidden,
     Host,
     Name,
+    Names,
     OneOf,
     Place,
     PostgresServer,
@@ -48,6 +53,8 @@ RPC_PORT: Final = 31_548
 WEBSOCKET_PORT: Final = 31_549
 PEER_PORT: Final = 31_550
 VIRTUAL_NODES_MAX: Final = 65_536
+
+MODULE_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 _PORT: Final = Whole(0, PORT_MAX)
 
@@ -170,6 +177,26 @@ class OperationsSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommandsSection:
+    """Commands that happen exactly once: how far back duplicates are told, and where gRPC is served."""
+
+    maximum_duration_ms: int = key(
+        Whole(),
+        604_800_000,
+        "The deduplication duration that is always supported, and that holds where a command names no period. "
+        "A change holds without a restart.",
+        "ms",
+    )
+    host: str | None = key(Host(), NOTHING, "Where gRPC listens; left out, it is `rpc.host`.")
+    port: int | None = key(
+        _PORT,
+        NOTHING,
+        "For gRPC; with 0 the system chooses one. Left out, commands are taken over JSON-RPC alone. Who may call is "
+        "said by `rpc.credentials_file`.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContractsSection:
     """What contracts that are created through this node get where their creator names nothing else."""
 
@@ -193,13 +220,51 @@ class TelemetrySection:
     """Traces of transactions across nodes (OpenTelemetry); needs the extra `otel`."""
 
     endpoint: str | None = key(
-        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4317"),
+        WebAddress(schemes=WEB_SCHEMES, example="http://localhost:4318"),
         NOTHING,
         "Where spans are sent, over OTLP; left out, nowhere.",
     )
     sample_percent: int = key(
         Whole(0, 100), 100, "How many of all transactions are traced; all nodes pick the same ones.", "%"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutomationSection:
+    """Tasks that every member attempts, and that the ledger lets one perform."""
+
+    load: tuple[str, ...] = key(
+        Names('names of Python modules, such as "company.triggers"', MODULE_NAME),
+        (),
+        "Modules whose triggers this node runs beside those of Rota.",
+    )
+    paused: tuple[str, ...] = key(
+        Names("names of triggers", TRIGGER_NAME),
+        (),
+        "Triggers that are paused at start; one that is resumed while the node runs is paused again after a restart.",
+    )
+    strategy: Strategy = key(
+        OneOf(Strategy),
+        "random",
+        'How tasks are attempted: after a random delay, or by "rank", if every member says so.',
+    )
+    expected_task_duration_ms: int = key(Whole(), 5_000, "How long a task is expected to take.", "ms")
+    polling_interval_ms: int = key(Whole(), 30_000, "Between two looks for tasks.", "ms")
+    parallel_tasks: int = key(Whole(), 4, "Tasks of one trigger that this node performs at a time.", "tasks")
+    look_ms: int = key(Whole(), 1_000, "Between two looks at the ledger for events that triggers watch.", "ms")
+    splice_metrics: bool = key(
+        Flag(), False, "Whether attempts are also counted as splice_trigger_attempted_total, as CIP 64 calls it."
+    )
+
+    @property
+    def settings(self) -> TriggerSettings:
+        """What holds for every trigger that has nothing of its own."""
+        return TriggerSettings(
+            expected_task_duration_ms=self.expected_task_duration_ms,
+            polling_interval_ms=self.polling_interval_ms,
+            parallel_tasks=self.parallel_tasks,
+            strategy=self.strategy,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +277,13 @@ class NodeConfiguration:
     transport: TransportSection = TransportSection()
     rpc: RpcSection = RpcSection()
     operations: OperationsSection = OperationsSection()
+    commands: CommandsSection = CommandsSection()
     sequencer: Config = Config()
     contracts: ContractsSection = ContractsSection()
     log: LogSection = LogSection()
     telemetry: TelemetrySection = TelemetrySection()
+    automation: AutomationSection = AutomationSection()
+    triggers: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
     domains: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -223,6 +291,13 @@ class NodeConfiguration:
         """Where metrics and health are served."""
         host = self.rpc.host if self.operations.host is None else self.operations.host
         return host, self.rpc.port if self.operations.port is None else self.operations.port
+
+    @property
+    def commands_address(self) -> tuple[str, int] | None:
+        """Where gRPC is served, if it is."""
+        if self.commands.port is None:
+            return None
+        return self.rpc.host if self.commands.host is None else self.commands.host, self.commands.port
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +317,14 @@ def _section(name: str, kind: type, *more: tuple[Key, ...]) -> Section:
 DOMAINS: Final = Section(
     "domains", "One table `[domains.NAME]` for each domain that is installed and wants settings of its own.", ()
 )
+TRIGGERS: Final = Section(
+    "triggers",
+    "One table `[triggers.NAME]` for each trigger that has settings of its own: those of `[automation]` that say how "
+    "tasks are attempted, and what the trigger itself asks for.",
+    (),
+)
+# Tables whose keys are not known here.
+OPEN_SECTIONS: Final = (DOMAINS, TRIGGERS)
 SECTIONS: Final = (
     _section("node", NodeSection),
     _section(
@@ -255,6 +338,7 @@ SECTIONS: Final = (
     _section("transport", TransportSection, borrowed_keys("transport", TransportSettings, borrowed.TRANSPORT)),
     _section("rpc", RpcSection, borrowed_keys("rpc", RpcLimits, borrowed.RPC)),
     _section("operations", OperationsSection),
+    _section("commands", CommandsSection),
     Section(
         "sequencer",
         "Timers and limits of the sequencer (protocol §9). Nodes of a network should agree on them.",
@@ -262,6 +346,8 @@ SECTIONS: Final = (
     ),
     _section("contracts", ContractsSection),
     DOMAINS,
+    _section("automation", AutomationSection),
+    TRIGGERS,
     _section("log", LogSection),
     _section("telemetry", TelemetrySection),
 )

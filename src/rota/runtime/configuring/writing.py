@@ -15,7 +15,7 @@ from typing import Final
 from rota.runtime.configuring.keys import NOTHING, REQUIRED, Key
 from rota.runtime.configuring.kinds import RawValue, written
 from rota.runtime.configuring.lines import lines_of
-from rota.runtime.configuring.sections import DOMAINS, SECTIONS, Section
+from rota.runtime.configuring.sections import DOMAINS, OPEN_SECTIONS, SECTIONS, Section
 
 WIDTH: Final = 118
 HEAD: Final = (
@@ -23,7 +23,6 @@ HEAD: Final = (
     "A variable of the environment stands before this file: ROTA_LEDGER_URL for url in [ledger].",
     "Relative paths begin at the folder of this file.",
 )
-DOMAINS_EXAMPLE: Final = ("# [domains.NAME]", "# key = value")
 
 
 def write_configuration(given: Mapping[str, RawValue]) -> str:
@@ -69,8 +68,8 @@ def _says(text: str, document: Mapping[str, object]) -> bool:
 
 def _written_section(section: Section, given: Mapping[str, RawValue]) -> str:
     lines = _comment(section.text)
-    if section is DOMAINS:
-        return "\n".join([*lines, *DOMAINS_EXAMPLE])
+    if section in OPEN_SECTIONS:
+        return "\n".join([*lines, f"# [{section.name}.NAME]", "# key = value"])
     lines.append(f"[{section.name}]")
     for key in section.keys:
         if not key.is_environment_only:
@@ -119,6 +118,11 @@ def _reference_section(section: Section) -> str:
         return (
             f"{head} The domain is given its table as it is, and says itself what is wrong in it. A table for a domain "
             "that is not installed is refused. There are no variables for these."
+        )
+    if section in OPEN_SECTIONS:
+        return (
+            f"{head} A table for a trigger that is not there is refused. The settings have variables too, such as "
+            "`ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY`. See [automation](automation.md)."
         )
     rows = ["| key | default | unit | |", "|---|---|---|---|", *map(_reference_row, section.keys)]
     return head + "\n\n" + "\n".join(rows)

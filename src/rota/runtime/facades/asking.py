@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from rota.api import errors
-from rota.api.facade import JsonValue
+from rota.api.values import JsonValue
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.queries import Query
 from rota.domains.records import Record

@@ -10,20 +10,24 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
+import msgspec
+
 from rota import abi
 from rota.api import errors, facade
-from rota.api.facade import GroupCall, GroupView, JsonValue, NewGroup
+from rota.api.privacy_groups import GroupCall, GroupView, MessageView, NewGroup, NewMessage
+from rota.api.values import JsonValue
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.domains.pente.groups import DOMAIN, GENESIS_SCHEMA
 from rota.hosting import Hosted, UserCall
-from rota.ports import Groups as StoredGroups
-from rota.ports import StoredGroup
+from rota.ports import Store, StoredGroup, StoredMessage
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import of_query, read_query
+from rota.runtime.mail import GroupMail
 from rota.types import ContractAddress, IntentId, NodeName, Party, node_of
 
 ID_BYTES: Final = 32
+MESSAGE_BYTES_MAX: Final = 524_288
 
 Submit = Callable[[facade.Submission], Awaitable[IntentId]]
 CallView = Callable[[Hosted, UserCall], Awaitable[object]]
@@ -33,11 +37,19 @@ class Groups:
     """`api.facade.Groups`."""
 
     def __init__(
-        self, node: NodeName, contracts: KnownContracts, stored: StoredGroups, submit: Submit, call_view: CallView
+        self,
+        node: NodeName,
+        contracts: KnownContracts,
+        store: Store,
+        mail: GroupMail,
+        submit: Submit,
+        call_view: CallView,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
-        self._stored: Final = stored
+        self._stored: Final = store.groups
+        self._messages: Final = store.mail
+        self._mail: Final = mail
         self._submit: Final = submit
         self._call_view: Final = call_view
 
@@ -87,7 +99,7 @@ class Groups:
 
     async def send(self, call: GroupCall) -> IntentId:
         """Deploy a private contract, or call one, by a transaction."""
-        contract = await self._contract_of(call)
+        contract = await self._contract_of(call.domain, call.group)
         data: dict[str, JsonValue] = {"input": _input_of(call), "gas": call.gas, "value": call.value}
         entry = _entry_of(call)
         if entry is not None:
@@ -112,7 +124,7 @@ class Groups:
 
     async def call(self, call: GroupCall) -> JsonValue:
         """Ask a private contract, as a member."""
-        contract = await self._contract_of(call)
+        contract = await self._contract_of(call.domain, call.group)
         if call.to is None:
             raise errors.invalid("to", "is missing: it must be a private contract of the group")
         hosted = self._contracts.hosted(contract)
@@ -138,11 +150,36 @@ class Groups:
         except DomainRejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
 
-    async def _contract_of(self, call: GroupCall) -> ContractAddress:
-        _require_domain(call.domain)
-        stored = await self._stored.with_id(call.domain, call.group)
+    # Messages.
+
+    async def send_message(self, message: NewMessage) -> bytes:
+        """To all nodes of the group's members."""
+        contract = await self._contract_of(message.domain, message.group)
+        content = msgspec.json.encode(message.data)
+        if len(content) > MESSAGE_BYTES_MAX:
+            raise errors.invalid("data", f"must be at most {MESSAGE_BYTES_MAX} bytes of JSON, not {len(content)}")
+        if not message.topic:
+            raise errors.invalid("topic", "must be text")
+        return await self._mail.post(contract, message.group, message.topic, content, message.correlation_id)
+
+    async def message(self, message: bytes) -> MessageView | None:
+        """A message by its id."""
+        stored = await self._messages.message(message)
+        return message_view(stored) if stored is not None else None
+
+    async def messages(self, query: JsonValue) -> tuple[MessageView, ...]:
+        """Those that are looked for, in this node's order."""
+        try:
+            found = await self._messages.messages(read_query(query))
+        except DomainRejected as flaw:
+            raise of_query(flaw) from None
+        return tuple(message_view(each) for each in found)
+
+    async def _contract_of(self, domain: str, group: bytes) -> ContractAddress:
+        _require_domain(domain)
+        stored = await self._stored.with_id(domain, group)
         if stored is None:
-            raise errors.invalid("group", f"must be a group of {self._node}, and 0x{call.group.hex()} is none")
+            raise errors.invalid("group", f"must be a group of {self._node}, and 0x{group.hex()} is none")
         if stored.contract is None:
             raise errors.invalid("group", "is not deployed yet: wait for the receipt of its genesisTransaction")
         return stored.contract
@@ -174,6 +211,22 @@ class Groups:
             return await self._submit(submission)
         except errors.Rejected as flaw:
             raise errors.Rejected(flaw.code, flaw.field.removeprefix("data."), flaw.message, flaw.details) from None
+
+
+def message_view(stored: StoredMessage) -> MessageView:
+    """As users see it."""
+    return MessageView(
+        stored.id,
+        stored.sequence,
+        stored.sent_at_ms,
+        stored.received_at_ms,
+        stored.node,
+        stored.domain,
+        stored.group,
+        stored.topic,
+        msgspec.json.decode(stored.content),
+        stored.correlation_id,
+    )
 
 
 def _require_domain(domain: str) -> None:

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from typing import Final
 
 from rota.api import errors
-from rota.api.facade import JsonValue, KeyEntry, KeyMapping, KeySegment, KeyVerifier
 from rota.api.formats import Address, read
+from rota.api.keyring import KeyEntry, KeyMapping, KeySegment, KeyVerifier
+from rota.api.values import JsonValue
 from rota.digests import keccak
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of

@@ -26,6 +26,7 @@ from rota.core.effects import (
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
+    StoreTried,
     TransitionIssued,
     TransitionPrepared,
 )
@@ -233,7 +234,7 @@ class RestartContradictsNothing(Invariant):
                 said.acknowledged.add(leaf)
             case PreparedEndorsed(kept):
                 said.signed_away.update({each.leaf: each.intent for each in kept})
-            case BlocksIndexed():
+            case BlocksIndexed() | StoreTried():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 # See `ProposalsAreKept`.

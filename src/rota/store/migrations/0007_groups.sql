@@ -34,3 +34,54 @@ CREATE TABLE group_members (
     id BYTEA NOT NULL,
     PRIMARY KEY (member, domain, id)
 );
+
+-- What members of a group told each other, in the order in which this node has it.
+CREATE TABLE group_messages (
+    id BYTEA NOT NULL PRIMARY KEY,
+    sequence BIGINT NOT NULL,
+    domain TEXT NOT NULL,
+    group_id BYTEA NOT NULL,
+    node TEXT NOT NULL,
+    sent_at_ms BIGINT NOT NULL,
+    received_at_ms BIGINT NOT NULL,
+    correlation_id BYTEA,
+    topic TEXT NOT NULL,
+    content BYTEA NOT NULL
+);
+CREATE UNIQUE INDEX group_messages_by_sequence ON group_messages (sequence);
+
+-- What is sent to a peer until it says that it has it: a group's message, or a state that was sent again on demand.
+CREATE TABLE mail (
+    id BYTEA NOT NULL PRIMARY KEY,
+    peer TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    contract TEXT NOT NULL,
+    -- The message's id, or the state's leaf.
+    reference BYTEA NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    acknowledged_at_ms BIGINT
+);
+CREATE UNIQUE INDEX mail_by_sequence ON mail (sequence);
+CREATE INDEX mail_open ON mail (peer, sequence) WHERE acknowledged_at_ms IS NULL;
+CREATE INDEX mail_by_reference ON mail (reference, peer);
+
+-- When states were owed, and when they were acknowledged: for users to read.
+ALTER TABLE deliveries ADD COLUMN created_at_ms BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE deliveries ADD COLUMN acknowledged_at_ms BIGINT;
+
+-- When states came to this node, and schemas were first shown: for users to read.
+ALTER TABLE states ADD COLUMN created_at_ms BIGINT NOT NULL DEFAULT 0;
+CREATE TABLE schemas (
+    id BYTEA NOT NULL PRIMARY KEY,
+    created_at_ms BIGINT NOT NULL
+);
+
+-- States that users gave to this node by hand: no contract made them, and they are never on the chain.
+CREATE TABLE stored_states (
+    contract TEXT NOT NULL,
+    leaf BYTEA NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    state BYTEA NOT NULL,
+    PRIMARY KEY (contract, leaf)
+);

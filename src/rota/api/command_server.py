@@ -1,0 +1,370 @@
+"""The gRPC services of commands, with reflection and health, on a port of their own (`proto/rota/v1/commands.proto`).
+
+Theory of operation. A request is turned into the same values as over JSON-RPC, and answered by the same node. What goes
+wrong is `google.rpc.Status` with an `ErrorInfo`: the error's id as its reason, and the metadata. Callers show what they
+show over HTTP, in the metadatum `authorization`, and each method needs a role as there. Reflection and health need
+none: they tell nothing of commands.
+
+A deadline ends the waiting of a call, which gRPC does by cancelling it; the command goes on. A subscriber is sent no
+more than it reads: what it has not read stays in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol
+
+import grpc
+import grpc.aio
+import msgspec
+import structlog
+from google.protobuf import any_pb2, duration_pb2, timestamp_pb2
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from grpc_status import rpc_status
+
+from rota.api import commands_pb2
+from rota.api.commands import (
+    COMPLETIONS_PAGE_MAX,
+    CommandInput,
+    application_of,
+    duration_text_of,
+    invalid,
+    outcome_of,
+    read_transaction,
+    submission_of_command,
+)
+from rota.api.credentials import CALLER, Caller, Doorkeeper, Refused, Role
+from rota.api.facade import CommandSubmission, HasCommands, Operations
+from rota.api.formats import uuid_of
+from rota.api.settings import Bind, Limits
+from rota.command_types import CommandRejected, Completion, DeduplicationDuration, Failure, StatusCode
+from rota.ports import Unavailable
+from rota.types import IntentId
+
+ERROR_DOMAIN: Final = "rota"
+CALLS_MAX: Final = 2_048
+HEALTH_LOOK_S: Final = 1.0
+STOP_GRACE_S: Final = 0.5
+METADATA_BYTES_MAX: Final = 8_192
+NANOSECONDS_PER_MS: Final = 1_000_000
+MILLISECONDS_PER_S: Final = 1_000
+NANOS_MAX: Final = 999_999_999
+
+_SERVICES: Final = {
+    name: f"{commands_pb2.DESCRIPTOR.package}.{name}" for name in commands_pb2.DESCRIPTOR.services_by_name
+}
+
+_log = structlog.get_logger(__name__)
+
+
+class ServedNode(HasCommands, Operations, Protocol):
+    """What is served."""
+
+
+class CommandServer:
+    """Serves the commands of one node at one address."""
+
+    def __init__(self, node: ServedNode, doorkeeper: Doorkeeper, bind: Bind, limits: Limits) -> None:
+        self._node: Final = node
+        self._doorkeeper: Final = doorkeeper
+        self._bind: Final = bind
+        self._limits: Final = limits
+        self._server: Any = None
+        self._health: Any = None
+        self._looking: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen. `OSError` when the address is not to be had."""
+        self._server = grpc.aio.server(
+            maximum_concurrent_rpcs=CALLS_MAX,
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", self._limits.body_bytes_max),
+                ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+                ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+            ],
+        )
+        for service, methods in self._methods().items():
+            handler = grpc.method_handlers_generic_handler(_SERVICES[service], methods)
+            self._server.add_generic_rpc_handlers((handler,))
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (*_SERVICES.values(), health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+        host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
+        try:
+            self.port = self._server.add_insecure_port(f"{host}:{self._bind.port}")
+        except RuntimeError as error:
+            raise OSError(f"commands: cannot listen at {host}:{self._bind.port}: {error}") from error
+        await self._look()
+        await self._server.start()
+        self._looking = asyncio.create_task(self._look_on())
+
+    async def stop(self) -> None:
+        """Listen no more; what is under way has a moment to end."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._looking
+            self._looking = None
+        if self._server is not None:
+            await self._server.stop(STOP_GRACE_S)
+            self._server = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
+        return f"{host}:{self.port}"
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(HEALTH_LOOK_S)
+            await self._look()
+
+    async def _look(self) -> None:
+        """Serving is a node that nothing is missing of."""
+        is_ready = not self._node.readiness()
+        status = health_pb2.HealthCheckResponse
+        for service in ("", *_SERVICES.values()):
+            await self._health.set(service, status.SERVING if is_ready else status.NOT_SERVING)
+
+    # Methods.
+
+    def _methods(self) -> dict[str, dict[str, Any]]:
+        proto = commands_pb2
+        return {
+            "CommandService": {
+                "SubmitAndWait": self._unary(proto.SubmitAndWaitRequest, Role.SUBMIT, self._submit_and_wait)
+            },
+            "CommandSubmissionService": {"Submit": self._unary(proto.SubmitRequest, Role.SUBMIT, self._submit)},
+            "CommandCompletionService": {
+                "CompletionStream": self._stream(proto.CompletionStreamRequest, Role.READ, self._completions),
+                "CompletionEnd": self._unary(proto.CompletionEndRequest, Role.READ, self._end),
+            },
+            "ConfigurationService": {
+                "GetConfiguration": self._stream(proto.GetConfigurationRequest, Role.READ, self._configurations)
+            },
+            "PruningService": {"Prune": self._unary(proto.PruneRequest, Role.OPERATE, self._prune)},
+        }
+
+    async def _submit(self, request: commands_pb2.SubmitRequest) -> commands_pb2.SubmitResponse:
+        taken = await self._node.commands.submit(self._submission(request.command))
+        return commands_pb2.SubmitResponse(
+            submission_id=taken.submission_id, transaction_id=_shown_id(taken.transaction)
+        )
+
+    async def _submit_and_wait(self, request: commands_pb2.SubmitAndWaitRequest) -> commands_pb2.SubmitAndWaitResponse:
+        submission = self._submission(request.command)
+        completion = outcome_of(await self._node.commands.submit_and_wait(submission))
+        return commands_pb2.SubmitAndWaitResponse(
+            submission_id=completion.submission_id,
+            transaction_id=_shown_id(completion.transaction),
+            completion_offset=completion.offset,
+        )
+
+    async def _completions(
+        self, request: commands_pb2.CompletionStreamRequest
+    ) -> AsyncIterator[commands_pb2.CompletionStreamResponse]:
+        """All pages, then a checkpoint whenever the end is reached and was not itself sent; the first one always."""
+        node_commands = self._node.commands
+        after = request.begin_exclusive
+        application = application_of(request.application_id)
+        wanted = node_commands.subscription(application, tuple(request.parties), after)
+        sent = -1
+        while True:
+            page = await node_commands.completions(wanted, after, COMPLETIONS_PAGE_MAX)
+            for completion in page.completions:
+                yield commands_pb2.CompletionStreamResponse(completion=_shown_completion(completion))
+                sent = completion.offset
+            after = page.checkpoint.offset
+            if after < (await node_commands.end()).offset:
+                continue
+            if sent != after:
+                at = commands_pb2.Checkpoint(offset=after, published_at=_timestamp(page.checkpoint.published_at_ms))
+                yield commands_pb2.CompletionStreamResponse(checkpoint=at)
+                sent = after
+            await node_commands.published(after)
+
+    async def _end(self, _: commands_pb2.CompletionEndRequest) -> commands_pb2.CompletionEndResponse:
+        return commands_pb2.CompletionEndResponse(offset=(await self._node.commands.end()).offset)
+
+    async def _configurations(
+        self, _: commands_pb2.GetConfigurationRequest
+    ) -> AsyncIterator[commands_pb2.GetConfigurationResponse]:
+        async for each in self._node.commands.configurations():
+            yield commands_pb2.GetConfigurationResponse(max_deduplication_duration=_duration(each.maximum_duration_ms))
+
+    async def _prune(self, request: commands_pb2.PruneRequest) -> commands_pb2.PruneResponse:
+        return commands_pb2.PruneResponse(pruned_up_to=await self._node.commands.prune(request.prune_up_to))
+
+    def _submission(self, command: commands_pb2.Command) -> CommandSubmission:
+        return submission_of_command(_input_of(command), self._node.name)
+
+    # Around every call.
+
+    def _unary(self, request: type[Message], role: Role, answer: Callable[[Any], Awaitable[Message]]) -> Any:  # noqa: ANN401
+        async def handle(given: Message, context: Any) -> Message:  # noqa: ANN401
+            try:
+                await self._admit(context, role)
+                with _told():
+                    return await answer(given)
+            except CommandRejected as rejected:
+                await context.abort_with_status(rpc_status.to_status(status_of(rejected.failure)))
+                raise AssertionError("an aborted call is over") from None
+
+        return grpc.unary_unary_rpc_method_handler(
+            handle, request_deserializer=request.FromString, response_serializer=_serialized
+        )
+
+    def _stream(self, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]) -> Any:  # noqa: ANN401
+        async def handle(given: Message, context: Any) -> AsyncIterator[Message]:  # noqa: ANN401
+            try:
+                await self._admit(context, role)
+                with _told():
+                    async for each in answer(given):
+                        yield each
+            except CommandRejected as rejected:
+                await context.abort_with_status(rpc_status.to_status(status_of(rejected.failure)))
+
+        return grpc.unary_stream_rpc_method_handler(
+            handle, request_deserializer=request.FromString, response_serializer=_serialized
+        )
+
+    async def _admit(self, context: Any, role: Role) -> Caller:  # noqa: ANN401
+        """Who calls, by the same credentials as over HTTP."""
+        shown = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+        try:
+            caller = await self._doorkeeper.admit(shown.get("authorization"), _address(context.peer()))
+        except Refused as refused:
+            raise CommandRejected(Failure(StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", str(refused))) from None
+        if role not in caller.roles:
+            message = f"the role {role.value!r} is needed, which you lack"
+            raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", message))
+        CALLER.set(caller)
+        return caller
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Whose fault it is: theirs goes out as it is, the world's may be over the next time, ours is logged whole."""
+    try:
+        yield
+    except (CommandRejected, asyncio.CancelledError, GeneratorExit):
+        raise
+    except Unavailable as trouble:
+        raise CommandRejected(
+            Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", f"{trouble}; try again")
+        ) from None
+    except Exception:
+        _log.exception("a call failed by our own fault")
+        raise CommandRejected(
+            Failure(StatusCode.INTERNAL, "INTERNAL", "internal error; the node's log has it")
+        ) from None
+
+
+def status_of(failure: Failure | None) -> status_pb2.Status:
+    """A failure as gRPC's ecosystem knows it; none is OK."""
+    if failure is None:
+        return status_pb2.Status(code=StatusCode.OK.value)
+    info = error_details_pb2.ErrorInfo(reason=failure.error_id, domain=ERROR_DOMAIN, metadata=dict(failure.metadata))
+    detail = any_pb2.Any()
+    detail.Pack(info)
+    return status_pb2.Status(code=failure.code.value, message=failure.message, details=[detail])
+
+
+def _input_of(command: commands_pb2.Command) -> CommandInput:
+    """The same as JSON-RPC reads, so that both are judged by one text."""
+    given = command.transaction
+    wanted: dict[str, object] = {"type": given.type or "private", "from": getattr(given, "from")}
+    for name in ("domain", "to", "function", "gas", "value"):
+        if getattr(given, name):
+            wanted[name] = getattr(given, name)
+    for name, field in (("data", "data_json"), ("abi", "abi_json")):
+        if getattr(given, field):
+            try:
+                wanted[name] = json.loads(getattr(given, field))
+            except ValueError as error:
+                raise invalid(f"transaction.{field}", f"must be JSON: {error}") from None
+    if given.bytecode:
+        wanted["bytecode"] = f"0x{given.bytecode.hex()}"
+    if given.abi_reference:
+        wanted["abiReference"] = f"0x{given.abi_reference.hex()}"
+    if given.depends_on:
+        wanted["dependsOn"] = list(given.depends_on)
+    try:
+        transaction = read_transaction.decode(json.dumps(wanted))
+    except msgspec.ValidationError as error:
+        raise invalid("transaction", str(error)) from None
+    period = command.WhichOneof("deduplication_period")
+    duration_ms = _milliseconds(command.deduplication_duration) if period == "deduplication_duration" else None
+    return CommandInput(
+        command.command_id,
+        transaction,
+        command.application_id,
+        command.party,
+        list(command.act_as),
+        list(command.read_as),
+        command.submission_id,
+        duration_text_of(duration_ms) if duration_ms is not None else None,
+        command.deduplication_offset if period == "deduplication_offset" else None,
+    )
+
+
+def _milliseconds(duration: duration_pb2.Duration) -> int:
+    """Rounded away from zero; a negative one is for commands to refuse."""
+    seconds, nanos = duration.seconds, duration.nanos
+    if abs(nanos) > NANOS_MAX or seconds * nanos < 0:
+        raise invalid("deduplication_duration", "must have nanos of less than a second, and of the sign of its seconds")
+    milliseconds = abs(seconds) * MILLISECONDS_PER_S + -(-abs(nanos) // NANOSECONDS_PER_MS)
+    if seconds < 0 or nanos < 0:
+        raise invalid("deduplication_duration", "must be 0 s or more")
+    return milliseconds
+
+
+def _shown_completion(completion: Completion) -> commands_pb2.Completion:
+    shown = commands_pb2.Completion(
+        command_id=completion.command_id,
+        application_id=completion.application_id,
+        act_as=completion.parties,
+        submission_id=completion.submission_id,
+        status=status_of(completion.failure),
+        transaction_id=_shown_id(completion.transaction),
+        offset=completion.offset,
+        published_at=_timestamp(completion.published_at_ms),
+    )
+    if isinstance(completion.period, DeduplicationDuration):
+        shown.deduplication_duration.CopyFrom(_duration(completion.period.duration_ms))
+    else:
+        shown.deduplication_offset = completion.period.offset
+    return shown
+
+
+def _duration(duration_ms: int) -> duration_pb2.Duration:
+    seconds, rest_ms = divmod(duration_ms, MILLISECONDS_PER_S)
+    return duration_pb2.Duration(seconds=seconds, nanos=rest_ms * NANOSECONDS_PER_MS)
+
+
+def _timestamp(unix_ms: int) -> timestamp_pb2.Timestamp:
+    seconds, rest_ms = divmod(unix_ms, MILLISECONDS_PER_S)
+    return timestamp_pb2.Timestamp(seconds=seconds, nanos=rest_ms * NANOSECONDS_PER_MS)
+
+
+def _shown_id(transaction: IntentId | None) -> str:
+    return str(uuid_of(transaction)) if transaction is not None else ""
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _address(peer: str) -> str:
+    """`ipv4:127.0.0.1:40000` without its kind and its port: attempts are counted by machine."""
+    return peer.partition(":")[2].rpartition(":")[0] or peer

@@ -1,0 +1,254 @@
+"""Rota's own duties: what any member may do for all, and what each node does for itself.
+
+    advance-epochs       begin the next epoch of an `Epochs` contract when it is due
+    execute-proposals    execute proposals of a `Proposals` contract that have their votes
+    ask-for-states       ask peers again for private states that this node lacks
+    prune-completions    forget completions of commands that are old enough
+
+The first two are told their contracts by the configuration and do not run without; who may act is what the contract
+says: its members, by the addresses of their accounts. What is pruned is gone, so that it is an operator who says that
+it may be, and how old it has to be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
+
+from rota.automation.strategies import Member
+from rota.automation.triggers import (
+    Action,
+    Ask,
+    Call,
+    Ending,
+    Here,
+    LedgerEvent,
+    Read,
+    Reverted,
+    Sighting,
+    Task,
+    Trigger,
+    Watch,
+    Work,
+)
+from rota.types import ContractAddress
+
+# What beginning an epoch costs at most; it is measured by a test.
+ADVANCE_GAS: Final = 150_000
+PROPOSALS_LOOKED_AT_MAX: Final = 1_000
+VOTES_REMEMBERED_MAX: Final = 1_000
+# The services of a node that lacks states.
+LACKING_STATES: Final = "contracts that lack states"
+ASK_FOR_STATES: Final = "ask peers for states"
+# Those of a node that takes commands.
+PRUNABLE_COMPLETIONS: Final = "completions that may be pruned"
+PRUNE_COMPLETIONS: Final = "prune completions"
+DAY_MS: Final = 86_400_000
+
+_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
+
+
+class _OfContract(Trigger):
+    """A trigger that is about one contract, which its options name."""
+
+    def __init__(self, contract: ContractAddress) -> None:
+        self.contract: Final = contract
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """`contract` is its address."""
+        for option in options:
+            if option != "contract":
+                raise ValueError(f"{option}: is not known; {cls.name} has the option contract")
+        contract = options.get("contract")
+        if not isinstance(contract, str) or not _ADDRESS.fullmatch(contract):
+            raise ValueError(f"contract: must be an address, 0x and 40 hex digits, not {contract!r}")
+        return cls(ContractAddress(contract.lower()))
+
+    def member(self, here: Here) -> Member:
+        """The address that it acts with."""
+        return Member(here.account)
+
+
+class AdvanceEpochs(_OfContract):
+    """Every epoch is a task that is ready when the epoch is due; `Advanced` tells who began it."""
+
+    name: ClassVar[str] = "advance-epochs"
+    ADVANCED: Final = "Advanced(uint256 indexed, address indexed)"
+
+    def __init__(self, contract: ContractAddress) -> None:
+        super().__init__(contract)
+        self.watches = (Watch(contract, self.ADVANCED),)
+        # When epoch 0 began, and how long an epoch is; both never change.
+        self._schedule: tuple[int, int] | None = None
+
+    def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
+        """Those that the contract lets advance."""
+        membership = yield Read(self.contract, "membership()", returns=("address",))
+        found = yield Read(membership, "members()", returns=("address[]",))
+        return tuple(Member(each) for each in found)
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """The next epoch; those after it follow one by one."""
+        if self._schedule is None:
+            started_s = yield Read(self.contract, "startedAt()", returns=("uint256",))
+            duration_s = yield Read(self.contract, "duration()", returns=("uint256",))
+            self._schedule = (started_s, duration_s)
+        epoch = yield Read(self.contract, "epoch()", returns=("uint256",))
+        return self._task(epoch + 1)
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """It has begun."""
+        epoch = yield Read(self.contract, "epoch()", returns=("uint256",))
+        return bool(epoch >= task.arguments[0])
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """In our own name, as in no other it would be taken."""
+        return Call(self.contract, "advance(address)", (here.account,), ADVANCE_GAS)
+
+    def seen(self, event: LedgerEvent, here: Here) -> Sighting:
+        """One epoch has begun, and the next is to begin."""
+        epoch, member = event.arguments
+        return Sighting(self._task(epoch + 1), (Ending(self._id(epoch), Member(member)),))
+
+    def done_in(self, tasks: tuple[Task, ...], events: tuple[LedgerEvent, ...], here: Here) -> tuple[str, ...]:
+        """The epoch that began, which is not the one that was meant if somebody was faster and the next was due too."""
+        return tuple(self._id(event.arguments[0]) for event in events)
+
+    def _task(self, epoch: int) -> tuple[Task, ...]:
+        if self._schedule is None:
+            return ()
+        started_s, duration_s = self._schedule
+        return (Task(self._id(epoch), (started_s + epoch * duration_s) * 1_000, arguments=(epoch,)),)
+
+    def _id(self, epoch: int) -> str:
+        return f"epoch/{self.contract}/{epoch}"
+
+
+class ExecuteProposals(_OfContract):
+    """Every proposal with enough votes is a task; `Executed` tells who executed it."""
+
+    name: ClassVar[str] = "execute-proposals"
+    VOTED: Final = "Voted(uint256 indexed, address indexed)"
+    EXECUTED: Final = "Executed(uint256 indexed, address indexed)"
+
+    def __init__(self, contract: ContractAddress) -> None:
+        super().__init__(contract)
+        self.watches = (Watch(contract, self.VOTED), Watch(contract, self.EXECUTED))
+        # Below this number all are executed.
+        self._first_open = 0
+        self._voted_ms: Final[dict[int, int]] = {}
+
+    def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
+        """Those of the contract itself."""
+        found = yield Read(self.contract, "members()", returns=("address[]",))
+        return tuple(Member(each) for each in found)
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """All that have their votes and are not executed."""
+        required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
+        found: list[Task] = []
+        first = self._first_open
+        for number in range(first, first + PROPOSALS_LOOKED_AT_MAX):
+            try:
+                _, _, votes, is_executed = yield self._proposal(number)
+            except Reverted:
+                break
+            if is_executed and number == self._first_open:
+                self._first_open += 1
+            if not is_executed and votes >= required:
+                found.append(Task(self._id(number), self._voted_ms.get(number, 0), arguments=(number,)))
+        return tuple(found)
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """It is executed, or has lost its votes with those that have left."""
+        required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
+        number: Any = task.arguments[0]
+        _, _, votes, is_executed = yield self._proposal(number)
+        return bool(is_executed or votes < required)
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """In our own name."""
+        return Call(self.contract, "execute(uint256,address)", (tasks[0].arguments[0], here.account))
+
+    def seen(self, event: LedgerEvent, here: Here) -> Sighting:
+        """A vote may be the one that was missing."""
+        number, member = event.arguments
+        if event.event == self.EXECUTED:
+            self._voted_ms.pop(number, None)
+            return Sighting(endings=(Ending(self._id(number), Member(member)),))
+        self._voted_ms[number] = event.ledger_ms
+        if len(self._voted_ms) > VOTES_REMEMBERED_MAX:
+            del self._voted_ms[next(iter(self._voted_ms))]
+        return Sighting(is_look_wanted=True)
+
+    def done_in(self, tasks: tuple[Task, ...], events: tuple[LedgerEvent, ...], here: Here) -> tuple[str, ...]:
+        """What was executed."""
+        return tuple(self._id(event.arguments[0]) for event in events if event.event == self.EXECUTED)
+
+    def _proposal(self, number: int) -> Read:
+        return Read(self.contract, "proposalOf(uint256)", (number,), ("address", "bytes", "uint256", "bool"))
+
+    def _id(self, number: int) -> str:
+        return f"proposal/{self.contract}/{number}"
+
+
+class AskForStates(Trigger):
+    """Each contract of which this node lacks states is a task, as often as asking may help."""
+
+    name: ClassVar[str] = "ask-for-states"
+    is_local: ClassVar[bool] = True
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """The node knows which, and how often each was asked for."""
+        lacking = yield Ask(LACKING_STATES)
+        return tuple(Task(f"states/{contract}/{asked}", arguments=(contract,)) for contract, asked in lacking)
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """It lacks nothing any more, or was asked for meanwhile."""
+        lacking = yield Ask(LACKING_STATES)
+        return task.id not in [f"states/{contract}/{asked}" for contract, asked in lacking]
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """A question to peers; what comes of it is seen by a later look."""
+        return Ask(ASK_FOR_STATES, tasks[0].arguments)
+
+
+class PruneCompletions(Trigger):
+    """Whatever is old enough by now is one task."""
+
+    name: ClassVar[str] = "prune-completions"
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, keep_days: int) -> None:
+        self._keep_ms: Final = keep_days * DAY_MS
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """`keep_days` is how long completions are kept; never shorter than the longest supported deduplication."""
+        for option in options:
+            if option != "keep_days":
+                raise ValueError(f"{option}: is not known; {cls.name} has the option keep_days")
+        keep_days = options.get("keep_days")
+        if not isinstance(keep_days, int) or isinstance(keep_days, bool) or keep_days < 1:
+            raise ValueError(f"keep_days: must be a whole number of at least 1, not {keep_days!r}")
+        return cls(keep_days)
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """Up to which offset they may go."""
+        offset = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
+        return (Task(f"completions/{offset}", arguments=(offset,)),) if offset else ()
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """They are gone."""
+        offset: Any = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
+        number: Any = task.arguments[0]
+        return bool(offset < number)
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """An order to this node."""
+        return Ask(PRUNE_COMPLETIONS, tasks[0].arguments)
+
+
+SHIPPED: Final[tuple[type[Trigger], ...]] = (AdvanceEpochs, ExecuteProposals, AskForStates, PruneCompletions)

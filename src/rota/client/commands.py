@@ -1,0 +1,445 @@
+"""Changes that happen exactly once, whatever crashes: the two strategies of command deduplication, as one call each.
+
+    with Journal(Path("payments.journal")) as journal:
+        commands = Commands(node, journal, application_id="payroll", act_as=("alice",))
+        for verdict in await commands.resume():             # after a crash: what was begun is brought to its end
+            ...
+        verdict = await commands.exactly_once("salary of May, carol", transaction)
+
+Theory of operation. The application names its change. The journal keeps, before anything is sent, the command id under
+which the change is submitted, the offset since which it must not have happened, and each submission that leaves. Every
+submission of a change has the same command id, so that the node accepts one of them and tells the others apart.
+
+    exactly_once          by offset: no clock is involved, and it may take as long as it takes
+    exactly_once_within   by duration: everything, all attempts together, is done within `bound_ms`; after that
+                          nothing is sent any more, because the node may have forgotten
+
+Each ends in one of three ways. *Succeeded*: it happened, once; a duplicate says so too. *Failed*: it did not happen and
+will not, because it is known of every submission how it ended. *Unknown*: some submission was never answered, and
+nobody wants to try any longer; it may have happened or may happen yet. That no submission was reported in flight
+proves nothing.
+
+What is to be done about an error is a table (docs/commands.md); where that asks for knowledge of the business,
+`worth_retrying` is asked. A period that is weaker than the one asked for is taken only with `accept_weaker`, because
+the change may then happen twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+from uuid import uuid4
+
+from rota.client.errors import Refused, Unreachable
+from rota.client.journal import Journal, JournalEntry, with_attempt, without_attempt
+from rota.client.jsonrpc import JsonRpc
+
+COMMAND_REJECTED: Final = -32_002
+TIMEOUT_MS_MAX: Final = 25_000
+PAGE_MAX: Final = 500
+
+# The ids that have a reaction of their own.
+DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
+SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"
+INVALID_DEDUPLICATION_PERIOD: Final = "INVALID_DEDUPLICATION_PERIOD"
+PARTICIPANT_PRUNED_DATA_ACCESSED: Final = "PARTICIPANT_PRUNED_DATA_ACCESSED"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandError:
+    """Why a submission was refused or did not happen. `is_lost` is one that was never answered."""
+
+    code: str
+    error_id: str
+    message: str
+    metadata: Mapping[str, str]
+    is_lost: bool = False
+
+
+class Outcome(Enum):
+    """How a change ended, as far as its application can know."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The end of a change. A success has the offset of its completion, where it is known; anything else an error."""
+
+    change: str
+    outcome: Outcome
+    completion_offset: int | None = None
+    submission_id: str = ""
+    error: CommandError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long an answer may take, how often it is tried, and how long is waited in between, doubling."""
+
+    timeout_ms: int = 10_000
+    attempts_max: int = 20
+    pause_ms: int = 100
+    pause_max_ms: int = 5_000
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, not {getattr(self, name)}")
+
+
+WorthRetrying = Callable[[CommandError], bool]
+
+
+def unavailable_is_worth_retrying(error: CommandError) -> bool:
+    """What the caller gets who gives no `worth_retrying`: the world may be better soon, a refusal stays one."""
+    return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNKNOWN", "INTERNAL")
+
+
+class Commands:
+    """The commands of one application and its parties at one node; always the same node for one change.
+
+    With `uses_stream` submissions are acknowledged and their outcomes read from the completions; otherwise each call
+    waits for its outcome.
+    """
+
+    def __init__(
+        self,
+        node: JsonRpc,
+        journal: Journal,
+        *,
+        application_id: str,
+        act_as: Sequence[str],
+        uses_stream: bool = False,
+        patience: Patience | None = None,
+        worth_retrying: WorthRetrying = unavailable_is_worth_retrying,
+        accept_weaker: bool = False,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._raw: Final = RawCommands(node, application_id, act_as)
+        self._journal: Final = journal
+        self._uses_stream: Final = uses_stream
+        self._patience: Final = patience or Patience()
+        self._worth_retrying: Final = worth_retrying
+        self._accept_weaker: Final = accept_weaker
+        self._now_ms: Final = now_ms
+
+    async def exactly_once(
+        self, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
+    ) -> Verdict:
+        """Have a change happen once, however long it takes."""
+        entry = self._journal.entry(change)
+        if entry is None:
+            entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms())
+            self._journal.remember(entry)
+        return await self._run(entry)
+
+    async def exactly_once_within(
+        self, bound_ms: int, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
+    ) -> Verdict:
+        """Have a change happen once, when all of it, with all attempts, is done within this time."""
+        if bound_ms < 1:
+            raise ValueError(f"bound_ms: must be at least 1, not {bound_ms}")
+        entry = self._journal.entry(change)
+        if entry is None:
+            entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms(), bound_ms)
+            self._journal.remember(entry)
+        return await self._run(entry)
+
+    async def resume(self) -> list[Verdict]:
+        """Bring what was begun before a crash to its end, in the order in which it began."""
+        return [await self._run(entry) for entry in self._journal.unended]
+
+    # The strategies. Steps are numbered as in the seed; both differ in the period alone.
+
+    async def _run(self, entry: JournalEntry) -> Verdict:
+        if entry.outcome:
+            return _remembered(entry)
+        verdict = await _Attempts(self, entry).run()
+        entry = self._journal.entry(entry.change) or entry
+        # What is unknown stays open, and so does what never reached the node: the next resumption may do better.
+        is_for_good = verdict.error is None or not verdict.error.is_lost
+        if verdict.outcome is not Outcome.UNKNOWN and is_for_good:
+            self._journal.remember(replace(entry, outcome=_kept(verdict)))
+        return verdict
+
+
+class _Attempts:
+    """The attempts at one change in one life of the application."""
+
+    def __init__(self, commands: Commands, entry: JournalEntry) -> None:
+        self._raw: Final = commands._raw
+        self._journal: Final = commands._journal
+        self._patience: Final = commands._patience
+        self._uses_stream: Final = commands._uses_stream
+        self._accept_weaker: Final = commands._accept_weaker
+        self._worth_retrying: Final = commands._worth_retrying
+        self._now_ms: Final = commands._now_ms
+        self._entry = entry
+        self._duration_ms = entry.bound_ms
+        self._after = 0
+        self._timeout_ms = self._patience.timeout_ms
+        self._pause_ms = self._patience.pause_ms
+
+    async def run(self) -> Verdict:
+        error: CommandError | None = None
+        for attempt in range(self._patience.attempts_max):
+            if attempt:
+                await self._pause()
+            if self._is_over():
+                message = f"the bound of {self._entry.bound_ms} ms is over; another submission could happen twice"
+                return self._unended(CommandError("DEADLINE_EXCEEDED", "BOUND_IS_OVER", message, {}))
+            # Step 2: where the outcome will be looked for, and, the first time, since when it must not have happened.
+            error = await self._take_offset()
+            if error is None:
+                verdict, error = await self._submit()
+                if verdict is not None:
+                    return verdict
+            assert error is not None, "what did not end has a reason"
+            if not await self._goes_on_after(error):
+                return self._unended(error)
+        assert error is not None, "something is attempted at least once"
+        return self._unended(error)
+
+    async def _submit(self) -> tuple[Verdict | None, CommandError | None]:
+        """Steps 3 and 4: one submission, and its outcome."""
+        submission_id = str(uuid4())
+        self._entry = self._journal.remember(with_attempt(self._entry, submission_id))
+        verdict: Verdict | None = None
+        error: CommandError | None = None
+        try:
+            if self._uses_stream:
+                await self._raw.submit(self._command(submission_id))
+                verdict, error = await self._outcome_of(submission_id)
+            else:
+                outcome = await self._raw.submit_and_wait(self._command(submission_id), self._timeout_ms)
+                verdict = self._succeeded(int(outcome["completionOffset"]), submission_id)
+        except CommandFailed as failed:
+            error = failed.error
+        if error is None or (not error.is_lost and error.code != "DEADLINE_EXCEEDED"):
+            self._entry = self._journal.remember(without_attempt(self._entry, submission_id))
+        if error is not None and error.error_id == DUPLICATE_COMMAND:
+            return self._duplicate(error), None
+        if error is not None and error.error_id == SUBMISSION_ALREADY_IN_FLIGHT and self._uses_stream:
+            # Its completion lies after the offset that was taken before this submission.
+            return await self._outcome_of(error.metadata["existing_submission_id"])
+        return verdict, error
+
+    async def _goes_on_after(self, error: CommandError) -> bool:
+        """The seed's table: whether, and with what, it is tried again."""
+        if error.error_id == INVALID_DEDUPLICATION_PERIOD:
+            return self._accept_weaker and self._weaken(error)
+        if error.error_id == PARTICIPANT_PRUNED_DATA_ACCESSED:
+            # Nothing was ever sent that could have happened before: a later offset is then as good.
+            is_safe = not self._entry.open_attempts and self._entry.attempts <= 1
+            return (is_safe or self._accept_weaker) and await self._move_offset(error)
+        if error.code == "DEADLINE_EXCEEDED":
+            self._timeout_ms = min(self._timeout_ms * 2, TIMEOUT_MS_MAX)
+            return True
+        if error.is_lost or error.code == "ABORTED":
+            return True
+        return self._worth_retrying(error)
+
+    # Periods.
+
+    async def _take_offset(self) -> CommandError | None:
+        """Where completions end now; remembered before the first submission of an unbounded change."""
+        is_first = self._entry.bound_ms is None and self._entry.offset is None
+        if not self._uses_stream and not is_first:
+            return None
+        try:
+            self._after = await self._raw.end()
+        except CommandFailed as failed:
+            return failed.error
+        if is_first:
+            self._entry = self._journal.remember(replace(self._entry, offset=self._after))
+        return None
+
+    def _command(self, submission_id: str) -> dict[str, object]:
+        period: dict[str, object]
+        if self._entry.bound_ms is None:
+            period = {"deduplicationOffset": self._entry.offset}
+        else:
+            assert self._duration_ms is not None, "a bound is a duration"
+            period = {"deduplicationDuration": f"{self._duration_ms / 1_000:.3f}s"}
+        return {
+            "commandId": self._entry.command_id,
+            "submissionId": submission_id,
+            "transaction": self._entry.transaction,
+            **period,
+        }
+
+    def _weaken(self, error: CommandError) -> bool:
+        """What the node offers instead; the change may now happen twice within the period that was asked for."""
+        longest, earliest = error.metadata.get("longest_duration"), error.metadata.get("earliest_offset")
+        if self._entry.bound_ms is not None and longest is not None:
+            self._duration_ms = int(float(longest.removesuffix("s")) * 1_000)
+            return True
+        if self._entry.bound_ms is None and earliest is not None:
+            self._entry = self._journal.remember(replace(self._entry, offset=int(earliest)))
+            return True
+        return False
+
+    async def _move_offset(self, error: CommandError) -> bool:
+        """The first offset that is received after the last pruned one."""
+        earliest = int(error.metadata["earliest_offset"])
+        try:
+            page = await self._raw.completions(earliest, 1, 0)
+        except CommandFailed:
+            return True
+        first = page["completions"][0]["offset"] if page["completions"] else page["checkpoint"]
+        self._entry = self._journal.remember(replace(self._entry, offset=int(first)))
+        return True
+
+    def _is_over(self) -> bool:
+        bound_ms = self._entry.bound_ms
+        return bound_ms is not None and self._now_ms() - self._entry.began_at_ms >= bound_ms
+
+    # Outcomes.
+
+    async def _outcome_of(self, submission_id: str) -> tuple[Verdict | None, CommandError | None]:
+        """Read completions until that of a submission comes, which it will while the node can be reached.
+
+        An error here is about the reading: what became of the submission is then not known.
+        """
+        after, failures = self._after, 0
+        while True:
+            try:
+                page = await self._raw.completions(after, PAGE_MAX, self._timeout_ms)
+            except CommandFailed as failed:
+                failures += 1
+                if not failed.error.is_lost or failures >= self._patience.attempts_max:
+                    return None, replace(failed.error, is_lost=True)
+                await self._pause()
+                continue
+            failures = 0
+            for completion in page["completions"]:
+                if completion["submissionId"] == submission_id:
+                    return self._judged(completion)
+            after = page["checkpoint"]
+
+    def _judged(self, completion: dict[str, Any]) -> tuple[Verdict | None, CommandError | None]:
+        failure = completion.get("failure")
+        if failure is None:
+            return self._succeeded(completion["offset"], completion["submissionId"]), None
+        error = _error_of(failure["message"], failure)
+        if error.error_id == DUPLICATE_COMMAND:
+            return self._duplicate(error), None
+        return None, error
+
+    def _succeeded(self, offset: int, submission_id: str) -> Verdict:
+        return Verdict(self._entry.change, Outcome.SUCCEEDED, offset, submission_id)
+
+    def _duplicate(self, error: CommandError) -> Verdict:
+        """It was accepted before: for the change that is a success."""
+        offset = error.metadata.get("completion_offset")
+        submission_id = error.metadata.get("existing_submission_id", "")
+        return Verdict(
+            self._entry.change, Outcome.SUCCEEDED, int(offset) if offset is not None else None, submission_id, None
+        )
+
+    def _unended(self, error: CommandError) -> Verdict:
+        """It failed for certain only if it is known of every submission how it ended."""
+        outcome = Outcome.UNKNOWN if self._entry.open_attempts else Outcome.FAILED
+        return Verdict(self._entry.change, outcome, error=error)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._pause_ms / 1_000)
+        self._pause_ms = min(self._pause_ms * 2, self._patience.pause_max_ms)
+
+
+# What the node offers, without a strategy.
+
+
+class CommandFailed(Exception):
+    """A call about commands was refused, or not answered."""
+
+    def __init__(self, error: CommandError) -> None:
+        super().__init__(f"{error.code} / {error.error_id}: {error.message}")
+        self.error: Final = error
+
+
+class RawCommands:
+    """The services as they are; `CommandFailed` when they say no or nothing."""
+
+    def __init__(self, node: JsonRpc, application_id: str = "", act_as: Sequence[str] = ()) -> None:
+        self._node: Final = node
+        self._application_id: Final = application_id
+        self._act_as: Final = tuple(act_as)
+
+    async def submit(self, command: Mapping[str, object]) -> dict[str, Any]:
+        """Acknowledged: there will be one completion."""
+        return dict(await self._call("cmd_submit", self._whole(command)))
+
+    async def submit_and_wait(self, command: Mapping[str, object], timeout_ms: int) -> dict[str, Any]:
+        """The outcome of a command that happened."""
+        wait_ms = min(timeout_ms, TIMEOUT_MS_MAX)
+        return dict(await self._call("cmd_submitAndWait", self._whole(command), wait_ms))
+
+    async def completions(self, after: int, limit: int, timeout_ms: int) -> dict[str, Any]:
+        """Some completions after an offset, and how far they were read."""
+        parameters = (self._act_as, after, self._application_id or None, limit, min(timeout_ms, TIMEOUT_MS_MAX))
+        return dict(await self._call("cmd_completions", *parameters))
+
+    async def follow(self, after: int, timeout_ms: int = TIMEOUT_MS_MAX) -> AsyncIterator[dict[str, Any]]:
+        """All completions after an offset: those that there are, then those that come."""
+        while True:
+            page = await self.completions(after, PAGE_MAX, timeout_ms)
+            for completion in page["completions"]:
+                yield completion
+            after = page["checkpoint"]
+
+    async def end(self) -> int:
+        """Where completions end now."""
+        return int(await self._call("cmd_completionEnd"))
+
+    async def configuration(self) -> dict[str, Any]:
+        """What submitters may rely on."""
+        return dict(await self._call("cmd_configuration"))
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to an offset."""
+        return int(await self._call("cmd_prune", offset))
+
+    def _whole(self, command: Mapping[str, object]) -> dict[str, object]:
+        return {"applicationId": self._application_id, "actAs": list(self._act_as), **command}
+
+    async def _call(self, method: str, *parameters: object) -> Any:  # noqa: ANN401  # whatever it answers
+        try:
+            return await self._node.call(method, *parameters)
+        except Refused as refused:
+            raise CommandFailed(_error_of(str(refused), refused.details)) from refused
+        except Unreachable as lost:
+            error = CommandError("UNAVAILABLE", "UNREACHABLE", str(lost), {}, is_lost=True)
+            raise CommandFailed(error) from lost
+
+
+def _error_of(message: str, details: Mapping[str, Any]) -> CommandError:
+    """What is no error of commands was refused before it became one: nothing came of it."""
+    metadata = {str(key): str(value) for key, value in dict(details.get("metadata") or {}).items()}
+    code = str(details.get("statusCode", "INVALID_ARGUMENT"))
+    return CommandError(code, str(details.get("errorId", "REFUSED")), message, metadata)
+
+
+def _kept(verdict: Verdict) -> dict[str, object]:
+    error = verdict.error
+    return {
+        "outcome": verdict.outcome.value,
+        "completion_offset": verdict.completion_offset,
+        "submission_id": verdict.submission_id,
+        "error": None
+        if error is None
+        else {"code": error.code, "error_id": error.error_id, "message": error.message, "metadata": error.metadata},
+    }
+
+
+def _remembered(entry: JournalEntry) -> Verdict:
+    kept: Any = entry.outcome
+    error = CommandError(**kept["error"]) if kept["error"] is not None else None
+    return Verdict(entry.change, Outcome(kept["outcome"]), kept["completion_offset"], kept["submission_id"], error)

@@ -1,0 +1,61 @@
+"""A certificate that nears its end is told long before, because peers refuse one that has ended.
+
+It is told in the log once for each of `NOTICES_S`, in `/readyz` as a warning for as long as it lasts, and as a figure
+always. Nothing is renewed by itself: a new certificate has to be registered, where the Registry is a contract by the
+registrar's own transaction, and where it is a file by an operator; `rota keys rotate-certificate` does both, in the
+order in which no peer is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from rota.keys.certificates import Certificate
+
+DAY_S: Final = 86_400
+NOTICES_S: Final = (30 * DAY_S, 7 * DAY_S, DAY_S, 0)
+ADVICE: Final = "`rota keys rotate-certificate` makes another without an outage"
+
+logger = structlog.get_logger("rota.certificates")
+
+
+class CertificateExpiry:
+    """Of the certificate that a node shows."""
+
+    def __init__(self, certificate: Certificate, clock: Callable[[], float] = time.time) -> None:
+        self._clock: Final = clock
+        self._certificate = certificate
+        self._told_s: int | None = None
+        self.look(certificate)
+
+    def look(self, certificate: Certificate) -> None:
+        """This one is shown now; who has to know is told once for each notice."""
+        if certificate.fingerprint != self._certificate.fingerprint:
+            self._certificate, self._told_s = certificate, None
+        notice_s = min((each for each in NOTICES_S if self.left_s <= each), default=None)
+        if notice_s is not None and notice_s != self._told_s:
+            logger.warning("the certificate nears its end", days=max(0, self.left_s // DAY_S), advice=ADVICE)
+        self._told_s = notice_s
+
+    @property
+    def valid_until_s(self) -> int:
+        """The second, on the calendar, after which peers refuse it."""
+        return self._certificate.valid_until_s
+
+    @property
+    def left_s(self) -> int:
+        """How long it is good for."""
+        return self.valid_until_s - int(self._clock())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know; nothing while there is time."""
+        left_s = self.left_s
+        if left_s > NOTICES_S[0]:
+            return ()
+        when = f"ends in {left_s // DAY_S} days" if left_s > 0 else "has ended: peers refuse this node"
+        return (f"the certificate {when}; {ADVICE}",)

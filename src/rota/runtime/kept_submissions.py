@@ -1,0 +1,56 @@
+"""What a command does, in bytes: a submission of a transaction that outlives the process.
+
+Written by the names of its fields, as JSON of any numbers: a command that was in flight when a node was stopped is read
+by whatever version is started next.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rota.api.facade import GasOptions, Submission, TransactionType
+from rota.types import ContractAddress, IntentId, SubmitMode
+
+
+def encode_submission(submission: Submission) -> bytes:
+    """Without its idempotency key: that is the command's."""
+    options = submission.options
+    kept = {
+        "type": submission.type.value,
+        "sender": submission.sender,
+        "domain": submission.domain,
+        "to": submission.to,
+        "function": submission.function,
+        "data": submission.data,
+        "abi": submission.abi,
+        "abi_reference": submission.abi_reference.hex(),
+        "bytecode": submission.bytecode.hex(),
+        "depends_on": [other.hex() for other in submission.depends_on],
+        "submit_mode": submission.submit_mode.value,
+        "gas": options.gas,
+        "value_wei": options.value_wei,
+        "fee_max_wei": options.fee_max_wei,
+        "tip_wei": options.tip_wei,
+    }
+    return json.dumps(kept, separators=(",", ":")).encode()
+
+
+def decode_submission(content: bytes, key: str) -> Submission:
+    """The same, under this idempotency key."""
+    kept: dict[str, Any] = json.loads(content)
+    return Submission(
+        type=TransactionType(kept["type"]),
+        sender=kept["sender"],
+        domain=kept["domain"],
+        to=ContractAddress(kept["to"]) if kept["to"] is not None else None,
+        function=kept["function"],
+        data=kept["data"],
+        abi=tuple(kept["abi"]),
+        abi_reference=bytes.fromhex(kept["abi_reference"]),
+        bytecode=bytes.fromhex(kept["bytecode"]),
+        idempotency_key=key,
+        depends_on=tuple(IntentId(bytes.fromhex(other)) for other in kept["depends_on"]),
+        submit_mode=SubmitMode(kept["submit_mode"]),
+        options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
+    )

@@ -1,0 +1,267 @@
+"""Messages of groups to all nodes of their members, until each of them has said that it has them.
+
+Theory of operation. A message is no part of sequencing: it changes no state, and nobody has to agree about it. So the
+core does not see it. It is durable here, and owed to each other node of the group, in one write, before its author is
+given its id. A peer that is owed something and can be reached is sent the oldest of it, a window at a time, and again
+after a pause that grows, until it has acknowledged; the rest waits in the store. Who gets a message makes it durable,
+then acknowledges, every copy. A copy changes nothing.
+
+A message is taken only from a node of the group that it names. Whoever does not have the group yet does not answer, and
+is sent the message again.
+
+States that a user has sent again (`pstate_transferPrivateState`) go the same way, but for the sending itself: the store
+finds them, and the core says them and is told that they have arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import structlog
+
+from rota.core.effects import FindStates, SendMessage
+from rota.core.events import ConnectionMade, MessageReceived, StatesFound
+from rota.core.machine import Event
+from rota.domains.pente.groups import DOMAIN, group_in
+from rota.genesis import decode_genesis
+from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message, StateDistributionAcknowledgement
+from rota.ports import Store, StoredMail, StoredMessage, Unavailable
+from rota.runtime.contracts import KnownContracts
+from rota.store.mail import GROUP_MESSAGE, STATE
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
+
+WINDOW: Final = 32
+PAUSE_MS: Final = 1_000
+PAUSE_MAX_MS: Final = 60_000
+OPEN_MAX: Final = 100_000
+ARRIVALS_MAX: Final = 256
+
+logger = structlog.get_logger("rota.mail")
+
+
+@dataclass(slots=True)
+class _Peer:
+    """Somebody who is owed something: how much at least, when to say it again, and the pause after that."""
+
+    count: int = 0
+    due_ms: int = 0
+    pause_ms: int = PAUSE_MS
+
+
+class GroupMail:
+    """Of one node. `send` says something to a peer, `author` tells this life's number and the height it has seen."""
+
+    def __init__(
+        self,
+        node: NodeName,
+        contracts: KnownContracts,
+        store: Store,
+        send: Callable[[SendMessage], None],
+        author: Callable[[], tuple[int, int]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._node: Final = node
+        self._contracts: Final = contracts
+        self._store: Final = store
+        self._send: Final = send
+        self._author: Final = author
+        self._now_ms: Final = now_ms
+        self._owing: Final[dict[NodeName, _Peer]] = {}
+        self._changed: Final = asyncio.Event()
+        self._arrivals: Final[set[asyncio.Task[None]]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._said = 0
+        # States that are being sent again, and by which rounds: an acknowledgement names the round.
+        self._transfers: Final[dict[tuple[NodeName, Leaf], None]] = {}
+        self._rounds: Final[dict[tuple[NodeName, Digest], Leaf]] = {}
+        self.on_message: Callable[[], None] = lambda: None
+
+    # Life.
+
+    def start(self) -> None:
+        """Go on with what was owed when the last life ended."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """What is owed is the next life's."""
+        tasks = [*self._arrivals, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Sending.
+
+    async def post(self, contract: ContractAddress, group: bytes, topic: str, content: bytes, about: bytes) -> bytes:
+        """A message of a member of ours to the others; the id is given when it is durable."""
+        nodes = self._nodes_of(contract)
+        if sum(peer.count for peer in self._owing.values()) >= OPEN_MAX:
+            raise Unavailable(f"{OPEN_MAX} messages wait for nodes that have not acknowledged them")
+        now_ms = _wall_ms()
+        message = StoredMessage(uuid4().bytes, 0, DOMAIN, group, self._node, now_ms, now_ms, topic, content, about)
+        owed = [
+            StoredMail(uuid4().bytes, peer, GROUP_MESSAGE, contract, message.id, now_ms)
+            for peer in nodes
+            if peer != self._node
+        ]
+        await self._store.mail.add(message, owed)
+        for each in owed:
+            self._owe(each.peer)
+        self.on_message()
+        return message.id
+
+    async def transfer(self, contract: ContractAddress, leaf: Leaf, peer: NodeName) -> bytes:
+        """Say what a leaf made to a peer once more, until it has it."""
+        mail = StoredMail(uuid4().bytes, peer, STATE, contract, leaf, _wall_ms())
+        await self._store.mail.owe(mail)
+        self._owe(peer)
+        return mail.id
+
+    def _owe(self, peer: NodeName) -> None:
+        owing = self._owing.setdefault(peer, _Peer())
+        owing.count += 1
+        owing.due_ms, owing.pause_ms = 0, PAUSE_MS
+        self._changed.set()
+
+    async def _run(self) -> None:
+        """Say what is due, then wait for the next moment or for a change."""
+        while True:
+            try:
+                if not self._owing:
+                    for peer, count in (await self._store.mail.open_counts()).items():
+                        self._owing.setdefault(peer, _Peer(count))
+                await self._say_due()
+            except Unavailable as trouble:
+                logger.warning("messages of groups wait", reason=str(trouble))
+                await asyncio.sleep(PAUSE_MS / 1_000)
+                continue
+            due_ms = min((peer.due_ms for peer in self._owing.values()), default=None)
+            self._changed.clear()
+            pause_s = max(0, due_ms - self._now_ms()) / 1_000 if due_ms is not None else None
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def _say_due(self) -> None:
+        now_ms = self._now_ms()
+        for peer, owing in tuple(self._owing.items()):
+            if owing.due_ms > now_ms:
+                continue
+            mail = await self._store.mail.open_for(peer, WINDOW)
+            if not mail and owing.due_ms <= now_ms:
+                self._owing.pop(peer, None)
+                continue
+            owing.due_ms = now_ms + owing.pause_ms
+            owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
+            for each, message in mail:
+                self._say(peer, each, message)
+
+    def _say(self, peer: NodeName, mail: StoredMail, message: StoredMessage | None) -> None:
+        if mail.kind == STATE:
+            self._transfers[(peer, Leaf(mail.reference))] = None
+            self._store.perform(FindStates(mail.contract, peer, (Leaf(mail.reference),)))
+        elif message is not None:
+            body = GroupMessage(
+                IntentId(message.id),
+                message.sent_at_ms,
+                message.topic,
+                message.content,
+                IntentId(message.correlation_id) if message.correlation_id else None,
+            )
+            self._tell(peer, mail.contract, body)
+
+    def _tell(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+        incarnation, height = self._author()
+        self._said += 1
+        self._send(SendMessage(peer, Envelope(contract, RequestId(incarnation, self._said), incarnation, height, body)))
+
+    # What happens.
+
+    def take(self, event: Event) -> bool:
+        """Whether this was for us alone; what others need to know too, we only look at."""
+        match event:
+            case MessageReceived(peer, Envelope(contract=contract, body=GroupMessage() as message)):
+                self._arrive(self._received(peer, contract, message))
+                return True
+            case MessageReceived(peer, Envelope(body=GroupMessageAcknowledgement(reference))):
+                self._arrive(self._acknowledged(peer, reference))
+                return True
+            case MessageReceived(peer, Envelope(body=StateDistributionAcknowledgement(digest))):
+                leaf = self._rounds.pop((peer, digest), None)
+                if leaf is not None:
+                    self._arrive(self._acknowledged(peer, leaf))
+            case StatesFound(_, peer, digest, transitions) if self._transfers:
+                for transition in transitions:
+                    if (peer, transition.leaf) in self._transfers:
+                        del self._transfers[(peer, transition.leaf)]
+                        self._rounds[(peer, digest)] = transition.leaf
+            case ConnectionMade(peer) if peer in self._owing:
+                self._owing[peer].due_ms, self._owing[peer].pause_ms = 0, PAUSE_MS
+                self._changed.set()
+        return False
+
+    def _arrive(self, work: Coroutine[Any, Any, None]) -> None:
+        """What is too much at a time is dropped: it comes again."""
+        if len(self._arrivals) >= ARRIVALS_MAX:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._arrivals.add(task)
+        task.add_done_callback(self._arrived)
+
+    def _arrived(self, task: asyncio.Task[None]) -> None:
+        self._arrivals.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+    async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
+        known = self._contracts.known(contract)
+        described = group_in(decode_genesis(known.genesis)) if known is not None else None
+        if described is None or peer not in self._nodes_of(contract):
+            logger.warning("a message of a group was not taken", peer=peer, contract=contract)
+            return
+        stored = StoredMessage(
+            message.id,
+            0,
+            DOMAIN,
+            described.id,
+            peer,
+            message.sent_at_ms,
+            _wall_ms(),
+            message.topic,
+            message.content,
+            message.correlation_id or b"",
+        )
+        try:
+            await self._store.mail.add(stored, ())
+        except Unavailable:
+            return
+        self._tell(peer, contract, GroupMessageAcknowledgement(message.id))
+        self.on_message()
+
+    async def _acknowledged(self, peer: NodeName, reference: bytes) -> None:
+        try:
+            await self._store.mail.acknowledge(peer, reference, _wall_ms())
+        except Unavailable:
+            return
+        owing = self._owing.get(peer)
+        if owing is not None:
+            owing.count = max(0, owing.count - 1)
+            # A window that is acknowledged makes room for the next.
+            if owing.count % WINDOW == 0:
+                owing.due_ms, owing.pause_ms = 0, PAUSE_MS
+                self._changed.set()
+
+    def _nodes_of(self, contract: ContractAddress) -> tuple[NodeName, ...]:
+        known = self._contracts.known(contract)
+        return known.contract.committee if known is not None else ()
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,403 @@
+"""The client's strategies: every row of the error table, with both services, and crashes of the application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
+from rota.client.errors import Refused, Unreachable
+from rota.client.journal import Journal, JournalEntry, JournalTaken
+from rota.client.jsonrpc import JsonRpc
+
+QUICK = Patience(timeout_ms=50, attempts_max=6, pause_ms=1, pause_max_ms=1)
+TRANSACTION = {"type": "private", "to": "0x" + "11" * 20, "function": "mint"}
+
+Answer = Callable[[tuple[Any, ...]], Any]
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+class ScriptedNode(JsonRpc):
+    """A node that says what it is told to say to submissions, in order, and shows these completions."""
+
+    def __init__(self, *answers: Any) -> None:  # noqa: ANN401
+        super().__init__("http://nowhere.invalid")
+        self.answers = list(answers)
+        self.submitted: list[dict[str, Any]] = []
+        self.completions: list[dict[str, Any]] = []
+        self.end = 7
+        self.reads: list[int] = []
+        self.is_away = False
+        self.waits: list[int] = []
+
+    async def call(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
+        if self.is_away:
+            raise Unreachable("nobody answers")
+        match method:
+            case "cmd_completionEnd":
+                return self.end
+            case "cmd_completions":
+                return self._completions(parameters[1])
+            case _:
+                self.submitted.append(parameters[0])
+                if method == "cmd_submitAndWait":
+                    self.waits.append(parameters[1])
+                return self._answer(method, parameters[0]["submissionId"])
+
+    def _completions(self, after: int) -> dict[str, Any]:
+        self.reads.append(after)
+        found = [each for each in self.completions if each["offset"] > after]
+        return {"completions": found, "checkpoint": found[-1]["offset"] if found else after}
+
+    def _answer(self, method: str, submission_id: str) -> object:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        if method == "cmd_submitAndWait":
+            if isinstance(answer, dict):
+                raise Refused(-32_002, answer["message"], answer)
+            return {"submissionId": submission_id, "completionOffset": 8}
+        self.end += 1
+        completion = {"offset": self.end, "submissionId": submission_id}
+        if isinstance(answer, dict):
+            completion["failure"] = answer
+        self.completions.append(completion)
+        return {"submissionId": submission_id}
+
+
+def failure(code: str, error_id: str, **metadata: str) -> dict[str, Any]:
+    return {"statusCode": code, "errorId": error_id, "message": error_id, "metadata": metadata}
+
+
+def refusal(code: str, error_id: str, **metadata: str) -> Refused:
+    return Refused(-32_002, error_id, failure(code, error_id, **metadata))
+
+
+WELL = True
+DUPLICATE = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", existing_submission_id="earlier")
+DEADLINE = refusal("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED")
+IN_FLIGHT = refusal("ABORTED", "SUBMISSION_ALREADY_IN_FLIGHT", existing_submission_id="other")
+BUSY = refusal("ABORTED", "PARTICIPANT_BACKPRESSURE")
+GONE = failure("NOT_FOUND", "CONTRACT_NOT_ACTIVE")
+
+streams = pytest.mark.parametrize("uses_stream", [False, True], ids=["waiting", "streaming"])
+
+
+class Application:
+    """One life of an application with its journal."""
+
+    def __init__(self, folder: Path, node: ScriptedNode, **more: Any) -> None:  # noqa: ANN401
+        self.journal = Journal(folder / "journal")
+        settings: dict[str, Any] = {"patience": QUICK, "now_ms": lambda: 1_000, **more}
+        self.commands = Commands(node, self.journal, application_id="shop", act_as=("alice",), **settings)
+
+    async def pay(self, bound_ms: int | None = None) -> Verdict:
+        if bound_ms is None:
+            return await self.commands.exactly_once("pay carol", TRANSACTION)
+        return await self.commands.exactly_once_within(bound_ms, "pay carol", TRANSACTION)
+
+    def entry(self) -> JournalEntry:
+        entry = self.journal.entry("pay carol")
+        assert entry is not None
+        return entry
+
+
+async def paid(folder: Path, node: ScriptedNode, bound_ms: int | None = None, **more: Any) -> Verdict:  # noqa: ANN401
+    application = Application(folder, node, **more)
+    try:
+        return await application.pay(bound_ms)
+    finally:
+        application.journal.close()
+
+
+@streams
+@pytest.mark.parametrize("bound_ms", [None, 60_000])
+@in_loop
+async def test_a_change_that_goes_well_is_submitted_once(
+    tmp_path: Path, uses_stream: bool, bound_ms: int | None
+) -> None:
+    node = ScriptedNode(WELL)
+    verdict = await paid(tmp_path, node, bound_ms, uses_stream=uses_stream)
+    assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 8)
+    (sent,) = node.submitted
+    assert sent["applicationId"] == "shop"
+    assert sent["transaction"] == TRANSACTION
+    if bound_ms is None:
+        assert (sent["deduplicationOffset"], "deduplicationDuration" in sent) == (7, False)
+    else:
+        assert (sent["deduplicationDuration"], "deduplicationOffset" in sent) == ("60.000s", False)
+    # What has ended is remembered, and not done again.
+    assert await paid(tmp_path, node, bound_ms, uses_stream=uses_stream) == verdict
+    assert len(node.submitted) == 1
+
+
+@streams
+@in_loop
+async def test_a_duplicate_is_a_success(tmp_path: Path, uses_stream: bool) -> None:
+    verdict = await paid(tmp_path, ScriptedNode(DUPLICATE), uses_stream=uses_stream)
+    assert (verdict.outcome, verdict.completion_offset, verdict.submission_id) == (Outcome.SUCCEEDED, 5, "earlier")
+    assert verdict.error is None
+
+
+@in_loop
+async def test_a_duplicate_that_is_told_as_a_completion_is_a_success(tmp_path: Path) -> None:
+    node = ScriptedNode(failure("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5"))
+    verdict = await paid(tmp_path, node, uses_stream=True)
+    assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 5)
+
+
+@streams
+@pytest.mark.parametrize("lost", [DEADLINE, Unreachable("no answer in time")])
+@in_loop
+async def test_a_lost_submission_is_sent_again_under_the_same_command_id(
+    tmp_path: Path, uses_stream: bool, lost: Exception
+) -> None:
+    node = ScriptedNode(lost, lost, DUPLICATE)
+    verdict = await paid(tmp_path, node, uses_stream=uses_stream)
+    assert verdict.outcome is Outcome.SUCCEEDED
+    assert len({sent["commandId"] for sent in node.submitted}) == 1
+    assert len({sent["submissionId"] for sent in node.submitted}) == 3
+    # The offset since which it must not have happened is that of the first submission.
+    assert {sent["deduplicationOffset"] for sent in node.submitted} == {7}
+    if not uses_stream and lost is DEADLINE:
+        assert node.waits == [50, 100, 200]
+
+
+@in_loop
+async def test_while_another_is_in_flight_a_waiting_client_submits_again(tmp_path: Path) -> None:
+    verdict = await paid(tmp_path, ScriptedNode(IN_FLIGHT, IN_FLIGHT, DUPLICATE))
+    assert verdict.outcome is Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize("is_well", [True, False])
+@in_loop
+async def test_while_another_is_in_flight_a_streaming_client_awaits_its_completion(
+    tmp_path: Path, is_well: bool
+) -> None:
+    node = ScriptedNode(IN_FLIGHT, WELL)
+    other: dict[str, Any] = {"offset": 8, "submissionId": "other"}
+    node.completions.append(other if is_well else {**other, "failure": GONE})
+    verdict = await paid(tmp_path, node, uses_stream=True)
+    if is_well:
+        assert (verdict.outcome, verdict.submission_id) == (Outcome.SUCCEEDED, "other")
+        assert node.reads == [7]
+    else:
+        assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "CONTRACT_NOT_ACTIVE")
+
+
+@streams
+@in_loop
+async def test_whatever_else_was_aborted_is_tried_again(tmp_path: Path, uses_stream: bool) -> None:
+    node = ScriptedNode(BUSY, BUSY, WELL)
+    assert (await paid(tmp_path, node, uses_stream=uses_stream)).outcome is Outcome.SUCCEEDED
+    assert len(node.submitted) == 3
+
+
+@streams
+@in_loop
+async def test_a_period_that_is_not_supported_ends_it_unless_a_weaker_one_is_accepted(
+    tmp_path: Path, uses_stream: bool
+) -> None:
+    refused = refusal("FAILED_PRECONDITION", "INVALID_DEDUPLICATION_PERIOD", longest_duration="1.500s")
+    verdict = await paid(tmp_path, ScriptedNode(refused), 60_000, uses_stream=uses_stream)
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (
+        Outcome.FAILED,
+        "INVALID_DEDUPLICATION_PERIOD",
+    )
+    folder = tmp_path / "weaker"
+    folder.mkdir()
+    node = ScriptedNode(refused, WELL)
+    verdict = await paid(folder, node, 60_000, uses_stream=uses_stream, accept_weaker=True)
+    assert verdict.outcome is Outcome.SUCCEEDED
+    assert [sent["deduplicationDuration"] for sent in node.submitted] == ["60.000s", "1.500s"]
+
+
+@streams
+@in_loop
+async def test_an_offset_that_is_not_supported_is_replaced_by_the_earliest_on_request(
+    tmp_path: Path, uses_stream: bool
+) -> None:
+    refused = refusal("FAILED_PRECONDITION", "INVALID_DEDUPLICATION_PERIOD", earliest_offset="9")
+    node = ScriptedNode(Unreachable("lost"), refused, WELL)
+    assert (await paid(tmp_path, node, uses_stream=uses_stream, accept_weaker=True)).outcome is Outcome.SUCCEEDED
+    assert [sent["deduplicationOffset"] for sent in node.submitted] == [7, 7, 9]
+
+
+@streams
+@in_loop
+async def test_a_pruned_offset_is_replaced_by_the_first_received_one_while_nothing_can_have_happened(
+    tmp_path: Path, uses_stream: bool
+) -> None:
+    pruned = refusal("FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="9")
+    node = ScriptedNode(pruned, WELL)
+    node.completions = [{"offset": 11, "submissionId": "somebody's"}]
+    node.end = 11
+    application = Application(tmp_path, node, uses_stream=uses_stream)
+    application.journal.remember(JournalEntry("pay carol", "id", TRANSACTION, 0, offset=3))
+    assert (await application.pay()).outcome is Outcome.SUCCEEDED
+    assert [sent["deduplicationOffset"] for sent in node.submitted] == [3, 11]
+    application.journal.close()
+
+
+@streams
+@pytest.mark.parametrize("accept_weaker", [False, True])
+@in_loop
+async def test_after_a_lost_submission_a_pruned_offset_is_moved_only_on_request(
+    tmp_path: Path, uses_stream: bool, accept_weaker: bool
+) -> None:
+    pruned = refusal("FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="9")
+    node = ScriptedNode(Unreachable("lost"), pruned, WELL)
+    verdict = await paid(tmp_path, node, uses_stream=uses_stream, accept_weaker=accept_weaker)
+    assert verdict.outcome is (Outcome.SUCCEEDED if accept_weaker else Outcome.UNKNOWN)
+
+
+@streams
+@in_loop
+async def test_other_errors_end_in_a_failure_that_is_certain(tmp_path: Path, uses_stream: bool) -> None:
+    verdict = await paid(tmp_path, ScriptedNode(GONE), uses_stream=uses_stream)
+    assert (verdict.outcome, verdict.error and verdict.error.code) == (Outcome.FAILED, "NOT_FOUND")
+
+
+@streams
+@in_loop
+async def test_other_errors_after_a_lost_submission_end_in_the_unknown(tmp_path: Path, uses_stream: bool) -> None:
+    verdict = await paid(tmp_path, ScriptedNode(Unreachable("lost"), GONE), uses_stream=uses_stream)
+    assert verdict.outcome is Outcome.UNKNOWN
+    # It stays open: a later resumption may find out that it happened.
+    application = Application(tmp_path, ScriptedNode(DUPLICATE), uses_stream=uses_stream)
+    (verdict,) = await application.commands.resume()
+    assert verdict.outcome is Outcome.SUCCEEDED
+    application.journal.close()
+
+
+@streams
+@in_loop
+async def test_the_application_says_what_is_worth_retrying(tmp_path: Path, uses_stream: bool) -> None:
+    asked: list[CommandError] = []
+
+    def is_worth_it(error: CommandError) -> bool:
+        asked.append(error)
+        return error.error_id == "CONTRACT_NOT_ACTIVE"
+
+    node = ScriptedNode(GONE, GONE, failure("FAILED_PRECONDITION", "TRANSACTION_REVERTED"))
+    verdict = await paid(tmp_path, node, uses_stream=uses_stream, worth_retrying=is_worth_it)
+    assert (verdict.outcome, len(asked), len(node.submitted)) == (Outcome.FAILED, 3, 3)
+
+
+@streams
+@in_loop
+async def test_a_limit_ends_in_the_unknown(tmp_path: Path, uses_stream: bool) -> None:
+    node = ScriptedNode(*[Unreachable("no answer")] * QUICK.attempts_max)
+    verdict = await paid(tmp_path, node, uses_stream=uses_stream)
+    assert (verdict.outcome, len(node.submitted)) == (Outcome.UNKNOWN, QUICK.attempts_max)
+
+
+@in_loop
+async def test_a_node_that_is_never_reached_was_never_asked(tmp_path: Path) -> None:
+    node = ScriptedNode()
+    node.is_away = True
+    verdict = await paid(tmp_path, node)
+    assert verdict.outcome is Outcome.FAILED
+    node = ScriptedNode(WELL)
+    assert (await paid(tmp_path, node)).outcome is Outcome.SUCCEEDED
+
+
+@streams
+@in_loop
+async def test_nothing_is_sent_when_the_bound_is_over(tmp_path: Path, uses_stream: bool) -> None:
+    now_ms = iter(range(0, 100_000, 400))
+    node = ScriptedNode(*[Unreachable("no answer")] * 9)
+    verdict = await paid(tmp_path, node, 1_000, uses_stream=uses_stream, now_ms=lambda: next(now_ms))
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.UNKNOWN, "BOUND_IS_OVER")
+    assert len(node.submitted) == 2
+
+
+# Crashes of the application.
+
+
+class Killed(BaseException):
+    """The application is gone."""
+
+
+class DyingNode(ScriptedNode):
+    """The application that calls it dies at one of its calls."""
+
+    crash_at = 0
+    calls = 0
+
+    async def call(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
+        self.calls += 1
+        if self.calls == self.crash_at:
+            raise Killed
+        return await super().call(method, *parameters, is_repeatable=is_repeatable)
+
+
+@streams
+@pytest.mark.parametrize("bound_ms", [None, 60_000])
+@in_loop
+async def test_an_application_that_crashes_at_any_call_does_its_change_under_one_id(
+    tmp_path: Path, uses_stream: bool, bound_ms: int | None
+) -> None:
+    for crash_at in range(1, 5):
+        folder = tmp_path / f"{crash_at}"
+        folder.mkdir()
+        node = DyingNode(WELL, DUPLICATE, DUPLICATE)
+        node.crash_at = crash_at
+        application = Application(folder, node, uses_stream=uses_stream)
+        try:
+            await application.pay(bound_ms)
+        except Killed:
+            application.journal.close()
+            application = Application(folder, node, uses_stream=uses_stream)
+            (verdict,) = await application.commands.resume()
+            assert verdict.outcome is Outcome.SUCCEEDED
+        application.journal.close()
+        assert len({sent["commandId"] for sent in node.submitted}) == 1
+        if bound_ms is None:
+            assert len({sent["deduplicationOffset"] for sent in node.submitted}) == 1
+
+
+def test_a_torn_line_is_passed_over_and_the_rest_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        for number in range(3):
+            journal.remember(JournalEntry(f"change {number}", f"id {number}", TRANSACTION, 0))
+        journal.remember(JournalEntry("change 1", "id 1", TRANSACTION, 0, offset=5))
+    whole = path.read_bytes()
+    torn = json.dumps({"change": "change 9"}).encode()
+    path.write_bytes(whole + torn)
+    with Journal(path) as journal:
+        assert {entry.change: entry.offset for entry in journal.unended} == {
+            "change 0": None,
+            "change 2": None,
+            "change 1": 5,
+        }
+    assert path.read_bytes().count(b"\n") == 3
+    assert torn not in path.read_bytes()
+
+
+def test_a_journal_is_for_one_process_at_a_time(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal"), pytest.raises(JournalTaken, match="another process"):
+        Journal(tmp_path / "journal")
+
+
+def test_what_has_ended_may_be_forgotten(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal") as journal:
+        journal.remember(JournalEntry("done", "1", TRANSACTION, 0, outcome={"outcome": "succeeded"}))
+        journal.remember(JournalEntry("open", "2", TRANSACTION, 0))
+    with Journal(tmp_path / "journal", keep_ended=False) as journal:
+        assert journal.entry("done") is None
+        assert [entry.change for entry in journal.unended] == ["open"]

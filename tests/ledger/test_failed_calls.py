@@ -1,0 +1,74 @@
+"""Why a public call failed, as the chain tells it afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from eth_abi.abi import encode
+
+from rota.digests import keccak
+from rota.ledger.artifacts import artifact_from_json
+from rota.ledger.bindings import FailedCall
+from rota.ledger.client import ClientLimits, RpcClient
+from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, reason_of
+from rota.ledger.hexadecimal import data
+from rota.types import Call, ContractAddress, Leaf
+from tests.ledger.chains import in_loop, running
+from tests.ledger.participant import DEPLOYER, send
+
+ARTIFACTS = Path(__file__).parents[1] / "contracts" / "artifacts"
+NOBODY = ContractAddress("0x" + "ab" * 20)
+GAS = 100_000
+
+
+def failing_with(reason: bytes) -> bytes:
+    return keccak(b"failWith(bytes)")[:4] + encode(["bytes"], [reason])
+
+
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("anvil", marks=pytest.mark.slow)])
+@in_loop
+async def test_the_chain_tells_why_a_call_fails(kind: str, tmp_path: Path) -> None:
+    async with running(kind, tmp_path) as chain:
+        bytecode = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8")).bytecode
+        target, ledger = [(await send(chain, {"from": DEPLOYER, "data": data(bytecode)})).contract for _ in range(2)]
+        assert target is not None
+        assert ledger is not None
+        height = int(str(await chain.rpc("eth_blockNumber")), 16)
+        client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
+
+        async def told(content: bytes, to: ContractAddress = target, gas: int = GAS) -> str:
+            # A ledger is a contract, and asks as one.
+            failed = FailedCall(ledger, Leaf(bytes(32)), 1, Call(to, gas, content))
+            return await reason_of(client, Asked(failed, height))
+
+        try:
+            text = keccak(b"Error(string)")[:4] + encode(["string"], ["not today"])
+            assert await told(failing_with(text)) == "not today"
+            assert await told(keccak(b"fail()")[:4]) == f"reverted with 0x{keccak(b'Refused()')[:4].hex()}"
+            assert await told(failing_with(keccak(b"Reentered()")[:4])) == "Reentered()"
+            long = await told(failing_with(b"\x07" * (REVERT_BYTES_MAX + 1)))
+            assert long == f"reverted with 1025 bytes that begin with 0x{'07' * REVERT_BYTES_MAX}"
+            assert await told(keccak(b"touch()")[:4], NOBODY) == "there is no contract"
+            assert await told(keccak(b"touch()")[:4]) == f"it would succeed after block {height}"
+            assert "gas" in (await told(keccak(b"burn()")[:4])).lower()
+            height += 1_000_000
+            assert await told(keccak(b"fail()")[:4]) != ""
+        finally:
+            await client.close()
+
+
+@in_loop
+async def test_a_chain_that_is_away_tells_nothing(tmp_path: Path) -> None:
+    async with running("embedded", tmp_path) as chain:
+        client = RpcClient(chain.url, ClientLimits(backoff_ms=1, timeout_ms=100))
+    failed = FailedCall(NOBODY, Leaf(bytes(32)), 0, Call(NOBODY, GAS, b""))
+    assert await reason_of(client, Asked(failed, 1)) == ""
+    await client.close()
+
+
+def test_a_failed_call_is_named_by_its_number_its_selector_and_its_target() -> None:
+    named = FailedCall(NOBODY, Leaf(bytes(32)), 2, Call(NOBODY, GAS, bytes.fromhex("a9059cbb00")))
+    assert named.text == f"call 2 failed: 0xa9059cbb of {NOBODY}"
+    bare = FailedCall(NOBODY, Leaf(bytes(32)), 0, Call(NOBODY, GAS, b""))
+    assert bare.text == f"call 0 failed: no data of {NOBODY}"

@@ -1,0 +1,68 @@
+"""What a node holds of a contract: more than a page of it, followed as it changes, also by several at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from rota.core.effects import BlocksIndexed, StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.node import OWN
+from rota.domains.noto import Noto
+from rota.domains.noto.records import Coin
+from rota.hosting import UserCall, assemble
+from rota.ports import STATES_A_PAGE
+from rota.runtime.held_states import HeldStates, state_pages, unspent_pages
+from rota.types import BlockHash, Digest, Transition, node_of
+from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order, intent, transition_of
+from tests.domains.town import Town
+from tests.store.kit import Opened, in_loop, new_sqlite
+
+NODE1 = node_of(NOTARY)
+COINS = STATES_A_PAGE + 7
+BLOCK_COINS = 300
+
+
+def block(height: int, transitions: list[Transition]) -> ChainBlock:
+    outcomes = tuple(
+        (ADDRESS, LedgerOutcome(made.intent, made.leaf, Digest(made.leaf), LedgerStatus.COMMITTED, inputs=made.inputs))
+        for made in transitions
+    )
+    return ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b"%d" % (height - 1)), height, outcomes)
+
+
+async def commit(opened: Opened, height: int, transitions: list[Transition]) -> None:
+    """The states arrive, and the chain has them."""
+    received = StatesReceived(Digest(transitions[0].leaf), tuple(transitions))
+    assert await opened.write(ADDRESS, received)
+    assert await opened.write(OWN, BlocksIndexed(height - 1, (block(height, transitions),)))
+
+
+@in_loop
+async def test_more_than_a_page_is_held_and_followed(tmp_path: Path) -> None:
+    town = Town(Noto(), {"notary": NOTARY}, NOTARY)
+    opened = await Opened(new_sqlite(tmp_path)).start((town.hosted.contract,))
+    try:
+        asked = [intent(town.hosted, 1_000 + n, UserCall(NOTARY, "mint", [ALICE, 1])) for n in range(COINS)]
+        minted = [transition_of(each) for each in assemble(town.hosted, assembly_order(asked), {}, NODE1)]
+        for height, start in enumerate(range(0, COINS, BLOCK_COINS), 1):
+            await commit(opened, height, minted[start : start + BLOCK_COINS])
+        pages = [page async for page in unspent_pages(opened.store, ADDRESS)]
+        assert [len(page.states) for page in pages] == [STATES_A_PAGE, 7]
+        assert [state.id for page in pages for state in page.states] == [each.outputs[0].id for each in minted]
+        assert sum([len(states) async for _, states in state_pages(opened.store, ADDRESS)]) == COINS
+
+        held = HeldStates(NODE1, opened.store)
+        shelves = await asyncio.gather(*(held.of(town.hosted) for _ in range(3)))
+        assert all(len(list(shelf.find(Coin, {"owner": ALICE}))) == COINS for shelf in shelves)
+
+        for made in minted[-3:]:
+            town.commit(made)
+        paid = town.do(ALICE, "transfer", [BOB, 3])
+        await commit(opened, COINS // BLOCK_COINS + 2, [paid])
+        shelf = await held.of(town.hosted)
+        assert len(list(shelf.find(Coin, {"owner": ALICE}))) == COINS - 3
+        assert [coin.record.amount for coin in shelf.find(Coin, {"owner": BOB})] == [3]
+    finally:
+        await opened.store.close()
