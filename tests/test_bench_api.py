@@ -11,8 +11,8 @@ from rota.bench.api import ApiFigures, PushFigures, RequestFigures, measure_api
 from rota.cli.bench import api as command_module
 from rota.cli.main import main
 
-REQUESTS = RequestFigures(2, 8, 100.0, 1.5, 2.5)
-FIGURES = ApiFigures(REQUESTS, REQUESTS, PushFigures(3, 8, 3, 240.0))
+REQUESTS = RequestFigures(2, 8, 100.0, 1.5, 2.5, 700.0)
+FIGURES = ApiFigures(REQUESTS, REQUESTS, PushFigures(3, 8, 3, 240.0, 9.5))
 
 
 @pytest.mark.slow
@@ -30,8 +30,8 @@ def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.Mon
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert set(found) == {"machine", "receipt", "submit", "push"}
-    assert set(found["receipt"]) == {"connections", "requests", "per_s", "p50_ms", "p99_ms"}
-    assert set(found["push"]) == {"subscribers", "receipts", "batches", "per_s"}
+    assert set(found["receipt"]) == {"connections", "requests", "per_s", "p50_ms", "p99_ms", "node_us"}
+    assert set(found["push"]) == {"subscribers", "receipts", "batches", "per_s", "node_us"}
     shown = CliRunner().invoke(main, ("bench", "api"), prog_name="rota").stdout
     assert "ptx_sendTransaction" in shown
     assert "240 receipts pushed a second to 3 subscribers" in shown

@@ -5,12 +5,14 @@ submit    `ptx_sendTransaction`, answered when it is durable, over as many; the 
 push      receipts to subscribers, each with a listener of its own: how many a second all of them got together, each
           batch acknowledged and the acknowledgement durable, while the receipts were there already
 
-The client shares the processors with the node: on two of them the figures say less than the node could do.
+The client shares the processors with the node: on two of them the figures say less than the node could do. What the
+node itself spent of them, by the kernel's word, is told too; that hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -39,23 +41,28 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """So many requests over so many connections; latencies by nearest rank."""
+    """So many requests over so many connections; latencies by nearest rank; the node's processor time for one."""
 
     connections: int
     requests: int
     per_s: float
     p50_ms: float
     p99_ms: float
+    node_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class PushFigures:
-    """So many receipts to each of so many subscribers; `per_s` counts every receipt that one of them got."""
+    """So many receipts to each of so many subscribers; `per_s` counts every receipt that one of them got.
+
+    `node_us` is the node's processor time for one of those.
+    """
 
     subscribers: int
     receipts: int
     batches: int
     per_s: float
+    node_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +111,12 @@ async def _measure(home: Path, requests: int, connections: int, subscribers: int
         progress(f"{requests:,} transactions over {connections} connections")
         transaction = {"type": "private", "from": PARTY, "to": made.address, "function": "mint", "data": []}
         ids: list[object] = []
-        submit = await _requests(
-            node.addresses["rpc"], connections, requests, lambda _: ("ptx_sendTransaction", transaction), ids
-        )
+        submit = await _requests(node, connections, requests, lambda _: ("ptx_sendTransaction", transaction), ids)
         await _until_ended(node, made.address)
         progress(f"{requests:,} questions for receipts over {connections} connections")
         receipts: list[object] = []
         receipt = await _requests(
-            node.addresses["rpc"],
-            connections,
-            requests,
-            lambda n: ("ptx_getTransactionReceipt", ids[n % len(ids)]),
-            receipts,
+            node, connections, requests, lambda n: ("ptx_getTransactionReceipt", ids[n % len(ids)]), receipts
         )
         assert all(receipts), "every transaction has its receipt"
         progress(f"{requests:,} receipts to {subscribers} subscribers")
@@ -124,9 +125,14 @@ async def _measure(home: Path, requests: int, connections: int, subscribers: int
 
 
 async def _requests(
-    url: str, connections: int, requests: int, request_of: Callable[[int], tuple[str, object]], results: list[object]
+    node: LocalNode,
+    connections: int,
+    requests: int,
+    request_of: Callable[[int], tuple[str, object]],
+    results: list[object],
 ) -> RequestFigures:
     """Each connection asks, waits for the answer, and asks again."""
+    url = node.addresses["rpc"]
     took_s: list[float] = []
     numbers = iter(range(requests))
 
@@ -143,11 +149,16 @@ async def _requests(
 
     async with AsyncExitStack() as stack:
         sessions = [await stack.enter_async_context(aiohttp.ClientSession()) for _ in range(connections)]
-        began_s = time.perf_counter()
+        began_s, spent_s = time.perf_counter(), _spent_s(node)
         await asyncio.gather(*(ask_on(session) for session in sessions))
-        all_s = time.perf_counter() - began_s
+        all_s, spent_s = time.perf_counter() - began_s, _spent_s(node) - spent_s
     return RequestFigures(
-        connections, requests, requests / all_s, 1_000 * _rank(took_s, 0.50), 1_000 * _rank(took_s, 0.99)
+        connections,
+        requests,
+        requests / all_s,
+        1_000 * _rank(took_s, 0.50),
+        1_000 * _rank(took_s, 0.99),
+        1_000_000 * spent_s / requests,
     )
 
 
@@ -175,7 +186,7 @@ async def _pushes(node: LocalNode, subscribers: int, wanted: int) -> PushFigures
             str(await _ask(socket, "ptx_subscribe", "receipts", f"bench{number}"))
             for number, socket in enumerate(sockets)
         ]
-        began_s = time.perf_counter()
+        began_s, spent_s = time.perf_counter(), _spent_s(node)
         reading: list[Awaitable[None]] = [
             asyncio.create_task(_read(socket, subscription, wanted, batches))
             for socket, subscription in zip(sockets, subscriptions, strict=True)
@@ -184,8 +195,9 @@ async def _pushes(node: LocalNode, subscribers: int, wanted: int) -> PushFigures
         for number in range(subscribers):
             await _ask(control, "ptx_startReceiptListener", f"bench{number}")
         await asyncio.gather(*reading)
-        took_s = time.perf_counter() - began_s
-    return PushFigures(subscribers, wanted, next(batches), subscribers * wanted / took_s)
+        took_s, spent_s = time.perf_counter() - began_s, _spent_s(node) - spent_s
+    pushed = subscribers * wanted
+    return PushFigures(subscribers, wanted, next(batches), pushed / took_s, 1_000_000 * spent_s / pushed)
 
 
 async def _ask(socket: aiohttp.ClientWebSocketResponse, method: str, *parameters: object) -> object:
@@ -202,6 +214,12 @@ async def _read(socket: aiohttp.ClientWebSocketResponse, subscription: str, want
         seen += len(_DECODER.decode(await socket.receive_str()).params.result.receipts)
         next(batches)
         await socket.send_str(acknowledgement)
+
+
+def _spent_s(node: LocalNode) -> float:
+    """The processor time of the node's process, all its threads together."""
+    fields = Path(f"/proc/{node.child.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rank(values: list[float], share: float) -> float:

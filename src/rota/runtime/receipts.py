@@ -32,6 +32,7 @@ RECEIPTS_A_BATCH_MAX: Final = 100
 FULL_RECEIPTS_A_BATCH_MAX: Final = 10
 PAGE: Final = 200
 VIEWS_KEPT_MAX: Final = 4_096
+PAGES_KEPT_MAX: Final = 64
 
 View = Callable[[IntentId], Awaitable[ReceiptView | None]]
 FullView = Callable[[IntentId], Awaitable[FullReceipt | None]]
@@ -108,6 +109,7 @@ class ReceiptSource:
         self._store: Final = store
         self._view: Final = view
         self._full_view: Final = full_view
+        self._pages: Final[OrderedDict[int, tuple[NumberedReceipt, ...]]] = OrderedDict()
         self._kept: Final[OrderedDict[int, asyncio.Future[ReceiptView]]] = OrderedDict()
 
     def encode(self, definition: ReceiptDefinition) -> bytes:
@@ -125,7 +127,7 @@ class ReceiptSource:
     async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
         """The next page of the order, as far as it passes the filters and fits in a batch."""
         most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
-        page = await self._store.listening.receipts_after(position.number, PAGE)
+        page = await self._page(position.number)
         wanted: list[NumberedReceipt] = []
         reached = position.number
         for each in page:
@@ -140,9 +142,22 @@ class ReceiptSource:
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
         return Found(tuple(views), ListenerPosition(reached), is_all)
 
+    async def _page(self, after: int) -> tuple[NumberedReceipt, ...]:
+        """The next of the order. A full page never changes: those that were read last are kept."""
+        page = self._pages.get(after)
+        if page is None:
+            page = await self._store.listening.receipts_after(after, PAGE)
+            if len(page) == PAGE:
+                self._pages[after] = page
+                if len(self._pages) > PAGES_KEPT_MAX:
+                    self._pages.popitem(last=False)
+        return page
+
     async def view_of(self, place: NumberedReceipt) -> ReceiptView:
         """What users see of it."""
         kept = self._kept.get(place.sequence)
+        if kept is not None and kept.done():
+            return kept.result()
         if kept is None:
             # Many listeners come to the same receipt at the same time: one of them looks, the others wait.
             kept = self._kept[place.sequence] = asyncio.ensure_future(self._look(place))

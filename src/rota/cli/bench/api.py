@@ -74,14 +74,14 @@ def _measured(requests: int, connections: int, subscribers: int) -> ApiFigures:
 
 def _print(figures: ApiFigures) -> None:
     table = Table(title=f"{figures.receipt.connections} connections", title_justify="left")
-    for name in ("method", "a second", "p50 ms", "p99 ms"):
+    for name in ("method", "a second", "p50 ms", "p99 ms", "µs of the node"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for name, each in (("ptx_getTransactionReceipt", figures.receipt), ("ptx_sendTransaction", figures.submit)):
-        table.add_row(name, f"{each.per_s:,.0f}", f"{each.p50_ms:.1f}", f"{each.p99_ms:.1f}")
+        table.add_row(name, f"{each.per_s:,.0f}", f"{each.p50_ms:.1f}", f"{each.p99_ms:.1f}", f"{each.node_us:,.0f}")
     console = Console()
     console.print(table)
     push = figures.push
     console.print(
         f"{push.per_s:,.0f} receipts pushed a second to {push.subscribers} subscribers, {push.receipts:,} to each, "
-        f"in {push.batches:,} batches."
+        f"in {push.batches:,} batches; {push.node_us:,.1f} µs of the node for each."
     )
