@@ -2,7 +2,8 @@
 
 Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
 numbers it soon after it became so. It looks when it is told that something may have, no more often than every
-`PAUSE_S`, so that many receipts share a write. Whoever cannot wait asks for a look at once.
+`PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
+under way. Whoever cannot wait asks for a look at once.
 
 A number is given once. Listeners read from the order, never from what happens: nothing is lost between two lives, and
 a receipt that was numbered while nobody listened is read as any other.
@@ -11,6 +12,7 @@ a receipt that was numbered while nobody listened is read as any other.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -26,6 +28,7 @@ from rota.runtime.listeners import Bell, Found
 from rota.types import ContractAddress, IntentId
 
 PAUSE_S: Final = 0.02
+REST: Final = 4
 RETRY_S: Final = 0.5
 LOOKS_BETWEEN_CLEANINGS: Final = 500
 RECEIPTS_A_BATCH_MAX: Final = 100
@@ -61,6 +64,7 @@ class ReceiptOrder:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
+            began_s = time.monotonic()
             try:
                 await self.look()
                 await self._clean()
@@ -68,7 +72,7 @@ class ReceiptOrder:
                 logger.warning("receipts wait to be numbered", reason=str(trouble))
                 self._wanted.set()
                 await asyncio.sleep(RETRY_S)
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(max(PAUSE_S, REST * (time.monotonic() - began_s)))
 
     async def look(self) -> None:
         """Number what is due. `Unavailable` when the store is away."""

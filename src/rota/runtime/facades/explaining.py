@@ -101,13 +101,12 @@ def explain_stored(
 
 def _standing(
     stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
-) -> tuple[State, str, tuple[NodeName, ...], str]:
-    """State, what is awaited, from whom, and what else there is to say."""
+) -> tuple[State | Outcome, str, tuple[NodeName, ...], str]:
+    """State or end, what is awaited, from whom, and what else there is to say."""
     ourselves = (node,)
     if receipt is not None:
-        state = State.CONFIRMED if receipt.outcome is Outcome.CONFIRMED else State.REVERTED
         waits_for = "" if place is not None else "its private states to arrive here"
-        return state, waits_for, (), receipt.reason
+        return receipt.outcome, waits_for, (), receipt.reason
     if stored.height is not None:
         return State.CONFIRMED, "its block to become final", (), f"block {stored.height}"
     if stored.parked_reason is not None:
@@ -124,9 +123,9 @@ def _explain_anothers(place: NumberedReceipt) -> Explanation:
     return Explanation(
         place.intent,
         SequencerRole.OBSERVER,
-        State.CONFIRMED.value,
+        Outcome.CONFIRMED.value,
         place.contract,
         place.numbered_at_ms,
-        history=(Moment(place.numbered_at_ms, State.CONFIRMED.value),),
-        meaning=MEANINGS[State.CONFIRMED],
+        history=(Moment(place.numbered_at_ms, Outcome.CONFIRMED.value),),
+        meaning=MEANINGS[Outcome.CONFIRMED],
     )
