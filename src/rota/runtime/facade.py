@@ -48,6 +48,7 @@ from rota.runtime.facades.submitting import Read, Submitting, function_name, nam
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
+from rota.runtime.failures import failure_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
@@ -233,6 +234,7 @@ class NodeFacade:
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        failure_message, revert_data = await failure_of(self._running, stored.intent, receipt)
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
@@ -241,17 +243,12 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
+            failure_message=failure_message,
+            revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
-
-    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
-        """Why it failed, in the words of the contract that made it fail."""
-        hosted = self._running.contracts.hosted(intent.contract)
-        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
-        return reason or "no reason was given"
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
         receipt = await self.public.receipt(intent)
