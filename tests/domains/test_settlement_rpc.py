@@ -13,7 +13,7 @@ from rota.ledger.artifacts import load_artifact
 from rota.types import NodeName
 from tests.domains.pente.members import entry_of, token
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
+from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network
 from tests.runtime.test_public_flow import FREE
 
@@ -115,9 +115,13 @@ async def test_gold_is_settled_against_private_shares_by_applications(tmp_path: 
         assert paid["domainReceipt"]["transfers"] == [{"to": "seller@node3", "amount": str(PRICE)}]
         # The drafts are the legs, and what is endorsed is the settlement's argument, as they are.
         bound = [
-            await caller.call("settle_bind", draft["id"], [payment, delivery])
+            await caller.call("settle_bind", draft["id"], [payment, delivery], "a deal")
             for caller, draft in ((buyer, payment), (seller, delivery))
         ]
+        with pytest.raises(CallFailed, match=f"PD012220.*{bound[0]}"):
+            await buyer.call("settle_bind", payment["id"], [payment, delivery], "a deal")
+        asked = await buyer.call("ptx_getTransaction", bound[0])
+        assert (asked["function"].partition("(")[0], asked["data"]) == ("spendLock", {"lockId": lock})
         legs = [await leg(caller, each) for caller, each in zip((buyer, seller), bound, strict=True)]
         settle = {"type": "public", "from_": "bank", "to": settlement, "abi": list(SETTLEMENT.abi)}
         await bank.succeed(**settle, function="settle", data={"legs": legs})
@@ -126,8 +130,8 @@ async def test_gold_is_settled_against_private_shares_by_applications(tmp_path: 
         while await balance(bank, gold, "seller@node3") != str(PRICE):
             await asyncio.sleep(0.01)
         call = {"domain": "pente", "group": group, "from": "buyer", "to": shares}
-        asked = {"function": entry_of(token(), "balanceOf"), "input": [await address_of(buyer, "buyer@node2")]}
-        while await buyer.call("pgroup_call", {**call, **asked}) != {"balance": str(SHARES)}:
+        view = {"function": entry_of(token(), "balanceOf"), "input": [await address_of(buyer, "buyer@node2")]}
+        while await buyer.call("pgroup_call", {**call, **view}) != {"balance": str(SHARES)}:
             await asyncio.sleep(0.01)
 
 

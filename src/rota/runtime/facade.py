@@ -171,8 +171,10 @@ class NodeFacade:
         return intent
 
     async def _submit_private(self, read: Read) -> IntentId:
+        return await self._accept(read, self._intent_of(read))
+
+    async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
-        intent = self._intent_of(read)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -416,7 +418,7 @@ class NodeFacade:
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
         intent = self._intent_of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
-        return await self._settlements.draft(intent, nodes)
+        return await self._settlements.draft(read, intent, nodes)
 
     async def examine(self, opening: bytes) -> facade.ExaminedView:
         """What a draft that a user of ours was shown would do."""
@@ -425,15 +427,23 @@ class NodeFacade:
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
         drafted = self._settlements.take_out(draft)
+        if drafted is None:
+            # Who asks again because the answer was lost has used the key before.
+            used = await self._running.adapters.store.transaction_with_key(idempotency_key) if idempotency_key else None
+            if used is not None:
+                raise errors.key_used(idempotency_key, used.intent.id)
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
         try:
             intent = self._settlements.bound(drafted, legs, idempotency_key)
-            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            await self._submitting.claim(submission)
+            try:
+                return await self._accept(replace(drafted.read, submission=submission), intent)
+            finally:
+                self._submitting.release(submission)
         except (errors.Rejected, Unavailable):
             self._settlements.put_back(drafted)
             raise
-        if reply != intent.id:
-            raise errors.key_used(idempotency_key, reply)
-        return intent.id
 
     async def leg(self, intent: IntentId) -> facade.LegView | None:
         """What was prepared of a transaction, for its committer."""

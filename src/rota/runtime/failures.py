@@ -1,7 +1,7 @@
 """Why a private transaction failed, as its user reads it.
 
-Every node can tell the bytes that a contract reverted with. Its words are known where its ABI is: it came with the request,
-which only the sender's node has, or was stored there.
+Every node can tell the bytes that a contract reverted with. Its words are known where its ABI is: that came with the
+request, which only the sender's node has, or was stored there.
 """
 
 from __future__ import annotations
