@@ -1064,6 +1064,7 @@ class Measurements:
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
     certificate_valid_until_s: int | None = None
+    contracts_in_arrears: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
     triggers: tuple[TriggerView, ...] = ()
     automation_transactions_total: int | None = None

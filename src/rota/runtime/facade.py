@@ -593,6 +593,7 @@ class NodeFacade:
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
             certificate_valid_until_s=self.expiry.valid_until_s,
+            contracts_in_arrears=running.arrears.open_count,
             peers=self._read_peers(),
             triggers=self.triggers.list(),
             automation_transactions_total=self.triggers.transactions,
