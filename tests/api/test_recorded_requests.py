@@ -201,7 +201,7 @@ def test_the_recorded_requests_over_a_websocket_are_answered(replay: Replay) -> 
     assert isinstance(push["params"]["result"]["batchId"], int)
     acknowledged = socket.tell(acknowledge["method"], subscription)
     ended = socket.tell("ptx_unsubscribe", subscription)
-    answers = []
+    answers: list[dict[str, Any]] = []
     while not answers or answers[-1].get("id") != ended:
         answers.append(socket.receive())
     socket.close()
