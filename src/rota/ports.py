@@ -259,7 +259,7 @@ class SubmissionStore(Protocol):
         ...
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good and whose receipts are looked for."""
+        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
         ...
 
     async def dependencies(self, intent: IntentId) -> Dependencies:

@@ -125,6 +125,7 @@ class NodeFacade:
             store.abis,
             signer,
             self._submitting,
+            store.listening.receipt_number,
         )
         self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
         # The core's clock begins anywhere: this is what its zero was on the calendar.

@@ -156,6 +156,7 @@ class RunningNode:
             monotonic_ms,
         )
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
+        self.adapters.public.when_one_ends(self.receipts.bell.ring)
         self.feed: LiveFeed | None = None
         self._head_height = -1
         self._on_head: Final[list[Callable[[], None]]] = []

@@ -98,7 +98,7 @@ class Held:
 
 
 class PublicTransactions:
-    """All of one node. `ended` is called with each that has ended, when that is durable."""
+    """All of one node."""
 
     def __init__(
         self,
@@ -108,7 +108,6 @@ class PublicTransactions:
         confirmations: int,
         clock: Callable[[], int],
         limits: PublicLimits | None = None,
-        ended: Callable[[PublicTransaction], None] = lambda _: None,
     ) -> None:
         self._chain: Final = chain
         self._store: Final = store
@@ -116,7 +115,7 @@ class PublicTransactions:
         self._confirmations: Final = confirmations
         self._clock: Final = clock
         self._limits: Final = limits or PublicLimits()
-        self._ended: Final = ended
+        self._ended: Callable[[], None] = lambda: None
         self._held: Final[dict[IntentId, Held]] = {}
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
@@ -181,6 +180,10 @@ class PublicTransactions:
         await self._save((held,))
         self._hurry()
         return True
+
+    def when_one_ends(self, tell: Callable[[], None]) -> None:
+        """Have this told each time that a receipt is durable."""
+        self._ended = tell
 
     # Its life.
 
@@ -315,7 +318,7 @@ class PublicTransactions:
         for held in every:
             if held.transaction.ending is not None and held.is_saved:
                 self._held.pop(held.transaction.id, None)
-                self._ended(held.transaction)
+                self._ended()
 
     # Those that have no nonce.
 

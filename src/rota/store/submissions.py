@@ -41,19 +41,27 @@ _TABLE: Final = Table(
 )
 
 
-_ENDED: Final = Table(
-    "submissions LEFT JOIN public_transactions ON public_transactions.id = submissions.id "
-    "LEFT JOIN intents ON intents.id = submissions.id",
+# Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
+_HAS_SUCCEEDED: Final = f"""
+CASE WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
+WHEN receipts.leaf <> receipts.intent THEN 1
+WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
+
+_RECEIPTS: Final = Table(
+    "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
+    "LEFT JOIN intents ON intents.id = receipts.intent",
     {
-        "id": Column("submissions.id", Kind.UUID),
-        "sequence": Column("submissions.number", Kind.NUMBER),
-        "domain": Column("submissions.domain", Kind.TEXT),
-        "type": Column("submissions.type", Kind.TEXT),
-        "blockNumber": Column("intents.settled_at", Kind.NUMBER),
+        "id": Column("receipts.intent", Kind.UUID),
+        "sequence": Column("receipts.sequence", Kind.NUMBER),
+        "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
+        "domain": Column("receipts.domain", Kind.WHOLE_TEXT),
+        "type": Column("receipts.type", Kind.TEXT),
+        "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
+        "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),
         "transactionHash": Column("public_transactions.hash", Kind.BYTES),
         "contractAddress": Column("public_transactions.contract", Kind.TEXT),
     },
-    "submissions.number DESC",
+    "receipts.sequence DESC",
 )
 
 
@@ -126,14 +134,8 @@ class Submissions:
         return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good and whose receipts are looked for."""
-        return await self._door.read(self._find_ended(query))
-
-    def _find_ended(self, query: Query) -> Reading[tuple[IntentId, ...]]:
-        height = yield from self._final_height()
-        also = f"({_IS_ACCEPTED}) AND NOT ({_IS_OPEN.format(height=int(height))})"
-        rows: Any = yield selection(_ENDED, "submissions.id", query, also=also)
-        return tuple(IntentId(id_) for (id_,) in rows)
+        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
+        return await self._door.read(_ids(selection(_RECEIPTS, "receipts.intent", query)))
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""
@@ -177,6 +179,11 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
 def _submissions(query: Statement) -> Reading[tuple[StoredSubmission, ...]]:
     rows: Any = yield query
     return tuple(_submission(*row) for row in rows)
+
+
+def _ids(query: Statement) -> Reading[tuple[IntentId, ...]]:
+    rows: Any = yield query
+    return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def _submission(

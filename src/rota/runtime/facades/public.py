@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rota import abi
@@ -13,7 +14,7 @@ from rota.core.public_transaction import PublicTransaction, State, Wish
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
-from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
+from rota.ports import AbiStore, NumberedReceipt, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
 from rota.runtime.public_transactions import Held, PublicTransactions
 from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
@@ -22,7 +23,8 @@ from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
 DATA_BYTES_MAX: Final = 120_000
 # Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
 NUMBERS: Final = 2
-LATEST: Final = "latest"
+
+PlaceOf = Callable[[IntentId], Awaitable[NumberedReceipt | None]]
 
 
 class Public:
@@ -37,6 +39,7 @@ class Public:
         abis: AbiStore,
         signer: Signer,
         submitting: Submitting,
+        place_of: PlaceOf,
     ) -> None:
         self._node: Final = node
         self._chain: Final = chain
@@ -45,6 +48,7 @@ class Public:
         self._abis: Final = abis
         self._signer: Final = signer
         self._submitting: Final = submitting
+        self._place_of: Final = place_of
 
     # Submitting.
 
@@ -139,7 +143,8 @@ class Public:
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
         """How it ended, if it has."""
         found = await self._store.get(intent)
-        return receipt_view(found) if found is not None and found.ending is not None else None
+        place = await self._place_of(intent) if found is not None and found.ending is not None else None
+        return receipt_view(found, place) if found is not None and place is not None else None
 
     async def view(self, intent: IntentId) -> PublicView | None:
         """Its base-ledger transaction."""
@@ -205,16 +210,16 @@ class Public:
         )
 
 
-def receipt_view(transaction: PublicTransaction) -> ReceiptView:
-    """How a public transaction ended."""
+def receipt_view(transaction: PublicTransaction, place: NumberedReceipt) -> ReceiptView:
+    """How a public transaction ended; its place in the order of receipts was written with its end."""
     ending = transaction.ending
     assert ending is not None, "it has ended"
     mined = ending.mined
     return ReceiptView(
         transaction.id,
         ending.has_succeeded,
-        ending.ended_at_ms,
-        0,
+        place.numbered_at_ms,
+        place.sequence,
         contract=mined.contract if mined is not None and ending.has_succeeded else None,
         failure_message=ending.reason,
         revert_data=ending.revert_data,
