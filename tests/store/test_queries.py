@@ -18,16 +18,15 @@ from rota.types import Rejected
 from tests.store.kit import FaultyDatabase, Opened, in_loop, new_postgres, new_sqlite
 
 CREATE = Statement(
-    "CREATE TABLE things "
-    "(n BIGINT PRIMARY KEY, word TEXT, bytes BYTEA, id BYTEA, is_good BIGINT, at_ms BIGINT, whole BYTEA)"
+    "CREATE TABLE things (n BIGINT PRIMARY KEY, word TEXT, bytes BYTEA, id BYTEA, is_good BIGINT, at_ms BIGINT)"
 )
-INSERT = "INSERT INTO things (n, word, bytes, id, is_good, at_ms, whole) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO things (n, word, bytes, id, is_good, at_ms) VALUES (?, ?, ?, ?, ?, ?)"
 ROWS: tuple[tuple[Any, ...], ...] = (
-    (1, "alice", b"\xaa", UUID(int=1).bytes, 1, 1_700_000_000_000, "ä\0".encode()),
-    (2, "Bob", b"\xbb\xbb", UUID(int=2).bytes, 0, 1_700_000_001_000, b"b"),
-    (3, "b\\o%b", None, UUID(int=3).bytes, 1, 1_700_000_002_000, b"c"),
-    (4, None, b"", UUID(int=4).bytes, 0, 1_700_000_003_000, b"d"),
-    (5, "Übel", b"\xaa", UUID(int=5).bytes, 1, 1_700_000_004_000, b"e"),
+    (1, "alice", b"\xaa", UUID(int=1).bytes, 1, 1_700_000_000_000),
+    (2, "Bob", b"\xbb\xbb", UUID(int=2).bytes, 0, 1_700_000_001_000),
+    (3, "b\\o%b", None, UUID(int=3).bytes, 1, 1_700_000_002_000),
+    (4, None, b"", UUID(int=4).bytes, 0, 1_700_000_003_000),
+    (5, "Übel", b"\xaa", UUID(int=5).bytes, 1, 1_700_000_004_000),
 )
 TABLE = Table(
     "things",
@@ -35,7 +34,6 @@ TABLE = Table(
         "n": Column("n", Kind.NUMBER),
         "word": Column("word", Kind.TEXT),
         "bytes": Column("bytes", Kind.BYTES),
-        "whole": Column("whole", Kind.WHOLE_TEXT),
         "id": Column("id", Kind.UUID),
         "good": Column("is_good", Kind.BOOLEAN),
         "created": Column("at_ms", Kind.TIME),
@@ -68,8 +66,6 @@ EVERY_FORM: tuple[tuple[dict[str, object], list[int]], ...] = (
     ({"eq": one("word", None)}, [4]),
     ({"eq": one("bytes", "0xAA")}, [1, 5]),
     ({"eq": one("bytes", "0x")}, [4]),
-    ({"eq": one("whole", "ä\0")}, [1]),
-    ({"in": [{"field": "whole", "values": ["b", "e"]}]}, [2, 5]),
     ({"eq": one("id", str(UUID(int=3)))}, [3]),
     ({"eq": one("good", True)}, [1, 3, 5]),
     ({"eq": one("good", "false")}, [2, 4]),
@@ -144,7 +140,6 @@ async def test_every_form_of_a_query_finds_what_it_says(make: Callable[[], Await
         ({"lt": one("created", "2023-11-14")}, "query.lt.created: must be a time"),
         ({"lt": one("n", None)}, "query.lt.n: must be a whole number"),
         ({"like": one("n", "1%")}, "query.like.n: must be a pattern"),
-        ({"like": one("whole", "a%")}, "query.like.whole: must be a pattern"),
         ({"or": [{"eq": one("n", "x")}]}, "query.or.eq.n: must be a whole number"),
         ({"eq": one("word", [1])}, "query.eq.word: must be text"),
     ],

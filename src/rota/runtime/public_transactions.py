@@ -98,7 +98,7 @@ class Held:
 
 
 class PublicTransactions:
-    """All of one node."""
+    """All of one node. `ended` is called with each that has ended, when that is durable."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class PublicTransactions:
         confirmations: int,
         clock: Callable[[], int],
         limits: PublicLimits | None = None,
+        ended: Callable[[PublicTransaction], None] = lambda _: None,
     ) -> None:
         self._chain: Final = chain
         self._store: Final = store
@@ -115,7 +116,7 @@ class PublicTransactions:
         self._confirmations: Final = confirmations
         self._clock: Final = clock
         self._limits: Final = limits or PublicLimits()
-        self._ended: Callable[[], None] = lambda: None
+        self._ended: Final = ended
         self._held: Final[dict[IntentId, Held]] = {}
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
@@ -180,10 +181,6 @@ class PublicTransactions:
         await self._save((held,))
         self._hurry()
         return True
-
-    def when_one_ends(self, tell: Callable[[], None]) -> None:
-        """Have this told each time that a receipt is durable."""
-        self._ended = tell
 
     # Its life.
 
@@ -318,7 +315,7 @@ class PublicTransactions:
         for held in every:
             if held.transaction.ending is not None and held.is_saved:
                 self._held.pop(held.transaction.id, None)
-                self._ended()
+                self._ended(held.transaction)
 
     # Those that have no nonce.
 

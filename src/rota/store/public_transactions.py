@@ -11,13 +11,13 @@ import msgspec
 from rota.abi import Entry
 from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import DueReceipt, StoredSubmission
+from rota.ports import StoredSubmission
 from rota.store.database import Door, Reading, Statement
-from rota.store.listening import numbering
+from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
-from rota.store.submissions import PUBLIC, noting_submission
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Outcome, Party
+from rota.store.submissions import noting_submission
+from rota.types import ContractAddress, IntentId, Outcome, Party
 
 _TABLE: Final = Table(
     "public_transactions",
@@ -73,8 +73,8 @@ class PublicTransactions:
 
     async def save(self, transactions: Sequence[PublicTransaction]) -> None:
         """How they stand now; durable on return."""
-        now_ms = self._clock()
-        await self._door.write([statement for each in transactions for statement in saving(each, now_ms)])
+        ended = [public_due(each.id) for each in transactions if each.ending is not None]
+        await self._door.write([*(saving(each) for each in transactions), *ended])
 
     async def open(self) -> tuple[PublicTransaction, ...]:
         """Those that have not ended, in their order."""
@@ -108,27 +108,26 @@ class PublicTransactions:
         return found
 
 
-def saving(transaction: PublicTransaction, now_ms: int) -> list[Statement]:
-    """What makes it durable as it stands now; the receipt of what has ended gets its place in the order with it."""
+def saving(transaction: PublicTransaction) -> Statement:
+    """What makes it durable as it stands now."""
     ending = transaction.ending
     mined = ending.mined if ending is not None else None
-    row = (
-        transaction.to,
-        transaction.nonce,
-        mined.hash if mined is not None else None,
-        mined.height if mined is not None else None,
-        mined.contract if mined is not None else None,
-        int(ending is not None),
-        int(ending.has_succeeded) if ending is not None else None,
-        str(transaction.value_wei),
-        _encode(transaction),
-        transaction.number,
+    return Statement(
+        _SAVE,
+        (
+            transaction.to,
+            transaction.nonce,
+            mined.hash if mined is not None else None,
+            mined.height if mined is not None else None,
+            mined.contract if mined is not None else None,
+            int(ending is not None),
+            int(ending.has_succeeded) if ending is not None else None,
+            str(transaction.value_wei),
+            _encode(transaction),
+            transaction.number,
+        ),
+        transaction.id,
     )
-    statements = [Statement(_SAVE, row, transaction.id)]
-    if ending is not None:
-        due = DueReceipt(transaction.id, transaction.to or NO_CONTRACT, Leaf(transaction.id))
-        statements.append(numbering(due, PUBLIC, "", now_ms))
-    return statements
 
 
 def _encode(transaction: PublicTransaction) -> bytes:

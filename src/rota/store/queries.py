@@ -37,8 +37,6 @@ class Kind(Enum):
     """What a column holds; how its values are written in a query follows."""
 
     TEXT = "text"
-    # Text that is stored as bytes, as it may have any letter: it is compared as a whole.
-    WHOLE_TEXT = "text, without a pattern"
     NUMBER = "a whole number"
     BOOLEAN = "true or false"
     BYTES = "hex digits in pairs"
@@ -141,7 +139,6 @@ def _bound(kind: Kind, given: object, where: str) -> Value:
     """A value as the column has it."""
     read = {
         Kind.TEXT: _text,
-        Kind.WHOLE_TEXT: _text_bytes,
         Kind.NUMBER: _number,
         Kind.BOOLEAN: _boolean,
         Kind.BYTES: _bytes,
@@ -168,10 +165,6 @@ def _text(given: object) -> str | None:
             return str(given)
         case _:
             return None
-
-
-def _text_bytes(given: object) -> bytes | None:
-    return given.encode("utf-8", "replace") if isinstance(given, str) else None
 
 
 def _number(given: object) -> int | None:

@@ -47,14 +47,14 @@ CASE WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
 WHEN receipts.leaf <> receipts.intent THEN 1
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 
-_RECEIPTS: Final = Table(
+_ENDED: Final = Table(
     "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
     "LEFT JOIN intents ON intents.id = receipts.intent",
     {
         "id": Column("receipts.intent", Kind.UUID),
         "sequence": Column("receipts.sequence", Kind.NUMBER),
         "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
-        "domain": Column("receipts.domain", Kind.WHOLE_TEXT),
+        "domain": Column("receipts.domain", Kind.TEXT),
         "type": Column("receipts.type", Kind.TEXT),
         "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
         "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),
@@ -134,12 +134,17 @@ class Submissions:
         return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
-        return await self._door.read(_ids(selection(_RECEIPTS, "receipts.intent", query)))
+        """Those that have ended for good, also others', and whose receipts are looked for; the latest first."""
+        return await self._door.read(_ended(query))
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""
         return await self._door.read(_dependencies(intent))
+
+
+def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
+    rows: Any = yield selection(_ENDED, "receipts.intent", query)
+    return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
@@ -179,11 +184,6 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
 def _submissions(query: Statement) -> Reading[tuple[StoredSubmission, ...]]:
     rows: Any = yield query
     return tuple(_submission(*row) for row in rows)
-
-
-def _ids(query: Statement) -> Reading[tuple[IntentId, ...]]:
-    rows: Any = yield query
-    return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def _submission(

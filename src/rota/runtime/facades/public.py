@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rota import abi
@@ -14,7 +13,7 @@ from rota.core.public_transaction import PublicTransaction, State, Wish
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
-from rota.ports import AbiStore, NumberedReceipt, PublicStore, Signer, StoredSubmission, UnknownKey
+from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
 from rota.runtime.public_transactions import Held, PublicTransactions
 from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
@@ -23,8 +22,7 @@ from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
 DATA_BYTES_MAX: Final = 120_000
 # Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
 NUMBERS: Final = 2
-
-PlaceOf = Callable[[IntentId], Awaitable[NumberedReceipt | None]]
+LATEST: Final = "latest"
 
 
 class Public:
@@ -39,7 +37,6 @@ class Public:
         abis: AbiStore,
         signer: Signer,
         submitting: Submitting,
-        place_of: PlaceOf,
     ) -> None:
         self._node: Final = node
         self._chain: Final = chain
@@ -48,7 +45,6 @@ class Public:
         self._abis: Final = abis
         self._signer: Final = signer
         self._submitting: Final = submitting
-        self._place_of: Final = place_of
 
     # Submitting.
 
@@ -143,8 +139,7 @@ class Public:
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
         """How it ended, if it has."""
         found = await self._store.get(intent)
-        place = await self._place_of(intent) if found is not None and found.ending is not None else None
-        return receipt_view(found, place) if found is not None and place is not None else None
+        return receipt_view(found) if found is not None and found.ending is not None else None
 
     async def view(self, intent: IntentId) -> PublicView | None:
         """Its base-ledger transaction."""
@@ -210,16 +205,16 @@ class Public:
         )
 
 
-def receipt_view(transaction: PublicTransaction, place: NumberedReceipt) -> ReceiptView:
-    """How a public transaction ended; its place in the order of receipts was written with its end."""
+def receipt_view(transaction: PublicTransaction) -> ReceiptView:
+    """How a public transaction ended."""
     ending = transaction.ending
     assert ending is not None, "it has ended"
     mined = ending.mined
     return ReceiptView(
         transaction.id,
         ending.has_succeeded,
-        place.numbered_at_ms,
-        place.sequence,
+        ending.ended_at_ms,
+        0,
         contract=mined.contract if mined is not None and ending.has_succeeded else None,
         failure_message=ending.reason,
         revert_data=ending.revert_data,
