@@ -234,6 +234,7 @@ class TransactionReceiptData(msgspec.Struct, frozen=True, rename="camel", omit_d
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A transaction with all that this node knows of it."""
 
+    depends_on: list[Uuid] = msgspec.field(default_factory=list)
     receipt: TransactionReceiptData | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
 
@@ -242,6 +243,7 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
     """A transaction with all that belongs to it."""
     return TransactionFull(
         **_fields(shown_transaction(full.transaction)),
+        depends_on=[uuid_of(other) for other in full.transaction.depends_on],
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
     )

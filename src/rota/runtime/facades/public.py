@@ -54,7 +54,9 @@ class Public:
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
         transaction = self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
-        await self._transactions.accept(self._noted(read, intent, sender), transaction, read.entries)
+        unwritten = self._submitting.unwritten(read)
+        await self._transactions.accept(self._noted(read, intent, sender), transaction, unwritten)
+        self._submitting.note_written(read)
         return intent
 
     async def update(self, read: Read, submission: StoredSubmission) -> None:
