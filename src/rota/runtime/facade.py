@@ -171,6 +171,7 @@ class NodeFacade:
 
     async def _submit_private(self, read: Read) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+        await self._submitting.require_private(read.submission.depends_on)
         intent = self._intent_of(read)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
