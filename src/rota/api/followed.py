@@ -214,7 +214,7 @@ def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
     )
 
 
-class TransactionReceiptData(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How a transaction ended, beside that transaction."""
 
     indexed: Timestamp
@@ -235,7 +235,7 @@ class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=Tr
     """A transaction with all that this node knows of it."""
 
     depends_on: list[Uuid] = msgspec.field(default_factory=list)
-    receipt: TransactionReceiptData | None = None
+    receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
 
 
@@ -249,9 +249,9 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
     )
 
 
-def _receipt_data(view: ReceiptView) -> TransactionReceiptData:
+def _receipt_data(view: ReceiptView) -> TransactionEnd:
     shown = shown_receipt(view)
-    return TransactionReceiptData(**{name: getattr(shown, name) for name in TransactionReceiptData.__struct_fields__})
+    return TransactionEnd(**{name: getattr(shown, name) for name in TransactionEnd.__struct_fields__})
 
 
 def _fields(shown: msgspec.Struct) -> dict[str, Any]:
