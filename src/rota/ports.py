@@ -238,6 +238,10 @@ class SubmissionStore(Protocol):
         """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
         ...
 
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        ...
+
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
         ...

@@ -108,6 +108,9 @@ async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Data
         assert await submissions.public_with_key("public key") == await submissions.with_key("public key") == PUBLIC.id
         assert await submissions.dependencies(PUBLIC.id) == Dependencies((PRIVATE.id,), ())
         assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
+        changed = replace(PUBLIC, to=FIRST, function="set(uint256)", data=b"[5]", abi=hash_of(ABI), gas=7)
+        await submissions.change(changed, ABI)
+        assert await submissions.get(PUBLIC.id) == replace(changed, number=2)
         await submissions.forget(PUBLIC.id)
         assert await submissions.get(PUBLIC.id) is None
         assert await submissions.dependencies(PRIVATE.id) == Dependencies()
