@@ -413,8 +413,7 @@ def _ours(world: World, one: Client, two: Client) -> None:
     _update(world, one)
     _settle(world, one, two)
     _command(world, one)
-    if "debug_getTransactionStatus" in TABLE:
-        ask(one, "debug_getTransactionStatus", world.token, world.minted)
+    ask(one, "debug_getTransactionStatus", world.token, world.minted)
 
 
 def _update(world: World, one: Client) -> None:
