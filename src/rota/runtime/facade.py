@@ -175,6 +175,7 @@ class NodeFacade:
 
     async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+        await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -182,7 +183,7 @@ class NodeFacade:
             function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
         submissions = self._running.adapters.store.submissions
         noting = asyncio.create_task(
-            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), self._submitting.unwritten(read))
         )
         try:
             reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
@@ -194,6 +195,7 @@ class NodeFacade:
         # What could not be noted is shown as the intent has it: it is accepted all the same.
         with suppress(Unavailable):
             await noting
+            self._submitting.note_written(read)
         return intent.id
 
     async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
