@@ -230,11 +230,15 @@ class NodeFacade:
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended."""
+        if self._is_under_way(intent):
+            return None
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
             return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        place = stored.place
+        if receipt is not None and place is None:
+            place = await self._running.receipts.place_of(intent, is_final=True)
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
@@ -252,6 +256,15 @@ class NodeFacade:
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    def _is_under_way(self, intent: IntentId) -> bool:
+        """The core has it and has told of no end: most who ask for a receipt ask for that of such a one."""
+        running = self._running
+        return (
+            running.started.is_set()
+            and intent in running.engine.core.intake.open
+            and running.users.recent_receipt(intent) is None
         )
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
