@@ -224,7 +224,7 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
     else:
         server: PostgresServer = request.getfixturevalue("server")
 
-        async def made(_: int) -> tuple[Database, Database]:
+        async def made(number: int) -> tuple[Database, Database]:  # noqa: ARG001
             first = await new_postgres(server)
             return first, PostgresDatabase(first._url, NODE)
 
