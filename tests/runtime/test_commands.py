@@ -477,14 +477,14 @@ async def test_grpc_services_answer_with_standard_errors(tmp_path: Path) -> None
         )
         assert (await stream.read()).checkpoint.offset == 2
         stream.cancel()
-        for begin, expected in ((3, "OFFSET_AFTER_LEDGER_END"), (-1, "INVALID_FIELD")):
+        for begin, error_id in ((3, "OFFSET_AFTER_LEDGER_END"), (-1, "INVALID_FIELD")):
             request.begin_exclusive = begin
             stream = to.stream(
                 "CommandCompletionService", "CompletionStream", request, commands_pb2.CompletionStreamResponse
             )
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await stream.read()
-            assert _error(error.value)[1] == expected
+            assert _error(error.value)[1] == error_id
         assert [each.submission_id for each in told] == ["first", taken.submission_id]
         assert [each.status.code for each in told] == [0, 0]
         assert told[0].deduplication_duration.seconds == WEEK_MS // 1_000
