@@ -19,6 +19,7 @@ FIGURES = {
     "rota_ledger_height": ("gauge", "The newest block that the ledger has told of"),
     "rota_ledger_lost": ("gauge", "1 while the index has not reached the ledger for ledger_grace"),
     "rota_contracts": ("gauge", "Contracts of this node"),
+    "rota_contracts_in_arrears": ("gauge", "Contracts of which this node makes up for what it missed"),
     "rota_contracts_loaded": ("gauge", "Contracts whose sequencers are in memory"),
     "rota_coordinators_active": ("gauge", "Contracts that this node is the active coordinator of"),
     "rota_intents_open": ("gauge", "Transactions of this node's users that are not final"),
