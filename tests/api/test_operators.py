@@ -47,11 +47,11 @@ FIGURES = {
     "rota_commands_rejected": ("counter", "Commands that did not happen, duplicates not among them"),
     "rota_commands_duplicate": ("counter", "Submissions refused as duplicates or as in flight"),
     "rota_automation_transactions": ("counter", "Transactions of this node's triggers, mined"),
-    "rota_ledger_transactions": ("counter", "All transactions in the blocks of that time"),
     "rota_automation_ledger_share": (
         "gauge",
         "The part of the ledger's transactions since the start that were of this node's triggers",
     ),
+    "rota_ledger_transactions": ("counter", "All transactions in the blocks of that time"),
     "rota_trigger_attempted": ("counter", "Tasks that were attempted, by how that ended"),
     "rota_trigger_paused": ("gauge", "1 while a trigger is paused"),
     "rota_trigger_waiting": ("gauge", "Tasks that wait for their time"),
