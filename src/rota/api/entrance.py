@@ -50,6 +50,7 @@ class Entrance:
         self._doorkeeper: Final = doorkeeper
         self._metrics: Final = metrics
         self._credentials = settings.credentials
+        self._sockets: WebSockets | None = None
         self._listeners: Final[dict[str, Listener]] = {}
         self.commands: Final = (
             CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
@@ -67,7 +68,8 @@ class Entrance:
         self._listen("http", http, settings.http, limits.connections_max)
         if settings.websocket is not None:
             sockets = self._application()
-            WebSockets(dispatcher, door, limits).add_to(sockets)
+            self._sockets = WebSockets(dispatcher, door, limits)
+            self._sockets.add_to(sockets)
             self._listen("websocket", sockets, settings.websocket, limits.websockets_max)
 
     async def start(self) -> None:
@@ -94,9 +96,12 @@ class Entrance:
         return self._credentials
 
     def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
-        """From now on these are known and no others; connections that are open stay."""
+        """From now on these are known and no others; WebSockets of those that are gone or changed end."""
         self._doorkeeper.use(credentials)
+        gone = frozenset(each.name for each in self._credentials if each not in credentials)
         self._credentials = credentials
+        if self._sockets is not None:
+            self._sockets.part_from(gone)
 
     @property
     def http_url(self) -> str:
