@@ -2,7 +2,8 @@
 
 rates       three nodes in processes of their own on an embedded chain; one of them is given transactions, in turns as
             plain ones (`ptx_sendTransaction`) and as commands (`cmd_submit`), in batches of the same size and with the
-            same number under way, until all of a turn are final
+            same number under way, until all of a turn have ended; each replaces one shared state, so that what there
+            is to know stays as much as it was
 look-up     the latest acceptance of one change at a time, on SQLite, with few and with many changes remembered
 subscriber  one node whose database has many completions; a gRPC stream reads them from the beginning, and then some
             that come while it reads
@@ -50,7 +51,7 @@ FEW_CHANGES: Final = 1_000
 MANY_CHANGES: Final = 1_000_000
 LOOK_UPS: Final = 2_000
 WARM_UPS: Final = 500
-FILL_BATCH: Final = 1_000
+FILL_BATCH: Final = 10_000
 COMPLETIONS_DEFAULT: Final = 50_000
 LATER: Final = 20
 WEEK_MS: Final = 604_800_000
@@ -191,7 +192,7 @@ async def _end(node: LocalNode) -> int:
 
 
 def _request(contract: ContractAddress, is_command: bool, number: int) -> dict[str, object]:
-    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "mint"}
+    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "spend"}
     wanted: dict[str, object] = transaction  # type: ignore[assignment]
     if is_command:
         wanted = {
