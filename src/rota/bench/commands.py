@@ -153,23 +153,53 @@ async def _turn(
 ) -> float:
     """So many of one kind, no more under way than is allowed; submissions a second until the last has ended."""
     began_s = changed_s = time.monotonic()
-    sent, last_open = 0, -1
     end = await _end(node) + (wanted if are_commands else 0)
-    async with aiohttp.ClientSession() as session:
+    load = _Load(wanted)
+    async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as posters:
+        for _ in range(POSTS_MAX):
+            posters.create_task(_post_on(load, session, node, contract, are_commands, numbers))
         while True:
             open_count = await _open_count(node, contract)
-            room = min((OPEN_MAX - open_count) // BATCH, POSTS_MAX, -(-(wanted - sent) // BATCH))
-            if room > 0:
-                sizes = [min(BATCH, wanted - sent - BATCH * number) for number in range(room)]
-                await asyncio.gather(*(_post(session, node, contract, are_commands, size, numbers) for size in sizes))
-                sent += sum(sizes)
-                continue
-            if sent == wanted and not open_count and await _end(node) >= end:
+            if open_count != load.open:
+                load.open, changed_s = open_count, time.monotonic()
+            if load.is_sent and not open_count and await _end(node) >= end:
                 return wanted / (time.monotonic() - began_s)
-            if open_count != last_open:
-                last_open, changed_s = open_count, time.monotonic()
             assert time.monotonic() - changed_s < STALLED_S, "nothing ends any more; figures mean nothing"
             await asyncio.sleep(LOOK_S)
+
+
+@dataclass(slots=True)
+class _Load:
+    """How much is to be sent, is on its way to the node, and is open there as far as was seen."""
+
+    unsent: int
+    posting: int = 0
+    open: int = 0
+
+    @property
+    def is_sent(self) -> bool:
+        return not self.unsent and not self.posting
+
+
+async def _post_on(
+    load: _Load,
+    session: aiohttp.ClientSession,
+    node: LocalNode,
+    contract: ContractAddress,
+    are_commands: bool,
+    numbers: Iterator[int],
+) -> None:
+    """One batch after the other, while there is room."""
+    while load.unsent:
+        size = min(BATCH, load.unsent)
+        if load.open + load.posting + size > OPEN_MAX:
+            await asyncio.sleep(LOOK_S)
+            continue
+        load.unsent -= size
+        load.posting += size
+        await _post(session, node, contract, are_commands, size, numbers)
+        load.posting -= size
+        load.open += size
 
 
 async def _post(
