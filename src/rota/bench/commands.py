@@ -12,6 +12,7 @@ subscriber  one node whose database has many completions; a gRPC stream reads th
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -56,6 +57,9 @@ COMPLETIONS_DEFAULT: Final = 50_000
 LATER: Final = 20
 WEEK_MS: Final = 604_800_000
 PERCENT: Final = 100
+MILLISECONDS_PER_S: Final = 1_000
+# In /proc/PID/stat, counted behind the name in parentheses: time as a user, and the next is that in the system.
+USER_FIELD: Final = 11
 MICROSECONDS_PER_S: Final = 1_000_000
 
 Progress = Callable[[str], None]
@@ -63,7 +67,11 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """Submissions a second until all are final, of each turn, and the medians; commands are `apart_percent` slower."""
+    """Submissions a second until all have ended, of each turn, and the medians; commands are `apart_percent` slower.
+
+    `_processor_ms` is what all processes together used for a submission, on average: it depends less than the rates on
+    what else the machine has to do.
+    """
 
     turn: int
     plain_per_s: list[float]
@@ -71,6 +79,8 @@ class RateFigures:
     plain_median_per_s: float
     commands_median_per_s: float
     apart_percent: float
+    plain_processor_ms: float
+    commands_processor_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +144,31 @@ async def _rates(home: Path, turn: int, turns: int, progress: Progress) -> RateF
         node, numbers = network.nodes[NAMES[0]], count()
         plain: list[float] = []
         commands: list[float] = []
+        used_s = {False: 0.0, True: 0.0}
         # One of each first, which is not counted: sequencers are loaded and connections made.
         for wanted in (False, True):
             await _turn(node, made.address, wanted, BATCH, numbers)
         for number in range(turns):
             # The one that goes first changes from turn to turn.
             for are_commands in (number % 2 == 0, number % 2 == 1):
+                before_s = _processor_s(network)
                 rate = await _turn(node, made.address, are_commands, turn, numbers)
+                used_s[are_commands] += _processor_s(network) - before_s
                 (commands if are_commands else plain).append(rate)
                 progress(f"{'commands' if are_commands else 'plain'}: {rate:.0f} a second")
     plain_median, commands_median = statistics.median(plain), statistics.median(commands)
     apart = PERCENT * (1 - commands_median / plain_median)
-    return RateFigures(turn, plain, commands, plain_median, commands_median, apart)
+    plain_ms, commands_ms = (used_s[each] * MILLISECONDS_PER_S / (turn * turns) for each in (False, True))
+    return RateFigures(turn, plain, commands, plain_median, commands_median, apart, plain_ms, commands_ms)
+
+
+def _processor_s(network: LocalNetwork) -> float:
+    """What the chain and the nodes have used until now, by the kernel's word."""
+    ticks = 0
+    for pid in network.pids.values():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[USER_FIELD]) + int(fields[USER_FIELD + 1])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def _turn(
