@@ -238,6 +238,10 @@ class SubmissionStore(Protocol):
         """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
         ...
 
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        ...
+
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
         ...
@@ -259,7 +263,7 @@ class SubmissionStore(Protocol):
         ...
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good and whose receipts are looked for."""
+        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
         ...
 
     async def dependencies(self, intent: IntentId) -> Dependencies:

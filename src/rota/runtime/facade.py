@@ -48,6 +48,7 @@ from rota.runtime.facades.submitting import Read, Submitting, function_name, nam
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
+from rota.runtime.failures import failure_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
@@ -170,8 +171,11 @@ class NodeFacade:
         return intent
 
     async def _submit_private(self, read: Read) -> IntentId:
+        return await self._accept(read, self._intent_of(read))
+
+    async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
-        intent = self._intent_of(read)
+        await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -179,7 +183,7 @@ class NodeFacade:
             function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
         submissions = self._running.adapters.store.submissions
         noting = asyncio.create_task(
-            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), self._submitting.unwritten(read))
         )
         try:
             reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
@@ -191,6 +195,7 @@ class NodeFacade:
         # What could not be noted is shown as the intent has it: it is accepted all the same.
         with suppress(Unavailable):
             await noting
+            self._submitting.note_written(read)
         return intent.id
 
     async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
@@ -233,6 +238,7 @@ class NodeFacade:
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        failure_message, revert_data = await failure_of(self._running, stored.intent, receipt)
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
@@ -241,17 +247,12 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
+            failure_message=failure_message,
+            revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
-
-    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
-        """Why it failed, in the words of the contract that made it fail."""
-        hosted = self._running.contracts.hosted(intent.contract)
-        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
-        return reason or "no reason was given"
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
         receipt = await self.public.receipt(intent)
@@ -419,7 +420,7 @@ class NodeFacade:
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
         intent = self._intent_of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
-        return await self._settlements.draft(intent, nodes)
+        return await self._settlements.draft(read, intent, nodes)
 
     async def examine(self, opening: bytes) -> facade.ExaminedView:
         """What a draft that a user of ours was shown would do."""
@@ -428,15 +429,23 @@ class NodeFacade:
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
         drafted = self._settlements.take_out(draft)
+        if drafted is None:
+            # Who asks again because the answer was lost has used the key before.
+            used = await self._running.adapters.store.transaction_with_key(idempotency_key) if idempotency_key else None
+            if used is not None:
+                raise errors.key_used(idempotency_key, used.intent.id)
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
         try:
             intent = self._settlements.bound(drafted, legs, idempotency_key)
-            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            await self._submitting.claim(submission)
+            try:
+                return await self._accept(replace(drafted.read, submission=submission), intent)
+            finally:
+                self._submitting.release(submission)
         except (errors.Rejected, Unavailable):
             self._settlements.put_back(drafted)
             raise
-        if reply != intent.id:
-            raise errors.key_used(idempotency_key, reply)
-        return intent.id
 
     async def leg(self, intent: IntentId) -> facade.LegView | None:
         """What was prepared of a transaction, for its committer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Final
 
 from rota import abi
@@ -54,16 +55,22 @@ class Public:
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
         transaction = self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
-        await self._transactions.accept(self._noted(read, intent, sender), transaction, read.entries)
+        unwritten = self._submitting.unwritten(read)
+        await self._transactions.accept(self._noted(read, intent, sender), transaction, unwritten)
+        self._submitting.note_written(read)
         return intent
 
     async def update(self, read: Read, submission: StoredSubmission) -> None:
         """What is under way asks for this from now on. `Rejected` when it has ended."""
-        changed = self._transaction(read, submission.id, submission.sender)
-        if changed.account != self._account(submission.sender):
+        if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
+        changed = self._transaction(read, submission.id, submission.sender)
         if not await self._transactions.update(changed):
             raise errors.invalid("transactionId", "has ended, and cannot be changed")
+        # It keeps its key and what it depends on.
+        asked = self._noted(read, submission.id, submission.sender)
+        kept = replace(asked, idempotency_key=submission.idempotency_key, depends_on=submission.depends_on)
+        await self._submitting.change(kept, read)
 
     async def cancel(self, intent: IntentId) -> bool:
         """From now on it ends; false when it is not one that is under way."""
