@@ -144,6 +144,8 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         committed = await three.succeed(**prepared["transaction"], from_="stranger")
         assert committed["transactionHash"]
         assert (await two.receipt(sent))["success"]
+        with pytest.raises(CallFailed, match=r"dependsOn\[0\]: must be a private transaction"):
+            await three.call("ptx_sendTransaction", {**wanted, "data": [], "dependsOn": [committed["id"]]})
         while await balance(three, contract, "carol", "carol") != "40":
             await asyncio.sleep(0.01)
         assert await two.call("ptx_getPreparedTransaction", sent) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -107,6 +108,9 @@ async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Data
         assert await submissions.public_with_key("public key") == await submissions.with_key("public key") == PUBLIC.id
         assert await submissions.dependencies(PUBLIC.id) == Dependencies((PRIVATE.id,), ())
         assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
+        changed = replace(PUBLIC, to=FIRST, function="set(uint256)", data=b"[5]", abi=hash_of(ABI), gas=7)
+        await submissions.change(changed, ABI)
+        assert await submissions.get(PUBLIC.id) == replace(changed, number=2)
         await submissions.forget(PUBLIC.id)
         assert await submissions.get(PUBLIC.id) is None
         assert await submissions.dependencies(PRIVATE.id) == Dependencies()
@@ -134,6 +138,12 @@ async def test_what_has_not_ended_is_found(make: Callable[[], Awaitable[Database
         assert found(*await store.submissions.find(Query(), is_open=True)) == [PUBLIC.id]
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
+        await store.listening.number([(each, "noto") for each in await store.listening.due()])
+        assert set(await store.submissions.find_ended(Query())) == {intent_id(number) for number in (2, 3)}
+        assert await store.submissions.find_ended(like(type="public", success=False)) == (PUBLIC.id,)
+        assert await store.submissions.find_ended(like(type="private")) == (intent_id(3),)
+        assert await store.submissions.find_ended(like(id=str(UUID(bytes=PUBLIC.id)))) == (PUBLIC.id,)
+        assert await store.submissions.find_ended(like(success=True)) == ()
         asked = [intent_id(number) for number in (1, 2, 3, 4)]
         assert await store.public.outcomes(asked) == {
             intent_id(1): Outcome.CONFIRMED,

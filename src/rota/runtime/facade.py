@@ -175,6 +175,7 @@ class NodeFacade:
 
     async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+        await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -182,7 +183,7 @@ class NodeFacade:
             function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
         submissions = self._running.adapters.store.submissions
         noting = asyncio.create_task(
-            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), self._submitting.unwritten(read))
         )
         try:
             reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
@@ -194,6 +195,7 @@ class NodeFacade:
         # What could not be noted is shown as the intent has it: it is accepted all the same.
         with suppress(Unavailable):
             await noting
+            self._submitting.note_written(read)
         return intent.id
 
     async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
@@ -228,11 +230,15 @@ class NodeFacade:
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended."""
+        if self._is_under_way(intent):
+            return None
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
             return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        place = stored.place
+        if receipt is not None and place is None:
+            place = await self._running.receipts.place_of(intent, is_final=True)
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
@@ -250,6 +256,15 @@ class NodeFacade:
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    def _is_under_way(self, intent: IntentId) -> bool:
+        """The core has it and has told of no end: most who ask for a receipt ask for that of such a one."""
+        running = self._running
+        return (
+            running.started.is_set()
+            and intent in running.engine.core.intake.open
+            and running.users.recent_receipt(intent) is None
         )
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:

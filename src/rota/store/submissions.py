@@ -41,6 +41,12 @@ _TABLE: Final = Table(
 )
 
 
+# Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
+_HAS_SUCCEEDED: Final = f"""
+CASE WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
+WHEN receipts.leaf <> receipts.intent THEN 1
+WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
+
 _ENDED: Final = Table(
     "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
     "LEFT JOIN intents ON intents.id = receipts.intent",
@@ -50,7 +56,8 @@ _ENDED: Final = Table(
         "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
         "domain": Column("receipts.domain", Kind.TEXT),
         "type": Column("receipts.type", Kind.TEXT),
-        "blockNumber": Column("intents.settled_at", Kind.NUMBER),
+        "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
+        "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),
         "transactionHash": Column("public_transactions.hash", Kind.BYTES),
         "contractAddress": Column("public_transactions.contract", Kind.TEXT),
     },
@@ -87,6 +94,17 @@ class Submissions:
     async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
         """Note what a private transaction asks for; and the ABI that came with it."""
         await self._door.write(noting_submission(submission, abi, self._clock()))
+
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        row = (
+            submission.to,
+            stored_text(submission.function),
+            submission.abi or None,
+            msgspec.msgpack.encode(_written(submission)),
+            submission.id,
+        )
+        await self._door.write([*(adding(abi, self._clock()) if abi else ()), Statement(_CHANGE, row)])
 
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
@@ -142,18 +160,6 @@ def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
     """What notes a submission; for whoever accepts it in the same write."""
-    written = _Written(
-        submission.data,
-        submission.sender,
-        submission.domain,
-        submission.function,
-        submission.idempotency_key,
-        submission.depends_on,
-        _text(submission.gas),
-        _text(submission.value_wei),
-        _text(submission.fee_max_wei),
-        _text(submission.tip_wei),
-    )
     row: tuple[Value, ...] = (
         submission.id,
         now_ms,
@@ -165,13 +171,28 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
         stored_text(submission.function),
         submission.abi or None,
         stored_text(submission.idempotency_key) or None,
-        msgspec.msgpack.encode(written),
+        msgspec.msgpack.encode(_written(submission)),
     )
     statements = adding(abi, now_ms) if abi else []
     statements.append(Statement(_ADD, row))
     for other in dict.fromkeys(submission.depends_on):
         statements.append(Statement(_DEPEND, (submission.id, other)))
     return statements
+
+
+def _written(submission: StoredSubmission) -> _Written:
+    return _Written(
+        submission.data,
+        submission.sender,
+        submission.domain,
+        submission.function,
+        submission.idempotency_key,
+        submission.depends_on,
+        _text(submission.gas),
+        _text(submission.value_wei),
+        _text(submission.fee_max_wei),
+        _text(submission.tip_wei),
+    )
 
 
 def _submissions(query: Statement) -> Reading[tuple[StoredSubmission, ...]]:
@@ -248,4 +269,5 @@ INSERT INTO submissions (
 VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING"""
 
+_CHANGE: Final = "UPDATE submissions SET recipient = ?, function = ?, abi = ?, submission = ? WHERE id = ?"
 _DEPEND: Final = "INSERT INTO dependencies (id, depends_on) VALUES (?, ?) ON CONFLICT (id, depends_on) DO NOTHING"

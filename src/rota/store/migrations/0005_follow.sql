@@ -52,6 +52,7 @@ CREATE TABLE public_transactions (
     nonce BIGINT,
     -- Of the version that is in a block for good.
     hash BYTEA,
+    height BIGINT,
     contract TEXT,
     is_final BIGINT NOT NULL,
     has_succeeded BIGINT,
