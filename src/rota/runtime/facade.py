@@ -25,6 +25,7 @@ from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
@@ -78,7 +79,7 @@ class Surroundings:
     looking_up: LookingUp
     registry: Registry
     read_peers: Callable[[], tuple[PeerStatus, ...]]
-    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    read_registered: Callable[[], Mapping[NodeName, RegisteredNode]]
     expiry: CertificateExpiry
 
 
@@ -118,7 +119,7 @@ class NodeFacade:
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
         self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
-        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self.triggers: Final = Triggers(automating)
