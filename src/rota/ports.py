@@ -293,6 +293,10 @@ class TraceStore(Protocol):
         """The round that this node sent with this nonce."""
         ...
 
+    async def has_succeeded(self, nonce: int) -> bool | None:
+        """What became of this node's transaction with this nonce; nothing while no block has it."""
+        ...
+
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
         ...

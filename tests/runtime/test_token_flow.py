@@ -97,6 +97,8 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
         assert await one.call("ptx_getDispatch", dispatch["id"]) == dispatch
         public = await one.call("ptx_getPublicTransaction", dispatch["publicTransactionID"])
         assert (public["to"], public["transactionType"]) == (contract, "private")
+        assert (public["success"], public["data"][:2]) == (True, "0x")
+        assert "completedAt" in public
         shown = await two.call("ptx_getTransaction", paid["id"])
         assert shown["function"] == "transfer(string,uint256,bytes)"
         assert shown["data"] == ["carol@node3", 30, "0x"]

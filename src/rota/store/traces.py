@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rota.core.effects import RoundDispatch
+from rota.core.events.chain import MinedStatus
 from rota.domains.queries import Query
 from rota.ports import Dispatched
 from rota.store.database import Door, Reading, Statement
@@ -49,6 +50,10 @@ class Traces:
     async def dispatch(self, nonce: int) -> RoundDispatch | None:
         """The round that this node sent with this nonce."""
         return await self._door.read(_dispatch(nonce))
+
+    async def has_succeeded(self, nonce: int) -> bool | None:
+        """What became of this node's transaction with this nonce; nothing while no block has it."""
+        return await self._door.read(_has_succeeded(nonce))
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
@@ -93,6 +98,11 @@ def _dispatches(intent: IntentId) -> Reading[tuple[RoundDispatch, ...]]:
 def _dispatch(nonce: int) -> Reading[RoundDispatch | None]:
     rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE nonce = ?", (nonce,))
     return decode_dispatch(rows[0][0]) if rows else None
+
+
+def _has_succeeded(nonce: int) -> Reading[bool | None]:
+    rows: Any = yield Statement("SELECT status FROM mined WHERE nonce = ?", (nonce,))
+    return rows[0][0] == MinedStatus.SUCCEEDED.value if rows else None
 
 
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:

@@ -36,6 +36,7 @@ from rota.domains.available import readable
 from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
+from rota.ledger.transaction import decode
 from rota.ports import Dispatched, Store, StoredSubmission, StoredTransaction
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
@@ -312,10 +313,14 @@ class Following:
         return tuple([await self._shown_round(each, intent) for each in rounds])
 
     async def _shown_round(self, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
+        """A round as the base-ledger transaction that it is, for this intent or the first in it."""
         order = dispatch.round
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
-        outcome = stored.transaction if stored is not None else b""
+        place = await self._store.listening.receipt_number(first)
+        has_succeeded = await self._store.traces.has_succeeded(dispatch.nonce)
+        ended_at_ms = place.numbered_at_ms if place is not None else None
+        sent = decode(dispatch.transaction).transaction
         return PublicView(
             NUMBERS * dispatch.nonce + 1,
             first,
@@ -323,17 +328,17 @@ class Following:
             stored.intent.sender if stored is not None else "",
             self._running.account,
             order.contract,
-            dispatch.transaction,
-            stored.accepted_at_ms if stored is not None else 0,
+            sent.data,
+            stored.accepted_at_ms if stored is not None else ended_at_ms or 0,
             self._running.name,
             dispatch.nonce,
             0,
-            None,
+            sent.gas_limit,
             dispatch.fees.most_wei,
             dispatch.fees.tip_wei,
-            None,
-            outcome or dispatch.hash,
-            True if outcome else None,
+            ended_at_ms if has_succeeded is not None else None,
+            (stored.transaction if stored is not None else b"") or dispatch.hash,
+            has_succeeded,
         )
 
 
