@@ -74,12 +74,25 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedReceipt:
+    """A receipt's place in the order of this node; `type` is `private` or `public`."""
+
+    sequence: int
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    type: str
+    domain: str
+    numbered_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTransaction:
     """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
     The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
     has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
-    of an external one.
+    of an external one, `place` that of its receipt in the order of this node.
     """
 
     intent: Intent
@@ -92,6 +105,7 @@ class StoredTransaction:
     parked_reason: str | None = None
     ending_reason: str | None = None
     issued: PreparedTransaction | None = None
+    place: NumberedReceipt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +119,6 @@ class DueReceipt:
     contract: ContractAddress
     leaf: Leaf
     deployment: Intent | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedReceipt:
-    """A receipt's place in the order of this node; `type` is `private` or `public`."""
-
-    sequence: int
-    intent: IntentId
-    contract: ContractAddress
-    leaf: Leaf
-    type: str
-    domain: str
-    numbered_at_ms: int
 
 
 class ListenerPosition(NamedTuple):

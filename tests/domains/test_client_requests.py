@@ -1,7 +1,7 @@
 """What an existing client library was recorded to send about tokens and privacy groups, and what comes of each.
 
-The requests are those of the record: their fields, in their writing. Ids that a client has from an earlier answer stand in
-braces. Beside them are the functions of the token's ABI that the record has no call of.
+The requests are those of the record: their fields, in their writing. Ids that a client has from an earlier answer stand
+in braces. Beside them are the functions of the token's ABI that the record has no call of.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ async def test_what_clients_send_about_a_token_means_what_it_says(tmp_path: Path
         assert (await client.view("name"), await client.view("symbol")) == ({"0": ""}, {"0": ""})
         assert await client.view("decimals") == {"0": "4"}
 
-        # Only who brings what its owner had prepared for it ends a lock on the ledger: there is no function of this name.
+        # The ledger has no function of this name. A delegate brings what the lock's owner has prepared for it
+        # (`test_settlement_network`).
         public = {
             "type": "public",
             "abi": SPEND_LOCK_ABI,

@@ -153,8 +153,8 @@ MINT = keccak(b"mint(address,uint256)")[:4]
 async def test_what_an_endorser_disagrees_with_ends_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def contrary() -> dict[str, AnyDomain]:
-        return {**load_domains(), "pente": Pente(ContraryEvm)}
+    def contrary(settings: Mapping[str, Mapping[str, object]]) -> dict[str, AnyDomain]:
+        return {**load_domains(settings), "pente": Pente(ContraryEvm)}
 
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(NODE1, NODE2)

@@ -48,6 +48,7 @@ from rota.runtime.facades.submitting import Read, Submitting, function_name, nam
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
+from rota.runtime.failures import failure_of
 from rota.runtime.intent_ids import IntentIds
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
@@ -170,9 +171,11 @@ class NodeFacade:
         return intent
 
     async def _submit_private(self, read: Read) -> IntentId:
+        return await self._accept(read, self._intent_of(read))
+
+    async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
         await self._submitting.require_private(read.submission.depends_on)
-        intent = self._intent_of(read)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -227,14 +230,19 @@ class NodeFacade:
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended."""
+        if self._is_under_way(intent):
+            return None
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
             return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        place = stored.place
+        if receipt is not None and place is None:
+            place = await self._running.receipts.place_of(intent, is_final=True)
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        failure_message, revert_data = await failure_of(self._running, stored.intent, receipt)
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
@@ -243,17 +251,21 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
+            failure_message=failure_message,
+            revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
 
-    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
-        """Why it failed, in the words of the contract that made it fail."""
-        hosted = self._running.contracts.hosted(intent.contract)
-        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
-        return reason or "no reason was given"
+    def _is_under_way(self, intent: IntentId) -> bool:
+        """The core has it and has told of no end: most who ask for a receipt ask for that of such a one."""
+        running = self._running
+        return (
+            running.started.is_set()
+            and intent in running.engine.core.intake.open
+            and running.users.recent_receipt(intent) is None
+        )
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
         receipt = await self.public.receipt(intent)
@@ -421,7 +433,7 @@ class NodeFacade:
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
         intent = self._intent_of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
-        return await self._settlements.draft(intent, nodes)
+        return await self._settlements.draft(read, intent, nodes)
 
     async def examine(self, opening: bytes) -> facade.ExaminedView:
         """What a draft that a user of ours was shown would do."""
@@ -430,15 +442,23 @@ class NodeFacade:
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
         drafted = self._settlements.take_out(draft)
+        if drafted is None:
+            # Who asks again because the answer was lost has used the key before.
+            used = await self._running.adapters.store.transaction_with_key(idempotency_key) if idempotency_key else None
+            if used is not None:
+                raise errors.key_used(idempotency_key, used.intent.id)
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
         try:
             intent = self._settlements.bound(drafted, legs, idempotency_key)
-            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            await self._submitting.claim(submission)
+            try:
+                return await self._accept(replace(drafted.read, submission=submission), intent)
+            finally:
+                self._submitting.release(submission)
         except (errors.Rejected, Unavailable):
             self._settlements.put_back(drafted)
             raise
-        if reply != intent.id:
-            raise errors.key_used(idempotency_key, reply)
-        return intent.id
 
     async def leg(self, intent: IntentId) -> facade.LegView | None:
         """What was prepared of a transaction, for its committer."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
@@ -40,17 +40,23 @@ PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
 OPEN_MAX: Final = 100_000
 ARRIVALS_MAX: Final = 256
+ROUNDS_KEPT_MAX: Final = 4_096
 
 logger = structlog.get_logger("rota.mail")
 
 
 @dataclass(slots=True)
 class _Peer:
-    """Somebody who is owed something: how much at least, when to say it again, and the pause after that."""
+    """Somebody who is owed something: how much, what of it was said last, when to say it again, and the pause then."""
 
     count: int = 0
     due_ms: int = 0
     pause_ms: int = PAUSE_MS
+    said: set[bytes] = field(default_factory=set)
+
+    def hurry(self) -> None:
+        """Say it at once, and be patient anew."""
+        self.due_ms, self.pause_ms = 0, PAUSE_MS
 
 
 class GroupMail:
@@ -124,8 +130,10 @@ class GroupMail:
     def _owe(self, peer: NodeName) -> None:
         owing = self._owing.setdefault(peer, _Peer())
         owing.count += 1
-        owing.due_ms, owing.pause_ms = 0, PAUSE_MS
-        self._changed.set()
+        # What was said and is not acknowledged makes the rest wait for its turn.
+        if len(owing.said) < WINDOW:
+            owing.hurry()
+            self._changed.set()
 
     async def _run(self) -> None:
         """Say what is due, then wait for the next moment or for a change."""
@@ -159,6 +167,7 @@ class GroupMail:
                 continue
             owing.due_ms = now_ms + owing.pause_ms
             owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
+            owing.said = {each.reference for each, _ in mail}
             for each, message in mail:
                 self._say(peer, each, message)
 
@@ -201,8 +210,10 @@ class GroupMail:
                     if (peer, transition.leaf) in self._transfers:
                         del self._transfers[(peer, transition.leaf)]
                         self._rounds[(peer, digest)] = transition.leaf
+                while len(self._rounds) > ROUNDS_KEPT_MAX:
+                    del self._rounds[next(iter(self._rounds))]
             case ConnectionMade(peer) if peer in self._owing:
-                self._owing[peer].due_ms, self._owing[peer].pause_ms = 0, PAUSE_MS
+                self._owing[peer].hurry()
                 self._changed.set()
         return False
 
@@ -253,9 +264,10 @@ class GroupMail:
         owing = self._owing.get(peer)
         if owing is not None:
             owing.count = max(0, owing.count - 1)
+            owing.said.discard(reference)
             # A window that is acknowledged makes room for the next.
-            if owing.count % WINDOW == 0:
-                owing.due_ms, owing.pause_ms = 0, PAUSE_MS
+            if not owing.said:
+                owing.hurry()
                 self._changed.set()
 
     def _nodes_of(self, contract: ContractAddress) -> tuple[NodeName, ...]:

@@ -63,6 +63,7 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
+from rota.runtime.renewal import Renewal
 from rota.runtime.services import Services
 from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
@@ -321,7 +322,7 @@ async def opened(
     )
     facade.commands.failed = running.fail
     entrance = Entrance(facade, entrance_settings, CollectorRegistry())
-    following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
+    following = _following(configuration, keys, registry, registrar)
     try:
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
@@ -330,9 +331,9 @@ async def opened(
             process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
-        if following is not None:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
         await client.close()
         if tracing is not None and spans is not None:
             spans.close()
@@ -407,6 +408,20 @@ def _database(configuration: NodeConfiguration) -> Database:
     except KeyFileError as error:
         raise CannotStart(f"store.password_file: {error}") from error
     return PostgresDatabase(store.url.with_password(password), configuration.node.name)
+
+
+def _following(
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, registrar: Account
+) -> tuple[asyncio.Task[None], ...]:
+    """The Registry of the ledger is followed, and our own entry in it kept up."""
+    if not isinstance(registry, ChainRegistry) or configuration.ledger.registry is None:
+        return ()
+    tasks = [asyncio.create_task(registry.run())]
+    if configuration.transport.renews_certificate:
+        overlap_s = FILES_LOOK_S + configuration.transport.settings.certificate_look_max_ms / 1_000
+        renewal = Renewal(keys.transport, registrar, configuration.ledger.registry, overlap_s)
+        tasks.append(asyncio.create_task(renewal.run()))
+    return tuple(tasks)
 
 
 def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:

@@ -166,6 +166,13 @@ def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
     return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
 
 
+def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
+    """The places of these in the order, as far as they have one; not more than fit in one statement."""
+    marks = ", ".join("?" * len(intents))
+    found = yield from _receipts(Statement(f"{_RECEIPTS} WHERE intent IN ({marks})", tuple(intents)))
+    return {each.intent: each for each in found}
+
+
 def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
     rows: Any = yield query
     return tuple(

@@ -10,6 +10,7 @@ from rota import abi
 from rota.abi import Style
 from rota.api import errors, facade
 from rota.api.facade import Moment, PublicView, ReceiptView, SequencerRole, Submission
+from rota.core.explanation import MEANINGS
 from rota.core.public_transaction import PublicTransaction, State, Wish
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
@@ -17,7 +18,7 @@ from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
 from rota.runtime.public_transactions import Held, PublicTransactions
-from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Rejected
 
 # What a signed transaction may hold leaves this much for its data.
 DATA_BYTES_MAX: Final = 120_000
@@ -197,18 +198,19 @@ class Public:
         found = await self._store.get(intent)
         if found is None or found.ending is None:
             return None
-        state = "confirmed" if found.ending.has_succeeded else "reverted"
+        outcome = Outcome.CONFIRMED if found.ending.has_succeeded else Outcome.REVERTED
         moments = [Moment(found.created_at_ms, "accepted")]
         moments += [Moment(each.signed_at_ms, f"signed with nonce {found.nonce}") for each in found.versions]
         moments.append(Moment(found.ending.ended_at_ms, found.ending.reason or "done"))
         return facade.Explanation(
             intent,
             SequencerRole.SENDER,
-            state,
+            outcome.value,
             found.to or (found.ending.mined.contract if found.ending.mined is not None else None),
             found.ending.ended_at_ms,
             detail=found.ending.reason,
             history=tuple(moments),
+            meaning=MEANINGS[outcome],
         )
 
 
@@ -243,6 +245,7 @@ def _explained(held: Held, trouble: str) -> facade.Explanation:
         (),
         trouble or held.trouble,
         tuple(Moment(each.at_ms, each.text) for each in held.history),
+        MEANINGS[held.state],
     )
 
 
