@@ -10,8 +10,9 @@ from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.core.node import OWN
 from rota.domains.queries import Query
+from rota.ports import StoredSubmission
 from rota.store.database import Database
-from rota.types import BlockHash
+from rota.types import BlockHash, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
     SECOND,
@@ -68,22 +69,25 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable
 
 
 @in_loop
-async def test_what_was_issued_is_found_until_it_ends(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_its_user_was_given_tells_what_it_did(make: Callable[[], Awaitable[Database]]) -> None:
     opened = await Opened(await make()).start()
-    traces = opened.store.traces
+    submissions = opened.store.submissions
     try:
         prepared = a_prepared(a_transition(1), 1)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
-        assert await traces.issued(10) == ()
-        assert await opened.write(FIRST, TransitionIssued(prepared, 900))
-        assert await traces.issued(10) == (intent_id(1),)
         leaf = prepared.transition.leaf
+        for number in (1, 2):
+            asked = StoredSubmission(intent_id(number), 0, False, SubmitMode.EXTERNAL, Party("alice@node1"))
+            await submissions.add(asked, ())
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
+        assert await submissions.find(Query(), is_prepared=True) == ()
+        assert await opened.write(FIRST, TransitionIssued(prepared, 900))
+        assert [each.id for each in await submissions.find(Query(), is_prepared=True)] == [intent_id(1)]
         outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
         later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11)
         assert await opened.write(OWN, BlocksIndexed(0, (block, later)))
-        assert await traces.issued(10) == ()
-        # Whoever committed it, what its user was given tells what it did.
-        assert await traces.transition(FIRST, leaf) == prepared.transition
+        assert await submissions.find(Query(), is_prepared=True) == ()
+        # Whoever committed it.
+        assert await opened.store.traces.transition(FIRST, leaf) == prepared.transition
     finally:
         await opened.store.close()

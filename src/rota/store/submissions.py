@@ -133,15 +133,17 @@ class Submissions:
         found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
         return next((each.id for each in found if each.idempotency_key == key), None)
 
-    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for; perhaps only such as have not ended."""
-        return await self._door.read(self._find(query, is_open))
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for; perhaps only such as have not ended, or that wait for who commits them."""
+        return await self._door.read(self._find(query, is_open, is_prepared))
 
-    def _find(self, query: Query, is_open: bool) -> Reading[tuple[StoredSubmission, ...]]:
+    def _find(self, query: Query, is_open: bool, is_prepared: bool) -> Reading[tuple[StoredSubmission, ...]]:
         also = _IS_ACCEPTED
-        if is_open:
+        if is_open or is_prepared:
             height = yield from self._final_height()
-            also = _IS_OPEN.format(height=int(height))
+            also = (_IS_PREPARED if is_prepared else _IS_OPEN).format(height=int(height))
         return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
@@ -261,6 +263,11 @@ _IS_OPEN: Final = f"""
 OR (type = '{PRIVATE}' AND EXISTS (
     SELECT 1 FROM intents WHERE intents.id = submissions.id AND receipt IS NULL
     AND (settled_at IS NULL OR settled_at > {{height}})))"""
+
+_IS_PREPARED: Final = """
+EXISTS (
+    SELECT 1 FROM intents WHERE intents.id = submissions.id AND issued IS NOT NULL AND receipt IS NULL
+    AND voided_at IS NULL AND (settled_at IS NULL OR settled_at > {height}))"""
 
 _ADD: Final = """
 INSERT INTO submissions (

@@ -44,7 +44,7 @@ from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_n
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, NO_LEAF, IntentId, Rejected, State, StateId, Transition
 
-PREPARED_MAX: Final = 1_000
+INTENTS_A_ROUND_MAX: Final = 1_000
 COMMIT: Final = "commit"
 LEDGER: Final = "Endorsed"
 
@@ -235,12 +235,8 @@ class Following:
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
         """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
-        issued = await self._store.traces.issued(PREPARED_MAX)
-        if not issued:
-            return ()
-        found = await self._find(query, is_open=True)
-        wanted = [each.id for each in found if each.id in issued]
-        prepared = [await self.prepared(each) for each in wanted]
+        found = await asked(query, lambda read: self._store.submissions.find(read, is_prepared=True))
+        prepared = [await self.prepared(each.id) for each in found]
         return tuple(each for each in prepared if each is not None)
 
     # Asking contracts.
@@ -294,7 +290,7 @@ class Following:
         if not nonce.isdecimal() or len(nonce) > 18:
             return None
         query = Query.parse(
-            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": PREPARED_MAX}
+            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": INTENTS_A_ROUND_MAX}
         )
         found = await self._store.traces.find_dispatched(query)
         return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
