@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
-from uuid import UUID
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.deployment import Deployment
@@ -198,7 +197,8 @@ def _ending(transaction: SenderTransaction) -> str:
 
 def _shown(intent: IntentId) -> str:
     """As its user knows it."""
-    return str(UUID(bytes=intent))
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def _joined(*parts: str) -> str:
