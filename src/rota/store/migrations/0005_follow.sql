@@ -65,3 +65,5 @@ CREATE INDEX public_by_account ON public_transactions (account, number);
 
 -- Which rounds a private transaction was in.
 CREATE INDEX dispatched_by_intent ON dispatched_intents (intent);
+-- External ones that may still be committed.
+CREATE INDEX intents_issued ON intents (id) WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at IS NULL;
