@@ -31,10 +31,10 @@ async def test_what_is_written_holds_from_the_next_look_on(tmp_path: Path) -> No
     entrance = Entrance(MemoryNode(), settings, CollectorRegistry())
     watched = WatchedCredentials(path, entrance)
     watched.look()
-    assert entrance.credentials == (ONE,)
+    assert [each.name for each in entrance.credentials] == ["one"]
     write(path, ONE, TWO)
     watched.look()
-    assert entrance.credentials == (ONE, TWO)
+    assert [each.name for each in entrance.credentials] == ["one", "two"]
 
 
 @in_loop
