@@ -98,6 +98,8 @@ class GroupMail:
         self._transfers: Final[dict[tuple[NodeName, Leaf], None]] = {}
         self._rounds: Final[dict[tuple[NodeName, Digest], Leaf]] = {}
         self.on_message: Callable[[], None] = lambda: None
+        # The number of the latest mail that was said to each peer in this life, for users to read.
+        self.highest_said: Final[dict[NodeName, int]] = {}
 
     # Life.
 
@@ -198,6 +200,7 @@ class GroupMail:
                     self._say(peer, each, message)
 
     def _say(self, peer: NodeName, mail: StoredMail, message: StoredMessage | None) -> None:
+        self.highest_said[peer] = max(mail.sequence, self.highest_said.get(peer, 0))
         if mail.kind == STATE:
             self._transfers[(peer, Leaf(mail.reference))] = None
             self._store.perform(FindStates(mail.contract, peer, (Leaf(mail.reference),)))
