@@ -32,7 +32,6 @@ def test_a_private_storage_contract_is_for_members_alone(to: ThreeNodes) -> None
     group = to.node1.ask("pgroup_createGroup", spec)
     assert group["id"] == group["genesisSalt"]
     assert group["members"] == ["a@node1", "b@node2"]
-    assert "contractAddress" not in group
     receipt = to.node1.receipt(group["genesisTransaction"])
     found = to.node1.ask("pgroup_getGroupById", "pente", group["id"])
     assert found == {**group, "contractAddress": receipt["contractAddress"]}
