@@ -259,8 +259,13 @@ class SubmissionStore(Protocol):
         """The transaction that has this idempotency key."""
         ...
 
-    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for, the latest first if no order is asked for; perhaps only such as have not ended."""
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for, the latest first if no order is asked for.
+
+        Perhaps only such as have not ended; or of these only those that their users can have committed.
+        """
         ...
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
@@ -294,12 +299,12 @@ class TraceStore(Protocol):
         """The round that this node sent with this nonce."""
         ...
 
-    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger with which nonces, as a query looks for them."""
+    async def has_succeeded(self, nonce: int) -> bool | None:
+        """What became of this node's transaction with this nonce; nothing while no block has it."""
         ...
 
-    async def issued(self, limit: int) -> tuple[IntentId, ...]:
-        """External intents whose users were given what they need, and that have not ended; the latest first."""
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
         ...
 
 

@@ -196,7 +196,7 @@ def _ending(transaction: SenderTransaction) -> str:
 
 
 def _shown(intent: IntentId) -> str:
-    """As its user knows it."""
+    """As its user knows it: a UUID."""
     text = intent.hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 

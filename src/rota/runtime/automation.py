@@ -41,7 +41,6 @@ from rota.automation.events import (
     TasksListed,
     Tick,
 )
-from rota.automation.settings import Strategy
 from rota.automation.strategies import Member
 from rota.automation.triggers import Here, LedgerEvent, Reverted, Task, Trigger
 from rota.ledger.account import CallReverted, TransactionRejected, TransactionUndone
@@ -103,11 +102,6 @@ class Automating:
     def is_on_ledger(self) -> bool:
         """Whether any trigger is about the ledger: what nodes do for themselves needs no look at it."""
         return any(not each.trigger.is_local for each in self.triggers.values())
-
-    @property
-    def ranked_triggers(self) -> tuple[str, ...]:
-        """Those whose tasks this node attempts by rank, if all others do: what its hello announces."""
-        return tuple(each.name for each in self.triggers.values() if each.settings.strategy is Strategy.RANK)
 
     # Its life.
 
