@@ -151,7 +151,11 @@ class Cluster:
             async with aiohttp.ClientSession() as session, session.get(f"{node.client.url}/metrics") as answer:
                 lines += [line for line in (await answer.text()).splitlines() if line.startswith("rota_")]
         for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
-            lines.append(f"{promise}: {await self.network.nodes[promise.node].client.explain(intent)}")
+            try:
+                explained = str(await self.network.nodes[promise.node].client.explain(intent))
+            except Unreachable as error:
+                explained = str(error)
+            lines.append(f"{promise}: {explained}")
         return "\n".join(lines)
 
     def others(self, name: NodeName) -> tuple[NodeName, ...]:
@@ -299,7 +303,7 @@ class Cluster:
             await self.network.stop()
             lacking = "\n".join([await self.lacking(name) for name in self.kind.names])
             pytest.fail(f"{len(left)} of {len(self.workload.promises)} did not end:\n{described}\n{lacking}")
-        assert self.workload.refusals == []
+        assert self.workload.refusals == [], self.workload.refusals
         chain = await self._until_all_stand_at_the_head()
         codes = await self.network.stop()
         assert set(codes.values()) == {0}, codes
