@@ -48,6 +48,11 @@ def test_an_application_finds_three_nodes_that_know_each_other() -> None:
         # Anybody's new key may send public transactions.
         public = one.ask("ptx_sendTransaction", {"type": "public", "from": "new", "abi": ABI, "bytecode": BYTECODE})
         assert one.receipt(public)["contractAddress"]
+        # Here nodes are registered on the chain, and it is known by whom and by which event.
+        entries = one.ask("reg_queryEntriesWithProps", "registry", {}, "active")
+        assert [each["name"] for each in entries] == ["node1", "node2", "node3"]
+        assert all({"blockNumber", "transactionIndex", "logIndex"} <= set(each) for each in entries)
+        assert all(set(each["properties"]) == {"transport.grpc", "$owner"} for each in entries)
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_TIMEOUT_S) == 0
 

@@ -494,7 +494,7 @@ NEVER: Final[dict[str, str]] = {
     },
 }
 # While peers connect, some tell why they have not.
-SOMETIMES: Final = {"PeerInfo.outboundError", "PublicTx.activity", "PublicTxWithBinding.activity"}
+SOMETIMES: Final = {"PeerInfo.outboundError"}
 
 
 def _assert_fields_are_there(world: World) -> None:

@@ -171,6 +171,7 @@ class Client:
         return await self.ask("ptx_call", {**call, "from": "a@node1", "data": {}})
 
 
+@pytest.mark.slow
 @in_loop
 async def test_what_clients_send_about_a_token_means_what_it_says(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes, aiohttp.ClientSession() as session:
@@ -217,6 +218,7 @@ def test_every_function_of_the_clients_abi_is_asked_for() -> None:
     assert {asked.function for asked in ASKED} == (FUNCTIONS.keys() - views) | {"spendLock", "cancelLock"}
 
 
+@pytest.mark.slow
 @in_loop
 async def test_what_clients_send_about_a_group_means_what_it_says(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes, aiohttp.ClientSession() as session:

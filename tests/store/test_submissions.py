@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from uuid import UUID
-
-import pytest
 
 from rota.abi import entries_of, hash_of
 from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
@@ -19,7 +16,7 @@ from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
 from rota.store.database import Database
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode
-from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf, new_postgres, new_sqlite
+from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -47,17 +44,6 @@ PUBLIC = StoredSubmission(
 ACCOUNT = ContractAddress("0x" + "aa" * 20)
 WAITING = PublicTransaction(0, PUBLIC.id, ALICE, ACCOUNT, None, b"code", 2**200, 0, Wish(gas=5), (intent_id(1),))
 SIGNED = Version(Fees(3, 2), 21_000, b"raw", b"h" * 32, 7)
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
 
 
 def found(*submissions: StoredSubmission) -> list[IntentId]:

@@ -47,16 +47,26 @@ logger = structlog.get_logger("rota.mail")
 
 @dataclass(slots=True)
 class _Peer:
-    """Somebody who is owed something: how much, what of it was said last, when to say it again, and the pause then."""
+    """Somebody who is owed something: how much, when all that was said is said again, and the pause after that.
+
+    `said` is what was said and is not acknowledged; `acknowledged` what was since the store was asked last.
+    """
 
     count: int = 0
-    due_ms: int = 0
+    again_ms: int = 0
     pause_ms: int = PAUSE_MS
+    has_more: bool = True
     said: set[bytes] = field(default_factory=set)
+    acknowledged: set[bytes] = field(default_factory=set)
 
-    def hurry(self) -> None:
-        """Say it at once, and be patient anew."""
-        self.due_ms, self.pause_ms = 0, PAUSE_MS
+    def is_due(self, now_ms: int) -> bool:
+        """There is something to say that was not said, or was said long ago."""
+        return self.has_more or self.again_ms <= now_ms
+
+    def forget_said(self) -> None:
+        """Whatever was said may be lost: say it at once, and be patient anew."""
+        self.said.clear()
+        self.has_more, self.pause_ms = True, PAUSE_MS
 
 
 class GroupMail:
@@ -132,7 +142,7 @@ class GroupMail:
         owing.count += 1
         # What was said and is not acknowledged makes the rest wait for its turn.
         if len(owing.said) < WINDOW:
-            owing.hurry()
+            owing.has_more = True
             self._changed.set()
 
     async def _run(self) -> None:
@@ -147,29 +157,43 @@ class GroupMail:
                 logger.warning("messages of groups wait", reason=str(trouble))
                 await asyncio.sleep(PAUSE_MS / 1_000)
                 continue
-            due_ms = min((peer.due_ms for peer in self._owing.values()), default=None)
             self._changed.clear()
-            pause_s = max(0, due_ms - self._now_ms()) / 1_000 if due_ms is not None else None
             try:
-                async with asyncio.timeout(pause_s):
+                async with asyncio.timeout(self._pause_s()):
                     await self._changed.wait()
             except TimeoutError:
                 pass
 
+    def _pause_s(self) -> float | None:
+        """How long nothing is due; without end when nothing is owed."""
+        if not self._owing:
+            return None
+        if any(owing.has_more for owing in self._owing.values()):
+            return 0
+        again_ms = min(owing.again_ms for owing in self._owing.values())
+        return max(0, again_ms - self._now_ms()) / 1_000
+
     async def _say_due(self) -> None:
-        now_ms = self._now_ms()
         for peer, owing in tuple(self._owing.items()):
-            if owing.due_ms > now_ms:
+            now_ms = self._now_ms()
+            if not owing.is_due(now_ms):
                 continue
+            if owing.again_ms <= now_ms:
+                owing.said.clear()
+            if not owing.said:
+                owing.again_ms = now_ms + owing.pause_ms
+                owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
+            # Before the store is asked: whatever comes meanwhile is asked for after this.
+            owing.has_more = False
+            owing.acknowledged.clear()
             mail = await self._store.mail.open_for(peer, WINDOW)
-            if not mail and owing.due_ms <= now_ms:
-                self._owing.pop(peer, None)
+            if not mail and not owing.has_more:
+                del self._owing[peer]
                 continue
-            owing.due_ms = now_ms + owing.pause_ms
-            owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
-            owing.said = {each.reference for each, _ in mail}
             for each, message in mail:
-                self._say(peer, each, message)
+                if each.reference not in owing.said and each.reference not in owing.acknowledged:
+                    owing.said.add(each.reference)
+                    self._say(peer, each, message)
 
     def _say(self, peer: NodeName, mail: StoredMail, message: StoredMessage | None) -> None:
         if mail.kind == STATE:
@@ -213,7 +237,7 @@ class GroupMail:
                 while len(self._rounds) > ROUNDS_KEPT_MAX:
                     del self._rounds[next(iter(self._rounds))]
             case ConnectionMade(peer) if peer in self._owing:
-                self._owing[peer].hurry()
+                self._owing[peer].forget_said()
                 self._changed.set()
         return False
 
@@ -265,9 +289,10 @@ class GroupMail:
         if owing is not None:
             owing.count = max(0, owing.count - 1)
             owing.said.discard(reference)
+            owing.acknowledged.add(reference)
             # A window that is acknowledged makes room for the next.
             if not owing.said:
-                owing.hurry()
+                owing.has_more, owing.pause_ms = True, PAUSE_MS
                 self._changed.set()
 
     def _nodes_of(self, contract: ContractAddress) -> tuple[NodeName, ...]:

@@ -36,6 +36,7 @@ from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
 from rota.keys.transport_files import TransportFolder
 from rota.ledger.account import Account
+from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
@@ -71,7 +72,7 @@ from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, Sqlite
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
 from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -313,7 +314,9 @@ async def opened(
         _deployments_on(client, configuration),
         _measured(peers),
         _defaults(configuration),
-        Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
+        Surroundings(
+            LookingUp(client), registry, peers.status, _registered(registry), CertificateExpiry(keys.certificate)
+        ),
         client,
         automating,
     )
@@ -512,14 +515,9 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
     return measure
 
 
-def _owners(registry: Registry) -> Callable[[], Mapping[NodeName, ContractAddress]]:
-    """Who registered each node, where the chain knows it."""
-
-    def read() -> Mapping[NodeName, ContractAddress]:
-        nodes = registry.nodes() if isinstance(registry, ChainRegistry) else {}
-        return {name: node.owner for name, node in nodes.items()}
-
-    return read
+def _registered(registry: Registry) -> Callable[[], Mapping[NodeName, RegisteredNode]]:
+    """What the chain knows more of the registered nodes than a file does."""
+    return registry.nodes if isinstance(registry, ChainRegistry) else dict
 
 
 def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:

@@ -6,6 +6,7 @@ A private one is noted beside its intent, which the core accepts; one without an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -133,16 +134,20 @@ class Submissions:
         found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
         return next((each.id for each in found if each.idempotency_key == key), None)
 
-    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for; perhaps only such as have not ended."""
-        return await self._door.read(self._find(query, is_open))
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for; perhaps only such as have not ended, or that wait for who commits them."""
+        return await self._door.read(self._find(query, is_open, is_prepared))
 
-    def _find(self, query: Query, is_open: bool) -> Reading[tuple[StoredSubmission, ...]]:
-        also = _IS_ACCEPTED
-        if is_open:
-            height = yield from self._final_height()
-            also = _IS_OPEN.format(height=int(height))
-        return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
+    def _find(self, query: Query, is_open: bool, is_prepared: bool) -> Reading[tuple[StoredSubmission, ...]]:
+        if not is_open and not is_prepared:
+            return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=_IS_ACCEPTED)))
+        height = yield from self._final_height()
+        among = (_PREPARED if is_prepared else _OPEN).format(height=int(height))
+        # Few are open of the many that ever were: these few are gone through, not the many.
+        table = replace(_TABLE, source=f"({among}) AS few CROSS JOIN submissions")
+        return (yield from _submissions(selection(table, _COLUMNS, query, also="submissions.id = few.id")))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
         """Those that have ended for good, also others', and whose receipts are looked for; the latest first."""
@@ -255,12 +260,14 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 _IS_ACCEPTED: Final = f"""
 type = '{PUBLIC}' OR EXISTS (SELECT 1 FROM intents WHERE intents.id = submissions.id)"""
 
-_IS_OPEN: Final = f"""
-(type = '{PUBLIC}' AND EXISTS (
-    SELECT 1 FROM public_transactions WHERE public_transactions.id = submissions.id AND is_final = 0))
-OR (type = '{PRIVATE}' AND EXISTS (
-    SELECT 1 FROM intents WHERE intents.id = submissions.id AND receipt IS NULL
-    AND (settled_at IS NULL OR settled_at > {{height}})))"""
+_OPEN: Final = """
+SELECT id FROM intents WHERE receipt IS NULL AND settled_at IS NULL
+UNION ALL SELECT id FROM intents WHERE receipt IS NULL AND settled_at > {height}
+UNION ALL SELECT id FROM public_transactions WHERE is_final = 0"""
+
+_PREPARED: Final = """
+SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND voided_at IS NULL AND settled_at IS NULL
+UNION ALL SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at > {height}"""
 
 _ADD: Final = """
 INSERT INTO submissions (
