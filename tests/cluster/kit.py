@@ -357,18 +357,20 @@ class Cluster:
             assert receipt.success is wanted, f"{promise}: {receipt}"
             assert (intent in effects) is wanted, f"{promise}: {receipt}"
             if wanted:
-                assert receipt.block_number == effects[intent].height
-                assert receipt.leaf == "0x" + effects[intent].transition.leaf.hex()
+                assert receipt.block_number == effects[intent].height, f"{promise}: {receipt}"
+                assert receipt.transaction_hash == effects[intent].transaction, f"{promise}: {receipt}"
 
     async def _violations(self, chain: OwnChain) -> list[str]:
         """As the simulator's checkers find them."""
         judge = Judge(self._terms(), CHECKERS)
+        leaves = {(each.transition.intent, each.transaction): each.transition.leaf for each in chain.effects}
         for effect in chain.effects:
             judge.tell(Committed(self.contract, effect.height, effect.transition))
         for intent, promise in self.workload.promises.items():
             judge.tell(Promised(promise.node, UserRequest.SUBMIT, intent))
             told = self.workload.receipts[intent]
-            leaf = Leaf(bytes.fromhex(told.leaf[2:])) if told.leaf is not None else Leaf(b"")
+            # A receipt names no leaf: it is the one that the transaction that it names has committed.
+            leaf = leaves.get((intent, told.transaction_hash or ""), Leaf(b""))
             outcome = Outcome.CONFIRMED if told.success else Outcome.REVERTED
             judge.tell(Reported(promise.node, Receipt(intent, outcome, told.failure_message, leaf)))
         judge.tell(FaultsEnded(0))
