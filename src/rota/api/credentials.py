@@ -140,6 +140,11 @@ class Doorkeeper:
         # An unknown user costs as much time as a known one, so that names cannot be told by the clock.
         self._nobody: Final = PasswordCredential("nobody", frozenset(), bytes(SALT_BYTES), bytes(DIGEST_BYTES))
 
+    @property
+    def asks_credentials(self) -> bool:
+        """Whether callers must show some."""
+        return not self._is_open
+
     async def admit(self, header: str | None, address: str) -> Caller:
         """Who this is. `Refused` with what the caller may know of the reason."""
         if self._is_open:

@@ -1,4 +1,8 @@
-"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one."""
+"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one.
+
+Pages that the node serves, such as the dashboard, are handed in and stand at the port of HTTP. So does a second way to
+the WebSockets, `LIVE_PATH`: a page needs no more than the place that it came from.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ from rota.api.table import TABLE
 from rota.api.websockets import WebSockets
 
 
+LIVE_PATH: Final = "/live"
+
+
 def monotonic_ms() -> int:
     """A clock that does not jump."""
     return time.monotonic_ns() // 1_000_000
@@ -32,7 +39,12 @@ class Entrance:
     """One node's. Start it when the node can be asked; `readiness` tells whether it can serve."""
 
     def __init__(
-        self, node: Node, settings: Settings, registry: CollectorRegistry, now_ms: Callable[[], int] = monotonic_ms
+        self,
+        node: Node,
+        settings: Settings,
+        registry: CollectorRegistry,
+        now_ms: Callable[[], int] = monotonic_ms,
+        add_pages: Callable[[web.Application], None] | None = None,
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
@@ -56,6 +68,10 @@ class Entrance:
         operators = Operators(node, door, registry)
         http = self._application()
         Posts(dispatcher, door, limits).add_to(http)
+        sockets = WebSockets(dispatcher, door, limits)
+        sockets.add_to(http, LIVE_PATH)
+        if add_pages is not None:
+            add_pages(http)
         if settings.operations is None:
             operators.add_to(http)
         else:
@@ -64,9 +80,9 @@ class Entrance:
             self._listen("operations", alone, settings.operations, limits.connections_max)
         self._listen("http", http, settings.http, limits.connections_max)
         if settings.websocket is not None:
-            sockets = self._application()
-            WebSockets(dispatcher, door, limits).add_to(sockets)
-            self._listen("websocket", sockets, settings.websocket, limits.websockets_max)
+            apart = self._application()
+            sockets.add_to(apart)
+            self._listen("websocket", apart, settings.websocket, limits.websockets_max)
 
     async def start(self) -> None:
         """Listen everywhere, or nowhere. `OSError` when an address is not to be had."""

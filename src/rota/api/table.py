@@ -21,6 +21,7 @@ from rota.api.families import (
     groups,
     keys,
     listen,
+    node,
     registry,
     sequencer,
     settlement,
@@ -70,6 +71,7 @@ TABLE: Final = table_of(
         *registry.METHODS,
         *domains.METHODS,
         *blocks.METHODS,
+        *node.METHODS,
         discover,
     )
 )

@@ -27,6 +27,7 @@ from rota.api.entrance import Entrance
 from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
+from rota.dashboard import add_pages
 from rota.digests import keccak
 from rota.domains.base import Rejected
 from rota.hosting import AnyDomain, ContractDefaults, load_domains
@@ -58,6 +59,7 @@ from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facade import NodeFacade, Surroundings
+from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
@@ -291,7 +293,8 @@ async def opened(
         name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
     )
     facade.commands.failed = running.fail
-    entrance = Entrance(facade, entrance_settings, CollectorRegistry())
+    facade.itself = Itself(running, configuration, wall_clock_ms())
+    entrance = Entrance(facade, entrance_settings, CollectorRegistry(), add_pages=add_pages)
     following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
     try:
         process = NodeProcess(running, facade, entrance, peers, keys)

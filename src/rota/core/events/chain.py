@@ -22,11 +22,15 @@ class MinedStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A nonce of this node's own that a block used: for our transaction, or, when it is taken, for a stranger's."""
+    """A nonce of this node's own that a block used: for our transaction, or, when it is taken, for a stranger's.
+
+    What our transaction cost is told where the ledger tells it; nothing is decided by it.
+    """
 
     nonce: int
     status: MinedStatus
     reason: str = ""
+    gas_used: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
