@@ -9,6 +9,7 @@ from typing import Any
 from rota.api.errors import ErrorCode, Rejected, invalid, key_used
 from rota.api.facade import (
     Acknowledgement,
+    AnyReceipt,
     CommandConfiguration,
     CommandSubmission,
     ContractStatus,
@@ -69,9 +70,10 @@ class Kept:
     receipt: ReceiptView | None = None
 
 
-def _receipt_source() -> MemorySource[ReceiptDefinition, ReceiptView]:
-    def passes(wanted: ReceiptDefinition, receipt: ReceiptView) -> bool:
-        return wanted.domain is None or wanted.domain == receipt.domain
+def _receipt_source() -> MemorySource[ReceiptDefinition, AnyReceipt]:
+    def passes(wanted: ReceiptDefinition, receipt: AnyReceipt) -> bool:
+        shown = receipt if isinstance(receipt, ReceiptView) else receipt.receipt
+        return wanted.domain is None or wanted.domain == shown.domain
 
     return MemorySource("receipts", ReceiptDefinition, passes)
 
@@ -180,9 +182,9 @@ class MemoryNode:
     waiting_count: int = 0
     waiting_most: int = 0
     listening: MemoryListening = field(default_factory=MemoryListening)
-    ended: MemorySource[ReceiptDefinition, ReceiptView] = field(default_factory=_receipt_source)
+    ended: MemorySource[ReceiptDefinition, AnyReceipt] = field(default_factory=_receipt_source)
     happened: MemorySource[EventDefinition, EventView] = field(default_factory=_event_source)
-    receipt_listeners: DurableListeners[ReceiptDefinition, ReceiptView] = field(init=False)
+    receipt_listeners: DurableListeners[ReceiptDefinition, AnyReceipt] = field(init=False)
     event_listeners: DurableListeners[EventDefinition, EventView] = field(init=False)
     commands: ClosedOffice = field(default_factory=lambda: ClosedOffice())
     types: Types = field(default_factory=memory_types)
@@ -197,6 +199,7 @@ class MemoryNode:
     domains: Any = field(default_factory=Elsewhere)
     itself: Any = field(default_factory=Elsewhere)
     chain: Any = field(default_factory=Elsewhere)
+    message_listeners: Any = field(default_factory=Elsewhere)
 
     def __post_init__(self) -> None:
         self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]

@@ -228,3 +228,26 @@ async def test_a_browser_may_call_only_for_pages_that_are_welcome() -> None:
             assert preflight.headers["Access-Control-Allow-Origin"] == "https://app.example"
             assert preflight.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
         assert (await to.post({"id": 1}, Origin="https://stranger.example"))[0] == 403
+
+
+@asynchronous
+async def test_credentials_of_some_families_are_for_those_alone() -> None:
+    token, credential = make_token("grafana", EVERY_ROLE, frozenset({"seq", "rpc"}))
+    settings = Settings(http=LOCAL, websocket=LOCAL, credentials=(credential,))
+    async with served(settings=settings) as to:
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert isinstance(await to.call("seq_list", **bearer), list)
+        error = await to.call("ptx_getTransaction", UNKNOWN_ID, **bearer)
+        assert error["code"] == -32000
+        assert "the family 'ptx', and your credentials are for rpc, seq" in error["message"]
+
+
+@asynchronous
+async def test_credentials_change_while_the_node_runs() -> None:
+    (old, first), (new, second) = make_token("one", EVERY_ROLE), make_token("two", EVERY_ROLE)
+    settings = Settings(http=LOCAL, websocket=LOCAL, credentials=(first,))
+    async with served(settings=settings) as to:
+        assert await to.call("transport_nodeName", Authorization=f"Bearer {old}") == "node1"
+        to.entrance.use_credentials((second,))
+        assert (await to.call("transport_nodeName", Authorization=f"Bearer {old}"))["code"] == -32000
+        assert await to.call("transport_nodeName", Authorization=f"Bearer {new}") == "node1"

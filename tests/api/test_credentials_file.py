@@ -85,7 +85,7 @@ def test_a_file_that_others_may_read_or_write_is_refused_with_the_remedy(tmp_pat
         ),
         (
             '[[credential]]\nname = "a"\nroles = ["read"]\ntoken = "my-secret"',
-            "credential 1: has an unknown key; those are name, roles, token_sha256, password_scrypt",
+            "credential 1: has an unknown key; those are name, roles, families, token_sha256, password_scrypt",
         ),
         (
             f'[[credential]]\nname = "a"\nroles = ["read"]\n{TOKEN}\n' * 2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,96 @@ def test_a_member_is_known_to_a_private_contract_by_its_one_address(to: ThreeNod
     assert [each["name"] for each in everyone] == ["storage"]
     assert to.node1.ask("pgroup_queryGroupsWithMember", "b@node2", {"eq": [{"field": "name", "value": "none"}]}) == []
     assert len(to.node2.ask("pgroup_queryGroups", {"eq": [{"field": "domain", "value": "pente"}]})) == 1
+
+
+def group_of_two(to: ThreeNodes) -> dict[str, Any]:
+    group: dict[str, Any] = to.node1.ask("pgroup_createGroup", {"domain": "pente", "members": ["a@node1", "b@node2"]})
+    receipt = to.node1.receipt(group["genesisTransaction"])
+    until(lambda: to.node2.ask("pgroup_getGroupByAddress", receipt["contractAddress"]))
+    return {"domain": "pente", "group": group["id"]}
+
+
+def test_a_message_reaches_every_member_s_node_and_no_other(to: ThreeNodes) -> None:
+    group = group_of_two(to)
+    first = to.node1.ask("pgroup_sendMessage", {**group, "topic": "greetings", "data": {"text": "hello"}})
+    told = to.node2.wait_for("pgroup_getMessageById", first)
+    own = to.node1.ask("pgroup_getMessageById", first)
+    assert (told["data"], told["node"], told["topic"], told["group"]) == (
+        {"text": "hello"},
+        "node1",
+        "greetings",
+        group["group"],
+    )
+    assert {**told, "received": 0, "localSequence": 0} == {**own, "received": 0, "localSequence": 0}
+    reply = to.node2.ask("pgroup_sendMessage", {**group, "topic": "replies", "data": 7, "correlationId": first})
+    to.node1.wait_for("pgroup_getMessageById", reply)
+    about = {"eq": [{"field": "correlationId", "value": first}]}
+    assert [each["id"] for each in to.node1.ask("pgroup_queryMessages", about)] == [reply]
+    assert to.node3.ask("pgroup_queryMessages", {}) == []
+    with pytest.raises(RpcFailed, match=r"^msg\.group: must be a group of node3"):
+        to.node3.ask("pgroup_sendMessage", {**group, "topic": "t", "data": 1})
+
+
+def test_messages_wait_for_a_node_that_is_away_and_outlast_restarts(to: ThreeNodes) -> None:
+    group = group_of_two(to)
+    to.stop("node2")
+    sent = [to.node1.ask("pgroup_sendMessage", {**group, "topic": "later", "data": n}) for n in range(40)]
+    unacknowledged = {
+        "null": [{"field": "acknowledged"}],
+        "eq": [{"field": "messageType", "value": "privacy_group_message"}],
+    }
+    assert len(to.node1.ask("transport_queryReliableMessages", unacknowledged)) == 40
+    to.stop("node1")
+    to.start("node1")
+    to.start("node2")
+    later = {"eq": [{"field": "topic", "value": "later"}], "sort": ["localSequence"]}
+    got = until(lambda: len(found := to.node2.ask("pgroup_queryMessages", later)) == 40 and found)
+    assert sorted(each["id"] for each in got) == sorted(sent)
+    until(lambda: to.node1.ask("transport_queryReliableMessages", unacknowledged) == [])
+
+
+def test_a_listener_is_pushed_messages_until_they_are_acknowledged(to: ThreeNodes) -> None:
+    group = group_of_two(to)
+    definition = {
+        "name": "mine",
+        "filters": {"group": group["group"], "topic": "news"},
+        "options": {"excludeLocal": True},
+    }
+    assert to.node2.ask("pgroup_createMessageListener", definition) is True
+    shown = to.node2.ask("pgroup_getMessageListener", "mine")
+    assert (shown["started"], shown["filters"], shown["options"]) == (
+        True,
+        definition["filters"],
+        definition["options"],
+    )
+    with pytest.raises(RpcFailed, match="there is a listener 'mine' already"):
+        to.node2.ask("pgroup_createMessageListener", definition)
+    to.node2.ask("pgroup_sendMessage", {**group, "topic": "news", "data": "our own"})
+    ids = [to.node1.ask("pgroup_sendMessage", {**group, "topic": "news", "data": n}) for n in range(3)]
+    to.node2.wait_for("pgroup_getMessageById", ids[-1])
+    socket = to.socket("node2")
+    subscription = socket.ask("pgroup_subscribe", "messages", "mine")
+    got: list[dict[str, Any]] = []
+    push = socket.receive()
+    assert (push["method"], push["params"]["subscription"]) == ("pgroup_subscription", subscription)
+    socket.close()
+    # What was not acknowledged comes again, to whoever subscribes next.
+    socket = to.socket("node2")
+    subscription = socket.ask("pgroup_subscribe", "messages", "mine")
+    while len(got) < 3:
+        push = socket.receive()
+        got += push["params"]["result"]["messages"]
+        socket.tell("pgroup_ack", subscription)
+    assert [each["id"] for each in got] == ids
+    assert [each["data"] for each in got] == [0, 1, 2]
+    assert socket.ask("pgroup_unsubscribe", subscription) is True
+    socket.close()
+    assert to.node2.ask("pgroup_stopMessageListener", "mine") is True
+    assert to.node2.ask("pgroup_queryMessageListeners", {})[0]["started"] is False
+    assert to.node2.ask("pgroup_startMessageListener", "mine") is True
+    assert to.node2.ask("pgroup_deleteMessageListener", "mine") is True
+    with pytest.raises(RpcFailed, match="there is no listener 'mine'"):
+        to.node2.ask("pgroup_deleteMessageListener", "mine")
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+import aiohttp
+
 from rota.types import NodeName
 from tests.runtime.kit import Network, network
 
 NAMES: Final = ("node1", "node2", "node3")
-WAIT_S: Final = 60.0
+WAIT_S: Final = 30.0
 LOOK_S: Final = 0.05
 
 Answer = TypeVar("Answer")
@@ -74,10 +76,17 @@ class Client:
         return found
 
 
+# The lives of the nodes that run: one that has ended by itself tells why.
+_LIVES: Final[list[dict[NodeName, asyncio.Task[None]]]] = []
+
+
 def until(look: Callable[[], Answer | None]) -> Answer:
     """What is there in the end."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
+        for life in [life for lives in _LIVES for life in tuple(lives.values())]:
+            if life.done():
+                life.result()
         found = look()
         if found is not None and found is not False:
             return found
@@ -98,22 +107,83 @@ class ThreeNodes:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
 
     def restart(self, name: str) -> None:
-        """Stop a node and begin it again; its port changes."""
+        """Stop a node and begin it again."""
+        self.stop(name)
+        self.start(name)
 
-        async def again() -> None:
-            await self.nodes.stop(NodeName(name))
-            await self.nodes.start(NodeName(name))
-            await self.nodes.connected()
-
-        self.run(again())
+    def _renew(self, name: str) -> None:
         fresh = [*self.clients]
         place = NAMES.index(name)
         fresh[place] = Client(self._url(name))
         fresh[place].called.update(self.clients[place].called)
         self.node1, self.node2, self.node3 = self.clients = (fresh[0], fresh[1], fresh[2])
 
+    def stop(self, name: str) -> None:
+        """As an operator stops it."""
+        self.run(self.nodes.stop(NodeName(name)))
+
+    def start(self, name: str) -> None:
+        """Again; its port changes."""
+
+        async def again() -> None:
+            await self.nodes.start(NodeName(name))
+            if len(self.nodes.lives) == len(NAMES):
+                await self.nodes.connected()
+
+        self.run(again())
+        self._renew(name)
+
+    def socket(self, name: str) -> Socket:
+        """A WebSocket to a node."""
+        url = self.nodes.processes[NodeName(name)].entrance.websocket_url
+        assert url is not None
+        return Socket(self, url)
+
     def _url(self, name: str) -> str:
         return self.nodes.processes[NodeName(name)].entrance.http_url
+
+
+class Socket:
+    """A WebSocket that stays, used from outside of its loop: answers and pushes in the order in which they come."""
+
+    def __init__(self, to: ThreeNodes, url: str) -> None:
+        self._to: Final = to
+        self._session, self._socket = to.run(self._connect(url))
+        self._ids: Final = itertools.count(1)
+
+    @staticmethod
+    async def _connect(url: str) -> tuple[aiohttp.ClientSession, aiohttp.ClientWebSocketResponse]:
+        session = aiohttp.ClientSession()
+        return session, await session.ws_connect(url)
+
+    def ask(self, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
+        """The result of a call; pushes that come before it are not expected here."""
+        number = self.tell(method, *params)
+        answer = self.receive()
+        assert answer.get("id") == number, answer
+        if "error" in answer:
+            raise RpcFailed(answer["error"])
+        return answer["result"]
+
+    def tell(self, method: str, *params: object) -> int:
+        """A call that is not answered, or whose answer is for later."""
+        number = next(self._ids)
+        body = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        self._to.run(self._socket.send_str(body))
+        return number
+
+    def receive(self) -> Any:  # noqa: ANN401  # an answer or a push
+        """What comes next."""
+        return self._to.run(self._socket.receive_json())
+
+    def close(self) -> None:
+        """Leave."""
+
+        async def end() -> None:
+            await self._socket.close()
+            await self._session.close()
+
+        self._to.run(end())
 
 
 @contextmanager
@@ -135,9 +205,11 @@ def three_nodes(home: Path) -> Iterator[ThreeNodes]:
 
     try:
         nodes = asyncio.run_coroutine_threadsafe(begin(), loop).result(WAIT_S)
+        _LIVES.append(nodes.lives)
         try:
             yield ThreeNodes(nodes, loop)
         finally:
+            _LIVES.remove(nodes.lives)
             asyncio.run_coroutine_threadsafe(end(), loop).result(WAIT_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)

@@ -66,8 +66,10 @@ def test_configuration_has_every_key_and_what_was_asked_for(tmp_path: Path) -> N
         "transport": {"endpoint": "127.0.0.1:1"},
         "rpc": {"port": 31_648},
         "operations": {},
+        "commands": {},
         "sequencer": {},
         "contracts": {"rotation": "strict"},
+        "automation": {},
         "log": {},
         "telemetry": {},
     }

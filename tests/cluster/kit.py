@@ -236,6 +236,7 @@ class Cluster:
         async with asyncio.timeout(EFFECT_TIMEOUT_S):
             while await self.status_of(victim) is None:
                 await asyncio.sleep(LOOK_S)
+        await self._until_nothing_is_in_arrears()
         self.workload.resting.discard(victim)
         await self.until_confirmed(victim)
 
@@ -305,9 +306,27 @@ class Cluster:
             # What is distributed until it is acknowledged may still have been on its way.
             await self.network.start(*self.kind.names)
             await self._until_all_stand_at_the_head()
+            await self._until_nothing_is_in_arrears()
             await self.network.stop()
             found = await self._violations(chain)
-        assert found == []
+        assert found == [], "; ".join(found)
+
+    async def _until_nothing_is_in_arrears(self) -> None:
+        """No node makes up for what it has missed of a contract any more."""
+        async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            while any([await self._arrears_of(name) for name in self.kind.names]):
+                await asyncio.sleep(LOOK_S)
+
+    async def _arrears_of(self, name: NodeName) -> int:
+        """As many contracts; one, too, while a node cannot be asked."""
+        client = self.network.nodes[name].client
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{client.url}/metrics") as answer:
+                lines = (await answer.text()).splitlines()
+        except aiohttp.ClientError:
+            return 1
+        found = [line.rpartition(" ")[2] for line in lines if line.startswith("rota_contracts_in_arrears ")]
+        return int(float(found[0])) if found else 1
 
     async def _until_all_stand_at_the_head(self) -> OwnChain:
         async with asyncio.timeout(EFFECT_TIMEOUT_S):

@@ -27,6 +27,7 @@ from rota.ledger.follower import FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import CallReceipt, read_receipt
 from rota.runtime.configuration import (
+    AutomationSection,
     LedgerSection,
     NodeConfiguration,
     NodeSection,
@@ -65,6 +66,8 @@ class Network:
     watchers: dict[NodeName, Watcher] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
+    automation: AutomationSection = field(default_factory=AutomationSection)
+    triggers: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Keys for each, and a file in which all are registered."""
@@ -97,6 +100,8 @@ class Network:
             ),
             rpc=RpcSection(port=0, websocket_port=0),
             sequencer=self.config,
+            automation=self.automation,
+            triggers=self.triggers,
             **self.settings,
         )
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.api.settings import Limits as RpcLimits
+from rota.automation.settings import Strategy, TriggerSettings
 from rota.config import Config
 from rota.keys.files import KeyFileError, UnsafePermissions
 from rota.keys.secret import Secret
@@ -572,3 +573,55 @@ def test_reference_has_every_key_with_its_default_and_unit() -> None:
         assert ("required" in row) == (key.default is REQUIRED), row
         assert ("| none |" in row) == (key.default is NOTHING), row
     assert DOMAINS.text in page
+
+
+# Automation.
+
+
+def test_automation_is_set_for_all_triggers_and_for_one(tmp_path: Path) -> None:
+    text = """
+    [automation]
+    load = ["company.triggers"]
+    paused = ["close-auctions"]
+    strategy = "rank"
+    [triggers.close-auctions]
+    contract = "0x11"
+    polling_interval_ms = 7
+    """
+    found = read(tmp_path, LEAST + text)
+    assert found.automation.load == ("company.triggers",)
+    assert found.automation.paused == ("close-auctions",)
+    assert found.automation.settings == TriggerSettings(strategy=Strategy.RANK)
+    assert found.triggers == {"close-auctions": {"contract": "0x11", "polling_interval_ms": 7}}
+    assert read(tmp_path, LEAST).automation.settings == TriggerSettings()
+
+
+def test_a_trigger_is_set_in_the_environment_too(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        LEAST + '[triggers.close-auctions]\nstrategy = "random"\n',
+        ROTA_AUTOMATION_PAUSED="close-auctions, other",
+        ROTA_AUTOMATION_SPLICE_METRICS="true",
+        ROTA_TRIGGERS_CLOSE_AUCTIONS_STRATEGY="rank",
+        ROTA_TRIGGERS_CLOSE_AUCTIONS_EXPECTED_TASK_DURATION_MS="9",
+        ROTA_TRIGGERS_OTHER_PARALLEL_TASKS="2",
+    )
+    assert found.automation.paused == ("close-auctions", "other")
+    assert found.automation.splice_metrics
+    assert found.triggers == {
+        "close-auctions": {"strategy": "rank", "expected_task_duration_ms": 9},
+        "other": {"parallel_tasks": 2},
+    }
+
+
+def test_what_is_wrong_about_automation_is_told(tmp_path: Path) -> None:
+    text = '[automation]\nload = ["not a module"]\npaused = "x"\nsplice_metrics = 1\n[triggers]\nx = 3\n'
+    assert flaws(tmp_path, LEAST + text, ROTA_TRIGGERS_X_SPEED="3") == [
+        "config.toml:8: automation.load: must be a list of at most 256 names of Python modules, such as "
+        "\"company.triggers\", not ['not a module']",
+        'config.toml:9: automation.paused: must be a list of at most 256 names of triggers, not "x"',
+        "config.toml:10: automation.splice_metrics: must be true or false, not 1",
+        "config.toml:12: triggers.x: must be a table, [triggers.x], not 3",
+        "ROTA_TRIGGERS_X_SPEED: is not known; of a trigger there can be set expected_task_duration_ms, "
+        "polling_interval_ms, parallel_tasks, strategy",
+    ]

@@ -16,18 +16,8 @@ from rota.digests import domain_separator, void_leaf
 from rota.ports import DueReceipt, ListenerPosition, StoredListener
 from rota.store import PostgresDatabase, SqliteDatabase
 from rota.store.database import Database, Reading, Statement
-from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, numbering
-from rota.types import (
-    NO_CONTRACT,
-    BlockHash,
-    ContractAddress,
-    DelegationNumber,
-    IntentId,
-    Leaf,
-    Outcome,
-    Receipt,
-    Transition,
-)
+from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
+from rota.types import NO_CONTRACT, BlockHash, DelegationNumber, IntentId, Leaf, Outcome, Receipt, Transition
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
@@ -225,11 +215,11 @@ async def test_nothing_has_two_numbers_and_numbers_survive_a_restart(make: Make)
 
 
 @in_loop
-async def test_who_has_tables_of_his_own_numbers_his_receipts_in_the_same_write(make: Make) -> None:
+async def test_a_public_transaction_that_has_ended_is_numbered_among_the_others(make: Make) -> None:
     async with opened_on(await make()) as opened:
         (one,) = await accept_and_permit(opened, 1)
-        ended = DueReceipt(intent_id(50), ContractAddress(""), Leaf(intent_id(50)))
-        await opened.store._write_alone(numbering(ended, "public", "", NOW_MS))
+        await opened.store.write([public_due(intent_id(50))])
+        await number_all(opened)
         await commit(opened, 1, one)
         assert await number_all(opened) == [(1, intent_id(50)), (2, one.intent)]
         found = await opened.store.listening.receipts_after(0, 1)

@@ -1,4 +1,4 @@
-"""Who may call what: tokens and passwords, kept as hashes, each with roles.
+"""Who may call what: tokens and passwords, kept as hashes, each with roles, and perhaps for some families alone.
 
 Theory of operation. A token is long and random, so its SHA-256 is enough to know it again. A password is neither;
 it is kept under scrypt, which makes each guess cost what one check costs. That cost must not be paid for every
@@ -53,11 +53,12 @@ EVERY_ROLE: Final = frozenset(Role)
 
 @dataclass(frozen=True, slots=True)
 class TokenCredential:
-    """A bearer token, known by its SHA-256."""
+    """A bearer token, known by its SHA-256. `families` are those whose methods it is for; without them, all."""
 
     name: str
     roles: frozenset[Role]
     sha256: bytes
+    families: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         assert len(self.sha256) == DIGEST_BYTES, f"a SHA-256 is {DIGEST_BYTES} bytes, not {len(self.sha256)}"
@@ -65,12 +66,13 @@ class TokenCredential:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCredential:
-    """A user name and the scrypt hash of a password."""
+    """A user name and the scrypt hash of a password. `families` are those whose methods it is for; without, all."""
 
     name: str
     roles: frozenset[Role]
     salt: bytes
     scrypt: bytes
+    families: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if not self.name or ":" in self.name:
@@ -84,10 +86,11 @@ Credential = TokenCredential | PasswordCredential
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and what they may do."""
+    """Who calls, and what they may do: methods of these roles, and of these families if such are named."""
 
     name: str
     roles: frozenset[Role]
+    families: frozenset[str] | None = None
 
 
 ANYBODY: Final = Caller("anybody", EVERY_ROLE)
@@ -96,21 +99,27 @@ ANYBODY: Final = Caller("anybody", EVERY_ROLE)
 CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=ANYBODY)
 
 
-def make_token(name: str, roles: frozenset[Role]) -> tuple[str, TokenCredential]:
+def make_token(
+    name: str, roles: frozenset[Role], families: frozenset[str] | None = None
+) -> tuple[str, TokenCredential]:
     """A new token, to be shown once, and what is kept of it."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    return token, token_credential(name, roles, token)
+    return token, token_credential(name, roles, token, families)
 
 
-def token_credential(name: str, roles: frozenset[Role], token: str) -> TokenCredential:
+def token_credential(
+    name: str, roles: frozenset[Role], token: str, families: frozenset[str] | None = None
+) -> TokenCredential:
     """What is kept of a token."""
-    return TokenCredential(name, roles, hashlib.sha256(token.encode()).digest())
+    return TokenCredential(name, roles, hashlib.sha256(token.encode()).digest(), families)
 
 
-def password_credential(name: str, roles: frozenset[Role], password: str) -> PasswordCredential:
+def password_credential(
+    name: str, roles: frozenset[Role], password: str, families: frozenset[str] | None = None
+) -> PasswordCredential:
     """What is kept of a password; takes as long as a check."""
     salt = secrets.token_bytes(SALT_BYTES)
-    return PasswordCredential(name, roles, salt, _scrypt(password.encode(), salt))
+    return PasswordCredential(name, roles, salt, _scrypt(password.encode(), salt), families)
 
 
 class Refused(Exception):
@@ -128,8 +137,8 @@ class Doorkeeper:
         failed_attempts_window_ms: int,
         failed_addresses_max: int,
     ) -> None:
-        self._tokens: Final = {c.sha256: c for c in credentials if isinstance(c, TokenCredential)}
-        self._passwords: Final = {c.name: c for c in credentials if isinstance(c, PasswordCredential)}
+        self._tokens: dict[bytes, TokenCredential] = {}
+        self._passwords: dict[str, PasswordCredential] = {}
         self._is_open: Final = not credentials
         self._attempts: Final = FailedAttempts(
             now_ms, failed_attempts_max, failed_attempts_window_ms, failed_addresses_max
@@ -139,6 +148,17 @@ class Doorkeeper:
         self._checking: Final = asyncio.Semaphore(PASSWORD_CHECKS_MAX)
         # An unknown user costs as much time as a known one, so that names cannot be told by the clock.
         self._nobody: Final = PasswordCredential("nobody", frozenset(), bytes(SALT_BYTES), bytes(DIGEST_BYTES))
+        self._take(credentials)
+
+    def use(self, credentials: Sequence[Credential]) -> None:
+        """From now on these are known and no others. A door that is open to all, or that was not, stays so."""
+        assert bool(credentials) is not self._is_open, "a node is open to all or it is not, for its whole life"
+        self._take(credentials)
+
+    def _take(self, credentials: Sequence[Credential]) -> None:
+        self._tokens = {c.sha256: c for c in credentials if isinstance(c, TokenCredential)}
+        self._passwords = {c.name: c for c in credentials if isinstance(c, PasswordCredential)}
+        self._remembered.clear()
 
     @property
     def asks_credentials(self) -> bool:
@@ -175,7 +195,7 @@ class Doorkeeper:
             case "bearer":
                 # The table is asked by hash: how long that takes says nothing of a token.
                 token = self._tokens.get(hashlib.sha256(presented.strip().encode()).digest())
-                return Caller(token.name, token.roles) if token is not None else None
+                return Caller(token.name, token.roles, token.families) if token is not None else None
             case "basic":
                 return await self._known_by_password(presented.strip())
             case _:
@@ -195,7 +215,10 @@ class Doorkeeper:
             made = await asyncio.to_thread(_scrypt, password.encode(), credential.salt)
         if not hmac.compare_digest(made, credential.scrypt) or credential is self._nobody:
             return None
-        caller = Caller(credential.name, credential.roles)
+        caller = Caller(credential.name, credential.roles, credential.families)
+        if self._passwords.get(name) is not credential:
+            # It was taken away while it was being checked.
+            return None
         self._remembered[mark] = caller
         if len(self._remembered) > REMEMBERED_MAX:
             self._remembered.popitem(last=False)

@@ -9,16 +9,20 @@ token_sha256 = "9f86d0…"
 [[credential]]
 name = "anna"
 roles = ["read", "submit", "operate"]
+families = ["ptx", "seq"]
 password_scrypt = "<salt as hex>:<hash as hex>"
 ```
 
+`families` may be left out: then it is for the methods of all.
+
 It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace:
-it is for its owner alone (mode 600). An entry is made by `entry_of`. Errors name the entry and the field, never a
-value.
+it is for its owner alone (mode 600). `rota credentials` writes it; an entry is made by `entry_of`. Errors name the
+entry and the field, never a value.
 """
 
 from __future__ import annotations
 
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -30,7 +34,9 @@ from rota.api.credentials import DIGEST_BYTES, SALT_BYTES, Credential, PasswordC
 FILE_BYTES_MAX: Final = 1024 * 1024
 CREDENTIALS_MAX: Final = 1_000
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_KEYS: Final = ("name", "roles", "token_sha256", "password_scrypt")
+FAMILIES_MAX: Final = 64
+_KEYS: Final = ("name", "roles", "families", "token_sha256", "password_scrypt")
+_FAMILY: Final = re.compile("[a-z]{1,32}")
 
 
 class CredentialsFileWrong(ValueError):
@@ -75,7 +81,10 @@ def entry_of(credential: Credential) -> str:
         proof = f'token_sha256 = "{credential.sha256.hex()}"'
     else:
         proof = f'password_scrypt = "{credential.salt.hex()}:{credential.scrypt.hex()}"'
-    return f"[[credential]]\nname = {_quoted(credential.name)}\nroles = [{roles}]\n{proof}\n"
+    families = ""
+    if credential.families is not None:
+        families = f"families = [{', '.join(map(_quoted, sorted(credential.families)))}]\n"
+    return f"[[credential]]\nname = {_quoted(credential.name)}\nroles = [{roles}]\n{families}{proof}\n"
 
 
 def _credential(place: int, entry: object) -> Credential:
@@ -89,13 +98,15 @@ def _credential(place: int, entry: object) -> Credential:
     if not isinstance(name, str) or not name or ":" in name:
         raise CredentialsFileWrong(f"{where}.name: must be text without a colon")
     roles = _roles(where, entry.get("roles"))
+    families = _families(where, entry.get("families"))
     match entry:
         case {"token_sha256": str(digest)} if "password_scrypt" not in entry:
-            return TokenCredential(name, roles, _bytes(f"{where}.token_sha256", digest, DIGEST_BYTES))
+            return TokenCredential(name, roles, _bytes(f"{where}.token_sha256", digest, DIGEST_BYTES), families)
         case {"password_scrypt": str(both)} if "token_sha256" not in entry:
             salt, _, made = both.partition(":")
             field = f"{where}.password_scrypt"
-            return PasswordCredential(name, roles, _bytes(field, salt, SALT_BYTES), _bytes(field, made, DIGEST_BYTES))
+            kept = _bytes(field, salt, SALT_BYTES), _bytes(field, made, DIGEST_BYTES)
+            return PasswordCredential(name, roles, *kept, families)
         case _:
             raise CredentialsFileWrong(f"{where}: must have either token_sha256 or password_scrypt, as text")
 
@@ -105,6 +116,16 @@ def _roles(where: str, given: object) -> frozenset[Role]:
     if not isinstance(given, list) or not given or not all(isinstance(each, str) and each in known for each in given):
         raise CredentialsFileWrong(f"{where}.roles: must be a list of {', '.join(known)}")
     return frozenset(known[each] for each in given)
+
+
+def _families(where: str, given: object) -> frozenset[str] | None:
+    if given is None:
+        return None
+    listed: list[object] = given if isinstance(given, list) else []
+    named = [each for each in listed if isinstance(each, str) and _FAMILY.fullmatch(each)]
+    if len(named) != len(listed) or not 1 <= len(named) <= FAMILIES_MAX:
+        raise CredentialsFileWrong(f"{where}.families: must be a list of families of methods, such as ptx")
+    return frozenset(named)
 
 
 def _bytes(field: str, text: str, size: int) -> bytes:

@@ -14,7 +14,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from rota.api.command_server import CommandServer
-from rota.api.credentials import Doorkeeper
+from rota.api.credentials import Credential, Doorkeeper
 from rota.api.doors import Door
 from rota.api.facade import Node
 from rota.api.jsonrpc import Dispatcher
@@ -59,7 +59,9 @@ class Entrance:
         door = Door(doorkeeper, settings.origins, limits.bodies_bytes_max, metrics)
         dispatcher = Dispatcher(node, TABLE, limits, metrics)
         self._settings: Final = settings
+        self._doorkeeper: Final = doorkeeper
         self._metrics: Final = metrics
+        self._credentials = settings.credentials
         self._listeners: Final[dict[str, Listener]] = {}
         self.commands: Final = (
             CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
@@ -101,6 +103,16 @@ class Entrance:
             await self.commands.stop()
         for listener in self._listeners.values():
             await listener.stop()
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """Those that are known now."""
+        return self._credentials
+
+    def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
+        """From now on these are known and no others; connections that are open stay."""
+        self._doorkeeper.use(credentials)
+        self._credentials = credentials
 
     @property
     def http_url(self) -> str:

@@ -153,6 +153,10 @@ class Dispatcher:
             raise Rejected(
                 ErrorCode.NOT_AUTHORISED, "", f"{method.name} needs the role {method.role.value!r}, which you lack"
             )
+        if caller.families is not None and method.family not in caller.families:
+            known = ", ".join(sorted(caller.families))
+            text = f"{method.name} is of the family {method.family!r}, and your credentials are for {known}"
+            raise Rejected(ErrorCode.NOT_AUTHORISED, "", text)
         return method
 
     async def _call(self, method: Method, request: _Request, subscriber: Subscriber | None) -> object:

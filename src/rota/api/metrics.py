@@ -71,6 +71,9 @@ GAUGES: Final = (
     Figure("rota_ledger_height", "ledger_height", "The newest block that the ledger has told of"),
     Figure("rota_ledger_lost", "is_ledger_lost", "1 while the index has not reached the ledger for ledger_grace"),
     Figure("rota_contracts", "contracts", "Contracts of this node"),
+    Figure(
+        "rota_contracts_in_arrears", "contracts_in_arrears", "Contracts of which this node makes up for what it missed"
+    ),
     Figure("rota_contracts_loaded", "contracts_loaded", "Contracts whose sequencers are in memory"),
     Figure("rota_coordinators_active", "coordinators_active", "Contracts that this node is the active coordinator of"),
     Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),

@@ -86,6 +86,17 @@ class MessageView:
     correlation_id: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class MessageDefinition:
+    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any."""
+
+    sequence_above: int | None = None
+    domain: str = ""
+    group: bytes = b""
+    topic: str = ""
+    excludes_local: bool = False
+
+
 class Groups(Protocol):
     """Privacy groups, the private contracts in them, and what their members tell each other."""
 

@@ -171,9 +171,12 @@ class Attempts:
         self.enter(attempt, Phase.QUEUED)
         heappush(self._queue, (attempt.group, attempt.due_ms, attempt.number))
         if len(self._queue) > STALE_ENTRIES_MIN + 2 * len(self.by_number):
-            queued = [each for each in self.by_number.values() if each.phase is Phase.QUEUED]
-            self._queue = [(each.group, each.due_ms, each.number) for each in queued]
+            self._queue = [(each.group, each.due_ms, each.number) for each in self.queued()]
             heapify(self._queue)
+
+    def queued(self) -> list[Attempt]:
+        """All that wait for a place."""
+        return [each for each in self.by_number.values() if each.phase is Phase.QUEUED]
 
     def take_queued(self) -> Attempt | None:
         """The next one that waits for a place."""

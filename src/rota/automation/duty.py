@@ -39,6 +39,7 @@ from rota.automation.triggers import Task
 Kept = TypeVar("Kept")
 
 NOT_A_MEMBER: Final = "this node is no member, so that the ledger would refuse it"
+NO_MEMBERS: Final = "who the members are has not been seen yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,10 +417,10 @@ class Duty:
         self._count(attempt, Outcome.FAILED, len(attempt.tasks))
         self.trouble = attempt.trouble[:TEXT_MAX]
         if attempt.is_away:
-            self._warn_if(self.breaker.was_away(self.now_ms))
+            self._rest_if(self.breaker.was_away(self.now_ms))
         elif len(attempt.tasks) == 1:
             attempt.refusals += 1
-            self._warn_if(self.breaker.refused(next(iter(attempt.tasks)), self.now_ms))
+            self._rest_if(self.breaker.refused(next(iter(attempt.tasks)), self.now_ms))
         if attempt.is_forced or not self.is_able:
             self._end(attempt)
         elif attempt.is_away:
@@ -444,7 +445,7 @@ class Duty:
             half = self.attempts.begin(attempt.key, dict(part), attempt.began_ms, attempt.ready_ms)
             half.is_part, half.turn, half.retries = True, attempt.turn, 1
             half.due_ms = self.now_ms
-            self.attempts.queue(half)
+            self._come_due(half)
 
     def _put_aside(self, attempt: Attempt) -> None:
         task = next(iter(attempt.tasks))
@@ -460,9 +461,14 @@ class Duty:
         del self.set_aside[task]
         self.effects.append(KeepSetAside(self.name, task, None))
 
-    def _warn_if(self, has_opened: bool) -> None:
-        if has_opened:
-            self.effects.append(Warn(self.name, f"its breaker is open, the trigger rests: {self.trouble}"))
+    def _rest_if(self, has_opened: bool) -> None:
+        """What waits for a place waits for the breaker now, but for what an operator asked for."""
+        if not has_opened:
+            return
+        self.effects.append(Warn(self.name, f"its breaker is open, the trigger rests: {self.trouble}"))
+        for attempt in self.attempts.queued():
+            if not attempt.is_forced:
+                self._come_due(attempt)
 
     # Operators.
 
@@ -484,7 +490,7 @@ class Duty:
     def run_once(self) -> None:
         """Attempt everything that is ready, now; whoever asks while a run is under way is answered with it."""
         if self.member not in self.members:
-            self.effects.append(ReportRun(self.name, 0, 0, 0, 0, NOT_A_MEMBER))
+            self.effects.append(ReportRun(self.name, 0, 0, 0, 0, NOT_A_MEMBER if self.members else NO_MEMBERS))
         elif self._run is None:
             self._run = _Run(True, dict.fromkeys(Outcome, 0))
             if not self._is_looking:

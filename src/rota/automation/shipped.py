@@ -3,9 +3,11 @@
     advance-epochs       begin the next epoch of an `Epochs` contract when it is due
     execute-proposals    execute proposals of a `Proposals` contract that have their votes
     ask-for-states       ask peers again for private states that this node lacks
+    prune-completions    forget completions of commands that are old enough
 
 The first two are told their contracts by the configuration and do not run without; who may act is what the contract
-says: its members, by the addresses of their accounts.
+says: its members, by the addresses of their accounts. What is pruned is gone, so that it is an operator who says that
+it may be, and how old it has to be.
 """
 
 from __future__ import annotations
@@ -39,6 +41,10 @@ VOTES_REMEMBERED_MAX: Final = 1_000
 # The services of a node that lacks states.
 LACKING_STATES: Final = "contracts that lack states"
 ASK_FOR_STATES: Final = "ask peers for states"
+# Those of a node that takes commands.
+PRUNABLE_COMPLETIONS: Final = "completions that may be pruned"
+PRUNE_COMPLETIONS: Final = "prune completions"
+DAY_MS: Final = 86_400_000
 
 _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
@@ -209,4 +215,40 @@ class AskForStates(Trigger):
         return Ask(ASK_FOR_STATES, tasks[0].arguments)
 
 
-SHIPPED: Final[tuple[type[Trigger], ...]] = (AdvanceEpochs, ExecuteProposals, AskForStates)
+class PruneCompletions(Trigger):
+    """Whatever is old enough by now is one task."""
+
+    name: ClassVar[str] = "prune-completions"
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, keep_days: int) -> None:
+        self._keep_ms: Final = keep_days * DAY_MS
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """`keep_days` is how long completions are kept; never shorter than the longest supported deduplication."""
+        for option in options:
+            if option != "keep_days":
+                raise ValueError(f"{option}: is not known; {cls.name} has the option keep_days")
+        keep_days = options.get("keep_days")
+        if not isinstance(keep_days, int) or isinstance(keep_days, bool) or keep_days < 1:
+            raise ValueError(f"keep_days: must be a whole number of at least 1, not {keep_days!r}")
+        return cls(keep_days)
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """Up to which offset they may go."""
+        offset = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
+        return (Task(f"completions/{offset}", arguments=(offset,)),) if offset else ()
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """They are gone."""
+        offset: Any = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
+        number: Any = task.arguments[0]
+        return bool(offset < number)
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """An order to this node."""
+        return Ask(PRUNE_COMPLETIONS, tasks[0].arguments)
+
+
+SHIPPED: Final[tuple[type[Trigger], ...]] = (AdvanceEpochs, ExecuteProposals, AskForStates, PruneCompletions)

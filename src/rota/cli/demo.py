@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Awaitable
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from rota.demo.language import sections
 from rota.demo.live import perform
 from rota.demo.live_view import LiveView
 from rota.demo.scenario import Performance, Scenario, UnreadableScriptError, failover
+from rota.demo.serving import FIRST_PORT, Addresses, serve
 from rota.demo.stage import Pace, Stage, print_pairs
 from rota.network.children import CannotStartProcess
 from rota.sim.diagram import mermaid
@@ -34,6 +36,16 @@ STDOUT: Final = "-"
     "--once", is_flag=True, help="One kill, one return, the audit, and the end. Without it, on and on to Ctrl-C."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object, and nothing else.")
+@click.option(
+    "--serve", "is_served", is_flag=True, help="Kill nobody: three nodes for your own application, to Ctrl-C."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_000),
+    default=FIRST_PORT,
+    show_default=True,
+    help="Of --serve: where node1 listens, its WebSockets beside, the next node 100 further on. 0: what is free.",
+)
 @click.option("--story", is_flag=True, help="Tell a fail-over of four simulated nodes instead, message by message.")
 @click.option(
     "--speed",
@@ -49,6 +61,8 @@ STDOUT: Final = "-"
 def command(
     once: bool,
     as_json: bool,
+    is_served: bool,
+    port: int,
     story: bool,
     speed: float | None,
     mermaid_file: str | None,
@@ -60,7 +74,8 @@ def command(
 
     A chain and three nodes are started as processes of this machine, all three are asked for transactions, and the one
     that coordinates is killed with `kill -9`. Ports are those that the system chooses; nothing is left running. With
-    --story, or an option of it, four nodes are simulated instead.
+    --serve nobody is killed, and the nodes listen where applications look for them. With --story, or an option of it,
+    four nodes are simulated instead.
 
     Exit 0: every intent was confirmed exactly once, and all nodes agree with the chain (of the story: no invariant was
     violated). 1: it was not so. 130: Ctrl-C.
@@ -68,6 +83,8 @@ def command(
     console = make_console()
     if list_commands:
         show_language(console)
+    elif is_served:
+        serve_nodes(console, port, as_json)
     elif story or script is not None or mermaid_file is not None or steps or speed is not None:
         tell_story(console, speed, mermaid_file, as_json, script, steps)
     else:
@@ -96,6 +113,14 @@ def show_live(console: Console, once: bool, as_json: bool) -> None:
 
 
 async def _live(view: LiveView, home: Path, kills: int | None) -> None:
+    drawing = asyncio.create_task(view.keep_fresh())
+    try:
+        await _until_terminated(perform(home, view.show, view.refresh, kills))
+    finally:
+        drawing.cancel()
+
+
+async def _until_terminated(show: Awaitable[None]) -> None:
     """SIGTERM ends it as Ctrl-C does: in good order."""
     task = asyncio.current_task()
     assert task is not None, "it runs in a task"
@@ -107,15 +132,34 @@ async def _live(view: LiveView, home: Path, kills: int | None) -> None:
         task.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
-    drawing = asyncio.create_task(view.keep_fresh())
     try:
-        await perform(home, view.show, view.refresh, kills)
+        await show
     except asyncio.CancelledError:
         if is_terminated:
             raise KeyboardInterrupt from None
         raise
-    finally:
-        drawing.cancel()
+
+
+def serve_nodes(console: Console, port: int, as_json: bool) -> None:
+    """The network of processes, for applications. It ends by Ctrl-C, which is no failure here."""
+
+    def tell(addresses: Addresses) -> None:
+        if as_json:
+            click.echo(json.dumps({"nodes": {name: dict(each) for name, each in addresses.items()}}))
+            sys.stdout.flush()
+            return
+        console.print(Text("Three nodes are ready; Ctrl-C ends them.", "bold"))
+        print_pairs(console, [(name, f"{each['rpc']}   {each['websocket']}") for name, each in addresses.items()])
+
+    with TemporaryDirectory(prefix="rota-demo-") as folder:
+        try:
+            asyncio.run(_until_terminated(serve(Path(folder) / "network", port, tell)))
+        except KeyboardInterrupt:
+            return
+        except CannotStartProcess as error:
+            raise click.ClickException(str(error)) from error
+        except TimeoutError as error:
+            raise click.ClickException("the nodes do not reach each other; they are stopped") from error
 
 
 def tell_story(

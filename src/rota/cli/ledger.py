@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from dataclasses import replace
 from typing import Final
 
 import click
@@ -49,6 +50,7 @@ PORT_MAX: Final = 65_535
     show_default=True,
     help="How many accounts have ether to spend.",
 )
+@click.option("--free-gas", is_flag=True, help="Gas costs nothing, so that any account can send transactions.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, on one line, instead of a text.")
 @click.pass_context
 def command(
@@ -60,6 +62,7 @@ def command(
     block_time_ms: int | None,
     instant: bool,
     accounts: int,
+    free_gas: bool,
     as_json: bool,
 ) -> None:
     """Run an Ethereum chain in this process, and serve its JSON-RPC until Ctrl-C.
@@ -83,6 +86,8 @@ def command(
     settings = Settings(
         chain_id=chain_id, account_count=accounts, block_time_ms=block_time_ms, instant=instant or block_time_ms is None
     )
+    if free_gas:
+        settings = replace(settings, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
     asyncio.run(_serve(EmbeddedChain(settings, secp256k1), host, port, as_json))
 
 

@@ -30,15 +30,14 @@ class LazyCommand:
 COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "init": LazyCommand("rota.cli.init:command", "Make the folder of a node: configuration, keys, certificate."),
     "keys": LazyCommand("rota.cli.keys:command", "Show a node's keys, and exchange its certificate."),
+    "credentials": LazyCommand("rota.cli.credentials:command", "Say who may call a node's API, and what."),
     "simulate": LazyCommand("rota.cli.simulate:command", "Run whole networks under faults, and judge them."),
     "demo": LazyCommand("rota.cli.demo:command", "Run a small network on this machine and watch it work."),
     "node": LazyCommand("rota.cli.node:command", "Run one node from its folder."),
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
     "command": LazyCommand("rota.cli.commands:command", "Submit commands that happen exactly once."),
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
-    "ledger": LazyCommand(
-        "rota.cli.ledger:command", "Run an Ethereum chain in this process; deploy and register on any."
-    ),
+    "ledger": LazyCommand("rota.cli.ledger:command", "Run an Ethereum chain; deploy and register on any."),
     "bench": LazyCommand("rota.cli.bench:command", "Measure throughput and latency on this machine."),
     "docs": LazyCommand("rota.cli.docs:command", "Write the documents that are generated from the code."),
 }

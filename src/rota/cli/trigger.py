@@ -51,11 +51,13 @@ def list_(url: str, token_file: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    table = Table()
-    for name in ("trigger", "state", "strategy", "members", "waiting", *COUNTS, "set aside"):
-        table.add_column(name, justify="left" if name in ("trigger", "state", "strategy") else "right")
+    # Narrow enough for a terminal of 80 columns.
+    table = Table(box=None, pad_edge=False)
+    for name in ("trigger", "state", "strategy", "waiting", *COUNTS, "aside"):
+        is_word = name in ("trigger", "state", "strategy")
+        table.add_column(name, justify="left" if is_word else "right", no_wrap=True)
     for each in found:
-        numbers = (each["members"], each["waiting"], *(each["attempted"][name] for name in COUNTS))
+        numbers = (each["waiting"], *(each["attempted"][name] for name in COUNTS))
         cells = map(str, (*numbers, len(each["setAside"])))
         table.add_row(each["name"], _state(each), each["strategy"], *cells)
     console = Console()

@@ -63,6 +63,7 @@ PEERS_KEPT_MAX = 4_096
 RATE_WINDOW_MS = 1_000
 ASKED_A_WINDOW_MAX = 64
 SERVED_A_WINDOW_MAX = 128
+LISTED_A_WINDOW_MAX = 4
 ACQUISITION_MS = 30_000
 BUSY_MS = 2_000
 MISTRUST_MS = 60_000
@@ -98,6 +99,7 @@ class Acquainted:
     mistrusted_until_ms: int = 0
     asking: Allowance = field(default_factory=lambda: Allowance(ASKED_A_WINDOW_MAX))
     serving: Allowance = field(default_factory=lambda: Allowance(SERVED_A_WINDOW_MAX))
+    listing: Allowance = field(default_factory=lambda: Allowance(LISTED_A_WINDOW_MAX))
 
 
 @dataclass(slots=True)
@@ -167,7 +169,7 @@ class Acquaintance:
             case GenesisResponse():
                 self._take_genesis(peer, contract, body)
             case ContractsRequest(request_id, after):
-                if self._known(peer).serving.take(self.node.now_ms):
+                if self._known(peer).listing.take(self.node.now_ms):
                     self.node.effects.append(ListContracts(peer, request_id, after))
             case _:
                 if self._known(peer).serving.take(self.node.now_ms):

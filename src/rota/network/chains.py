@@ -96,7 +96,8 @@ class ChainProcess:
         self.child.signal(signal.SIGCONT)
 
     def _embedded(self) -> tuple[str, ...]:
-        options = ("--host", self._host, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--json")
+        # Whoever is new here has nothing, and shall be able to send transactions all the same.
+        options = ("--host", self._host, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--free-gas", "--json")
         return (*ROTA, "ledger", *options)
 
     def _anvil(self) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ class Plan:
     """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
 
     `store_of` says where a node's store is. `is_apart` gives every node and the chain a host of its own.
+    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice.
     """
 
     home: Path
@@ -82,6 +83,7 @@ class Plan:
     store_of: Callable[[NodeName], str] = _sqlite
     settings: Mapping[str, Setting] = field(default_factory=dict)
     is_apart: bool = False
+    rpc_ports: Mapping[NodeName, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= len(set(self.names)) == len(self.names) <= NODES_MAX:
@@ -97,6 +99,8 @@ class LocalNode:
         self.keys: Final = keys
         self.peer_port: Final = peer_port
         self.starts = 0
+        # Where it listens in its latest life, as it says itself.
+        self.addresses: Mapping[str, str] = {}
         self._network: Final = network
         self._child: Child | None = None
         self._client: NodeClient | None = None
@@ -127,6 +131,7 @@ class LocalNode:
         """Begin a life, and wait until it listens. `CannotStartProcess` with its last words when it does not."""
         assert not self.is_running, f"{self.name} runs already"
         self._child, told = await self._network.launch(self)
+        self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
         self._client = NodeClient(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
         self.starts += 1
@@ -314,6 +319,7 @@ class LocalNetwork:
 
     def _settings_of(self, node: LocalNode) -> dict[str, Setting]:
         host, ledger_host = self._host_of(node.name), self._host_of(CHAIN_HOST)
+        rpc_port, websocket_port = self.plan.rpc_ports.get(node.name, (0, 0))
         is_on_chain = self.plan.registry == CHAIN
         return {
             "node.name": node.name,
@@ -328,8 +334,8 @@ class LocalNetwork:
             "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
             "transport.endpoint": self._endpoint_of(node),
             "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
-            "rpc.port": 0,
-            "rpc.websocket_port": 0,
+            "rpc.port": rpc_port,
+            "rpc.websocket_port": websocket_port,
             "log.format": "json",
             **self.plan.settings,
         }

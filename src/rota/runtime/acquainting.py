@@ -27,6 +27,9 @@ FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
 TakeIn = Callable[[KnownContract], Awaitable[None]]
 AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContract
 
+# What the core asks for at a time is bounded; what it has given up may still wait for the chain here.
+ACQUIRING_MAX: Final = 128
+
 logger = structlog.get_logger("rota.contracts")
 
 
@@ -54,6 +57,8 @@ class Acquainting:
                 known = self._contracts.known(contract)
                 if known is not None:
                     self._tell(GenesisFound(peer, request_id, known))
+            case AcquireContract(contract, peer) if len(self._tasks) >= ACQUIRING_MAX:
+                self._tell(AcquisitionEnded(contract, peer, Verdict.BUSY))
             case AcquireContract():
                 task = asyncio.create_task(self._acquire(order, take_in))
                 self._tasks.add(task)

@@ -70,6 +70,11 @@ class Arrears:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    @property
+    def open_count(self) -> int:
+        """For how many contracts it is at work."""
+        return len(self._tasks)
+
     async def close(self) -> None:
         """Give up what is under way; the next life goes on with it."""
         tasks = tuple(self._tasks)
@@ -82,14 +87,15 @@ class Arrears:
             await asyncio.sleep(LOOK_S)
         if await self._lacks_rounds(known):
             logger.warning("the index lacks rounds of a contract: going through the chain again from its deployment")
-            await self._until_settled()
+            await self._until(self._is_settled)
             self._begin_again(known.deployed_at)
             return
         await self._ask_for_states(known)
 
-    async def _until_settled(self) -> None:
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Until it does, and not for long: what is missed now is made up for later."""
         for _ in range(int(SETTLED_WITHIN_S / LOOK_S)):
-            if self._is_settled():
+            if holds():
                 return
             await asyncio.sleep(LOOK_S)
 
@@ -100,6 +106,7 @@ class Arrears:
         return bool(on_chain - indexed)
 
     async def _ask_for_states(self, known: KnownContract) -> None:
+        await self._until(lambda: self._are_holders_there(known.contract.address))
         lacking, in_vain, pause_s = -1, 0, RETRY_S
         while in_vain < IN_VAIN_MAX:
             before, lacking = lacking, await self._ask_for_all(known)

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rota.automation.settings import Strategy
-from rota.automation.shipped import ASK_FOR_STATES, LACKING_STATES
+from rota.automation.shipped import ASK_FOR_STATES, LACKING_STATES, PRUNABLE_COMPLETIONS, PRUNE_COMPLETIONS
 from rota.ledger.account import Account
 from rota.ledger.client import RpcClient
 from rota.ports import Registry, StoredAnnouncement
 from rota.runtime.automation import Automating
 from rota.runtime.missing_states import MissingStates
 from rota.runtime.node import RunningNode
+from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.trigger_desk import LedgerWatch, Service, TriggerDesk
 from rota.runtime.trigger_loading import LoadedTrigger
 from rota.transport import Announcement, GrpcPeers
@@ -38,12 +39,18 @@ def automate(
     registry: Registry,
     peers: GrpcPeers,
     look_ms: int,
+    pruning: PrunableCompletions,
 ) -> Automating:
     """Automation that runs as long as the node does."""
     missing = MissingStates(
         lambda: running.adapters.store, running.contracts.addresses, lambda: running.engine.core.height, running.tell
     )
-    services: dict[str, Service] = {LACKING_STATES: missing.lacking, ASK_FOR_STATES: missing.ask}
+    services: dict[str, Service] = {
+        LACKING_STATES: missing.lacking,
+        ASK_FOR_STATES: missing.ask,
+        PRUNABLE_COMPLETIONS: pruning.offset,
+        PRUNE_COMPLETIONS: pruning.prune,
+    }
     watches = [watch for loaded in triggers for watch in loaded.trigger.watches]
     automating = Automating(
         running.name,

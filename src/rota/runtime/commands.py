@@ -150,6 +150,8 @@ class CommandOffice:
         self._published = asyncio.Event()
         self._calls: Final[dict[int, asyncio.Future[Answer]]] = {}
         self._call_count = 0
+        # What the callers who wait have given, so that it need not be read back from its bytes.
+        self._at_hand: Final[dict[str, facade.Submission]] = {}
         self._lookups: Final[list[ChangeId]] = []
         self._is_looking_up = False
         self._tasks: Final[set[asyncio.Task[None]]] = set()
@@ -230,9 +232,10 @@ class CommandOffice:
             raise errors.invalid_field("transaction.from", f"must be one of the command's parties, not {whole}")
         if given.transaction.idempotency_key:
             raise errors.invalid_field("transaction.idempotencyKey", "must be left out: a command has its own")
-        transaction = encode_submission(replace(given.transaction, sender=whole))
         key = f"command {secrets.token_hex(KEY_BYTES)}"
-        return CommandSubmitted(self._next_call(), command, key, transaction, wants_outcome)
+        submission = replace(given.transaction, sender=whole, idempotency_key=key)
+        self._at_hand[key] = submission
+        return CommandSubmitted(self._next_call(), command, key, encode_submission(submission), wants_outcome)
 
     async def prune(self, offset: int) -> int:
         """Forget completions up to this offset."""
@@ -242,14 +245,16 @@ class CommandOffice:
 
     async def _ask(self, event: CommandSubmitted | PruningRequested) -> Answer:
         """Tell the desk and wait; who stops waiting is not told."""
-        desk = self.desk
         awaited: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._calls[event.call] = awaited
-        self._step(desk, event)
         try:
+            desk = self.desk
+            self._calls[event.call] = awaited
+            self._step(desk, event)
             answer = await awaited
         finally:
             self._calls.pop(event.call, None)
+            if isinstance(event, CommandSubmitted):
+                self._at_hand.pop(event.key, None)
         if isinstance(answer, Failure):
             raise CommandRejected(answer)
         return answer
@@ -470,7 +475,8 @@ class CommandOffice:
     async def _hand_over(self, submission: InFlight) -> None:
         change = submission.change
         try:
-            transaction = await self.transactions.submit(decode_submission(submission.transaction, submission.key))
+            wanted = self._at_hand.get(submission.key) or decode_submission(submission.transaction, submission.key)
+            transaction = await self.transactions.submit(wanted)
         except Rejected as flaw:
             existing = flaw.details.get("transactionId") if flaw.code is ErrorCode.KEY_USED else None
             if existing is None:

@@ -7,6 +7,7 @@ and every life of the node knows it. Contracts become more while a node runs, an
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,7 +17,7 @@ from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
 from rota.ports import Policy, Signer
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Mode, NodeName, Party
 
 
 class ContractRefused(ValueError):
@@ -35,7 +36,9 @@ class KnownContracts:
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] = ()
-        self._geneses: Final[dict[ContractAddress, Genesis]] = {}
+        # Those that it names, of a ring; nothing where every node may know of it.
+        self._named: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
+        self._in_order: Final[list[ContractAddress]] = []
 
     def add(self, known: KnownContract) -> None:
         """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
@@ -43,7 +46,10 @@ class KnownContracts:
         self._known[address] = known
         self._addresses = tuple(self._known)
         try:
-            genesis = self._geneses[address] = decode_genesis(known.genesis)
+            genesis = decode_genesis(known.genesis)
+            if address not in self._named:
+                insort(self._in_order, address)
+            self._named[address] = frozenset(genesis.nodes) if genesis.mode is Mode.RING else None
             self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             self._unhosted[address] = str(flaw)
@@ -79,8 +85,14 @@ class KnownContracts:
 
     def open_to(self, node: NodeName, after: ContractAddress, limit: int) -> tuple[ContractAddress, ...]:
         """The contracts that a node may know of, in the order of their addresses, after this one."""
-        found = sorted(each for each, genesis in self._geneses.items() if each > after and genesis.is_open_to(node))
-        return tuple(found[:limit])
+        found: list[ContractAddress] = []
+        for address in self._in_order[bisect_right(self._in_order, after) :]:
+            named = self._named[address]
+            if named is None or node in named:
+                found.append(address)
+                if len(found) == limit:
+                    break
+        return tuple(found)
 
     # `ports.Contracts` and `ports.Deployments`.
 

@@ -15,6 +15,7 @@ from typing import Final
 from rota import abi, hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.api.ring import RingView
 from rota.api.self_view import Itself
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
@@ -51,6 +52,8 @@ from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.intent_ids import IntentIds
+from rota.runtime.listeners import DurableListeners
+from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
@@ -105,7 +108,6 @@ class NodeFacade:
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         self._defaults: Final = defaults
-        self._listeners: Final = NodeListeners(running, client, self.receipt)
         self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
@@ -113,6 +115,10 @@ class NodeFacade:
         self.groups: Final = Groups(
             running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
+        self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
+            MessageSource(running.name, store.mail, running.mail), store
+        )
+        running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
         self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
         self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
@@ -131,9 +137,10 @@ class NodeFacade:
             self._submitting,
         )
         self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
+        self._listeners: Final = NodeListeners(running, client, self.receipt, self.following.full_receipt)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
-        self._explaining: Final = Explaining(running, self._at)
+        self._explaining: Final = Explaining(running, self._at, self.public)
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -224,7 +231,7 @@ class NodeFacade:
         """How it ended."""
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            return await self.public.receipt(intent) or await self._receipt_of_another(intent)
+            return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
         if receipt is None or place is None:
@@ -249,6 +256,13 @@ class NodeFacade:
         hosted = self._running.contracts.hosted(intent.contract)
         reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
         return reason or "no reason was given"
+
+    async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
+        receipt = await self.public.receipt(intent)
+        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        if receipt is None or place is None:
+            return None
+        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
 
     async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
         """That of a transaction of another node, whose states this one has."""
@@ -297,7 +311,7 @@ class NodeFacade:
         return self._listeners.receipts(after_sequence)
 
     @property
-    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.ReceiptView]:
+    def receipt_listeners(self) -> facade.Listeners[facade.ReceiptDefinition, facade.AnyReceipt]:
         """Those that get receipts."""
         return self._listeners.receipt_listeners
 
@@ -437,11 +451,7 @@ class NodeFacade:
 
     async def explain(self, intent: IntentId) -> facade.Explanation | None:
         """Where a transaction is, also when it has ended."""
-        public = self.public.explain(intent)
-        if public is not None:
-            return public
-        found = await self._explaining.explain(intent)
-        return found if found is not None else await self.public.explain_ended(intent)
+        return await self._explaining.explain(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
         """How a contract stands."""
@@ -592,6 +602,7 @@ class NodeFacade:
             geneses_asked_total=core.acquaintance.asked_count,
             geneses_given_total=core.acquaintance.given_count,
             certificate_valid_until_s=self.expiry.valid_until_s,
+            contracts_in_arrears=running.arrears.open_count,
             peers=self._read_peers(),
             triggers=self.triggers.list(),
             automation_transactions_total=self.triggers.transactions,

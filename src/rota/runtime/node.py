@@ -239,7 +239,6 @@ class RunningNode:
             logger.warning("a write failed and will be repeated", reason=event.reason)
         if not self.mail.take(event):
             self.engine.tell(event)
-        self.engine.tell(event)
         if isinstance(event, Persisted):
             self.receipts.look_soon()
         elif isinstance(event, HeadSeen) and event.height != self._head_height:
@@ -335,11 +334,14 @@ class RunningNode:
         """From now on this node has this contract, and makes up for what it has missed of it."""
         address = known.contract.address
         is_new = self.contracts.known(address) is None
-        await self.adapters.store.add_contract(replace(known, taken_in_at=max(known.deployed_at, known.taken_in_at)))
+        asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
+        await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
         self.contracts.add(known)
-        # What the index passes from here on it looks at; what it passed before is told by where the chain stands now.
-        complete = replace(known, taken_in_at=await self.adapters.chain.latest_height())
-        await self.adapters.store.add_contract(complete)
+        # Every fetch from here on looks for it; those that are under way go as far as the head that the index has seen.
+        head = self.engine.core.index.head
+        complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
+        with suppress(Unavailable):
+            await self.adapters.store.add_contract(complete)
         if is_new:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)

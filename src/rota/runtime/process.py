@@ -63,6 +63,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.services import Services
 from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
@@ -132,7 +133,7 @@ class NodeProcess:
             self.running.fail(error)
 
     async def _watch_files(self) -> None:
-        """What an operator changes while the node runs: its certificate, and a registry that is a file."""
+        """What an operator changes while the node runs: its certificate, its credentials, a registry that is a file."""
         while True:
             await asyncio.sleep(FILES_LOOK_S)
             for watched in self.watched:
@@ -210,6 +211,27 @@ class WatchedMaximum:
             logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
 
 
+class WatchedCredentials:
+    """When the file with the credentials changes, those are known that it names: a token is taken back at once."""
+
+    def __init__(self, path: Path, entrance: Entrance) -> None:
+        self._path: Final = path
+        self._entrance: Final = entrance
+        self._told = ""
+
+    def look(self) -> None:
+        """Take over what the file says; what cannot be read changes nothing."""
+        try:
+            found = read_credentials(self._path)
+        except (ValueError, OSError) as error:
+            self._told = _tell_once("the credentials cannot be read; those of before stay", error, self._told)
+            return
+        self._told = ""
+        if found != self._entrance.credentials:
+            self._entrance.use_credentials(found)
+            logger.info("the credentials have changed", credentials=len(found))
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -262,7 +284,12 @@ async def opened(
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
         public = PublicTransactions(
-            public_chain, store.public, store.abis, configuration.sequencer.confirmations, wall_clock_ms
+            public_chain,
+            store.public,
+            store.abis,
+            configuration.sequencer.confirmations,
+            wall_clock_ms,
+            ended=lambda _: running.receipts.look_soon(),
         )
         return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting, public_chain, public)
 
@@ -278,7 +305,9 @@ async def opened(
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"
-    automating = automate(running, triggers, client, registrar, registry, peers, configuration.automation.look_ms)
+    pruning = PrunableCompletions(lambda: facade.commands, commands)
+    look_ms = configuration.automation.look_ms
+    automating = automate(running, triggers, client, registrar, registry, peers, look_ms, pruning)
     facade = NodeFacade(
         running,
         keys.signer,
@@ -300,6 +329,8 @@ async def opened(
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
             process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        if configuration.rpc.credentials_file is not None:
+            process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
         if following is not None:

@@ -50,6 +50,7 @@ IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
 HISTORY_MAX: Final = 64
 # So often is a transaction refused that was never taken, before it is given up.
 REFUSALS_MAX: Final = 20
+BEGIN_TIMEOUT_S: Final = 5.0
 
 logger = structlog.get_logger("rota.public")
 
@@ -117,6 +118,7 @@ class PublicTransactions:
         self._limits: Final = limits or PublicLimits()
         self._ended: Final = ended
         self._held: Final[dict[IntentId, Held]] = {}
+        self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
         self._changed_at_ms = 0
         self._accepting = 0
@@ -128,6 +130,7 @@ class PublicTransactions:
         self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
     ) -> PublicTransaction:
         """Durable on return. `Unavailable` when the store is away, or too many are under way."""
+        await self._until_begun()
         if len(self._held) + self._accepting >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
         self._accepting += 1
@@ -138,6 +141,14 @@ class PublicTransactions:
         self._hold(accepted)
         self._hurry()
         return accepted
+
+    async def _until_begun(self) -> None:
+        """What the last life left comes first: a new one must not be taken for one of those, and be held twice."""
+        try:
+            async with asyncio.timeout(BEGIN_TIMEOUT_S):
+                await self._begun.wait()
+        except TimeoutError:
+            raise Unavailable("public transactions of before are not read yet; try again") from None
 
     def held(self, intent: IntentId) -> Held | None:
         """One that has not ended."""
@@ -192,8 +203,8 @@ class PublicTransactions:
             self._note_trouble(str(trouble))
             return False
         for transaction in stored:
-            if transaction.id not in self._held:
-                self._hold(transaction)
+            self._hold(transaction)
+        self._begun.set()
         return True
 
     def _note_trouble(self, trouble: str) -> None:
@@ -220,6 +231,7 @@ class PublicTransactions:
         held.history.append(Activity(transaction.created_at_ms, "accepted"))
         for version in transaction.versions:
             held.history.append(Activity(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
+        assert transaction.id not in self._held, "one transaction is held once, or it is sent twice"
         self._held[transaction.id] = held
 
     # A round.

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from rota.api.facade import ReceiptDefinition, ReceiptView, TransactionType
+from rota.api.facade import AnyReceipt, FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
 from rota.genesis import decode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
 from rota.runtime.listeners import Bell, Found
@@ -28,10 +28,12 @@ PAUSE_S: Final = 0.02
 RETRY_S: Final = 0.5
 LOOKS_BETWEEN_CLEANINGS: Final = 500
 RECEIPTS_A_BATCH_MAX: Final = 100
+FULL_RECEIPTS_A_BATCH_MAX: Final = 10
 PAGE: Final = 200
 VIEWS_KEPT_MAX: Final = 4_096
 
 View = Callable[[IntentId], Awaitable[ReceiptView | None]]
+FullView = Callable[[IntentId], Awaitable[FullReceipt | None]]
 
 logger = structlog.get_logger("rota.receipts")
 
@@ -93,17 +95,18 @@ class ReceiptOrder:
 
 
 class ReceiptSource:
-    """`runtime.listeners.Source`: receipts in their order. `view` makes what users see of one.
+    """`runtime.listeners.Source`: receipts in their order. `view` makes what users see of one, `full_view` all.
 
     Those that were shown last are kept: many listeners read the same.
     """
 
     kind: Final = "receipts"
 
-    def __init__(self, order: ReceiptOrder, store: Store, view: View) -> None:
+    def __init__(self, order: ReceiptOrder, store: Store, view: View, full_view: FullView) -> None:
         self.bell: Final = order.bell
         self._store: Final = store
         self._view: Final = view
+        self._full_view: Final = full_view
         self._kept: Final[OrderedDict[int, ReceiptView]] = OrderedDict()
 
     def encode(self, definition: ReceiptDefinition) -> bytes:
@@ -118,18 +121,21 @@ class ReceiptSource:
         """From the first receipt of this node on, unless another is named."""
         return ListenerPosition(definition.sequence_above or 0)
 
-    async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[ReceiptView]:
+    async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
         """The next page of the order, as far as it passes the filters and fits in a batch."""
+        most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
         page = await self._store.listening.receipts_after(position.number, PAGE)
         wanted: list[NumberedReceipt] = []
         reached = position.number
         for each in page:
-            if len(wanted) == RECEIPTS_A_BATCH_MAX:
+            if len(wanted) == most:
                 break
             reached = each.sequence
             if _passes(definition, each):
                 wanted.append(each)
-        views = await asyncio.gather(*(self.view_of(each) for each in wanted))
+        views: list[AnyReceipt] = []
+        for each in wanted:
+            views.append(await (self._full(each) if definition.has_domain_receipts else self.view_of(each)))
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
         return Found(tuple(views), ListenerPosition(reached), is_all)
 
@@ -144,6 +150,11 @@ class ReceiptSource:
                 self._kept.popitem(last=False)
         return kept
 
+    async def _full(self, place: NumberedReceipt) -> FullReceipt:
+        full = await self._full_view(place.intent)
+        assert full is not None, "what has a number is known"
+        return full
+
     async def after(self, sequence: int) -> AsyncIterator[ReceiptView]:
         """All with greater numbers: those that are there, then those that come."""
         everything, position = ReceiptDefinition(), ListenerPosition(sequence)
@@ -151,6 +162,7 @@ class ReceiptSource:
             rung = self.bell.rung
             found = await self.read(everything, position)
             for view in found.items:
+                assert isinstance(view, ReceiptView), "without domain receipts"
                 yield view
             position = found.position
             if found.is_all:

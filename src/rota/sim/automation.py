@@ -9,7 +9,7 @@ attempts may fail. Everything is drawn from one seed; there is no waiting, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
@@ -134,12 +134,14 @@ class MemberNode:
 
     def counted(self, outcome: Outcome) -> int:
         """By all its lives."""
-        present = self.core.duties[TRIGGER].tally.outcomes[outcome] if self.core is not None else 0
-        return self.past[outcome] + present
+        duties = self.core.duties.values() if self.core is not None else ()
+        return self.past[outcome] + sum(duty.tally.outcomes[outcome] for duty in duties)
 
 
 class AutomationWorld:
-    """Members that run one trigger."""
+    """Members that run one trigger. What its tasks are is the board's to say; a subclass may ask somebody else."""
+
+    trigger_name = TRIGGER
 
     def __init__(self, seed: int, names: Iterable[str], strategy: Strategy, conditions: Conditions) -> None:
         self.random: Final = Random(seed)
@@ -165,36 +167,34 @@ class AutomationWorld:
     def _begin(self, node: MemberNode) -> None:
         assert node.core is None, "a node lives once at a time"
         node.life += 1
-        settings = self.conditions.settings
-        setup = DutySetup(
-            name=TRIGGER,
-            settings=TriggerSettings(
-                expected_task_duration_ms=settings.expected_task_duration_ms,
-                polling_interval_ms=settings.polling_interval_ms,
-                parallel_tasks=settings.parallel_tasks,
-                strategy=node.strategy,
-            ),
+        setup = self.setup_of(node, replace(self.conditions.settings, strategy=node.strategy))
+        node.core = Automation((setup,), f"{self._seed}/{node.name}/{node.life}".encode())
+        node.tick_at_ms = None
+        self.see_blocks(node)
+        self.tell(node, MembersSeen(self.trigger_name, node.members, node.ranked))
+
+    def setup_of(self, node: MemberNode, settings: TriggerSettings) -> DutySetup:
+        """What its duty begins with."""
+        return DutySetup(
+            name=self.trigger_name,
+            settings=settings,
             member=node.name,
             is_paused=node.is_paused,
             set_aside=tuple(node.set_aside.items()),
         )
-        node.core = Automation((setup,), f"{self._seed}/{node.name}/{node.life}".encode())
-        node.tick_at_ms = None
-        self.see_blocks(node)
-        self.tell(node, MembersSeen(TRIGGER, node.members, node.ranked))
 
     def see_blocks(self, node: MemberNode) -> None:
         """The latest blocks, as a node reads them when it begins."""
         for age in range(3, 0, -1):
             block_ms = (self.now_ms // BLOCK_MS - age) * BLOCK_MS
             assert node.core is not None, "it has begun"
-            node.core.clock.seen(block_ms, self.local_ms(node) - self.now_ms + block_ms + self._seen_ms())
+            node.core.clock.seen(block_ms, self.local_ms(node) - self.now_ms + block_ms + self.seen_ms())
 
     def stop(self, name: Member) -> None:
         """It is gone, with all it knew; what it has sent may still arrive."""
         node = self.nodes[name]
         if node.core is not None:
-            for outcome, count in node.core.duties[TRIGGER].tally.outcomes.items():
+            for outcome, count in node.core.duties[self.trigger_name].tally.outcomes.items():
                 node.past[outcome] += count
             node.core = None
             node.seen_tasks = {}
@@ -210,20 +210,21 @@ class AutomationWorld:
         made = self.board.tasks[task] = Task(task, self.now_ms, action_key)
         if self.conditions.has_events:
             for node in self.nodes.values():
-                delay_ms = 0 if self.conditions.are_tasks_seen_at_once else self._seen_ms()
+                delay_ms = 0 if self.conditions.are_tasks_seen_at_once else self.seen_ms()
                 self.after(delay_ms, partial(self._see_task, node, made))
 
     def _see_task(self, node: MemberNode, task: Task) -> None:
         if node.core is not None and task.id not in node.seen_tasks:
             node.seen_tasks[task.id] = task
-            self.tell(node, TasksFound(TRIGGER, (task,)))
+            self.tell(node, TasksFound(self.trigger_name, (task,)))
 
     def _see_done(self, node: MemberNode, task: str, by: Member) -> None:
         node.seen_done[task] = by
         if node.core is not None:
-            self.tell(node, TaskDone(TRIGGER, task, by))
+            self.tell(node, TaskDone(self.trigger_name, task, by))
 
-    def _seen_ms(self) -> int:
+    def seen_ms(self) -> int:
+        """How long it takes this time until something is seen."""
         if self.conditions.is_seen_time_fixed or not self.conditions.seen_ms:
             return self.conditions.seen_ms
         return int(self.random.expovariate(1 / self.conditions.seen_ms))
@@ -282,15 +283,10 @@ class AutomationWorld:
     def _perform(self, node: MemberNode, effect: Effect) -> None:
         match effect:
             case ListTasks():
-                open_ = tuple(
-                    task
-                    for task in self.board.tasks.values()
-                    if task.id not in node.seen_done and (task.id in node.seen_tasks or self._is_old(task))
-                )
-                self._tell_later(node, ANSWER_MS, TasksListed(TRIGGER, open_))
+                self._tell_later(node, ANSWER_MS, TasksListed(self.trigger_name, self.listed_by(node)))
             case CheckStaleness(_, attempt, tasks):
-                stale = tuple(task.id for task in tasks if task.id in node.seen_done)
-                self._tell_later(node, ANSWER_MS, StalenessKnown(TRIGGER, attempt, stale))
+                stale = self.stale_to(node, tasks)
+                self._tell_later(node, ANSWER_MS, StalenessKnown(self.trigger_name, attempt, stale))
             case Perform(_, attempt, tasks):
                 self.performing += 1
                 self.after(self.conditions.task_ms, partial(self._land, node, node.life, attempt, tasks))
@@ -305,6 +301,18 @@ class AutomationWorld:
             case ReportRun():
                 node.runs.append(effect)
 
+    def listed_by(self, node: MemberNode) -> tuple[Task, ...]:
+        """All tasks that it sees to be open."""
+        return tuple(
+            task
+            for task in self.board.tasks.values()
+            if task.id not in node.seen_done and (task.id in node.seen_tasks or self._is_old(task))
+        )
+
+    def stale_to(self, node: MemberNode, tasks: tuple[Task, ...]) -> tuple[str, ...]:
+        """Those that it sees to be done."""
+        return tuple(task.id for task in tasks if task.id in node.seen_done)
+
     def _is_old(self, task: Task) -> bool:
         """A look at the ledger sees what has been there for a while."""
         return self.now_ms - task.ready_ms > self.conditions.seen_ms
@@ -312,11 +320,7 @@ class AutomationWorld:
     def _land(self, node: MemberNode, life: int, attempt: int, tasks: tuple[Task, ...]) -> None:
         self.performing -= 1
         is_heard = node.core is not None and node.life == life
-        done = self.board.apply(self.now_ms, tasks, node.name, is_heard=is_heard)
-        for task_id in done or ():
-            node.seen_done[task_id] = node.name
-            for other in self.nodes.values():
-                self.after(self._seen_ms(), partial(self._see_done, other, task_id, node.name))
+        done = self.apply(node, tasks, is_heard=is_heard)
         # A node that was too late learns from its own transaction that somebody was faster.
         for task in tasks:
             if task.id in self.board.done:
@@ -324,9 +328,18 @@ class AutomationWorld:
         if not is_heard:
             return
         if done is None:
-            self.tell(node, Refused(TRIGGER, attempt, "the ledger does not take it"))
+            self.tell(node, Refused(self.trigger_name, attempt, "the ledger does not take it"))
         else:
-            self.tell(node, Performed(TRIGGER, attempt, done))
+            self.tell(node, Performed(self.trigger_name, attempt, done))
+
+    def apply(self, node: MemberNode, tasks: tuple[Task, ...], *, is_heard: bool) -> tuple[str, ...] | None:
+        """A transaction arrives: what it performed, or nothing when it is undone."""
+        done = self.board.apply(self.now_ms, tasks, node.name, is_heard=is_heard)
+        for task in done or ():
+            node.seen_done[task] = node.name
+            for other in self.nodes.values():
+                self.after(self.seen_ms(), partial(self._see_done, other, task, node.name))
+        return done
 
     # Members.
 
@@ -337,7 +350,7 @@ class AutomationWorld:
         if ranked is not None:
             node.ranked = tuple(ranked)
         if node.core is not None:
-            self.tell(node, MembersSeen(TRIGGER, node.members, node.ranked))
+            self.tell(node, MembersSeen(self.trigger_name, node.members, node.ranked))
 
     # What came of it.
 

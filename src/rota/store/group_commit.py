@@ -61,6 +61,7 @@ from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf,
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
+GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
 Question = LookUpIntents | LoadContract | FindStates
@@ -362,21 +363,37 @@ class DatabaseStore:
             self._has_questions.clear()
             while self._questions:
                 question = self._questions.popleft()
+                look_ups = self._look_ups_with(question)
                 try:
-                    events = await self._answer(question)
+                    if look_ups:
+                        events: Sequence[Event] = await self._read(self._asking.look_up_all(look_ups))
+                    else:
+                        events = await self._answer(question)
                 except Unavailable as problem:
                     self._trouble = str(problem)
-                    if isinstance(question, LookUpIntents):
-                        self._questions.appendleft(question)
+                    self._questions.extendleft(reversed(look_ups))
                     await asyncio.sleep(RETRY_S)
                     continue
                 for event in events:
                     self._tell(event)
 
+    def _look_ups_with(self, question: Question) -> list[LookUpIntents]:
+        """This one and those right behind it, if it is about intents: one reading answers them all."""
+        found: list[LookUpIntents] = []
+        if isinstance(question, LookUpIntents):
+            found.append(question)
+            while self._questions and len(found) < GROUP_QUESTIONS_MAX:
+                following = self._questions[0]
+                if not isinstance(following, LookUpIntents):
+                    break
+                found.append(following)
+                self._questions.popleft()
+        return found
+
     async def _answer(self, question: Question) -> Sequence[Event]:
         match question:
             case LookUpIntents():
-                return (await self._read(self._asking.look_up(question)),)
+                raise AssertionError("those are answered together")
             case LoadContract(address):
                 found = await self._read(self._asking.contract_of(address))
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)

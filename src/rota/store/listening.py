@@ -22,11 +22,12 @@ from typing import Any, Final, Protocol
 from rota.core.events import LedgerStatus
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener
 from rota.store.database import Answer, Reading, Statement
-from rota.store.encoding import decode_intent, decode_outcome, decode_text, encode_text
+from rota.store.encoding import decode_intent, decode_outcome
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
 
 NUMBERED_AT_ONCE_MAX: Final = 500
-LISTENERS_MAX: Final = 1_000
+# In the place of a contract, of what is done on the base ledger itself.
+NO_ADDRESS: Final = ContractAddress("")
 
 
 # What syncpoints note.
@@ -43,12 +44,9 @@ def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
     return Statement(_ENDING_DUE, (contract, receipt.intent, receipt.intent), receipt.intent)
 
 
-def numbering(receipt: DueReceipt, type_: str, domain: str, now_ms: int) -> Statement:
-    """It has the next number from now on, unless it has one already.
-
-    Whoever ends transactions in tables of his own numbers them with this, in the same write.
-    """
-    return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, encode_text(domain), now_ms))
+def public_due(intent: IntentId) -> Statement:
+    """A user's transaction on the base ledger itself has ended; for whoever writes that, in the same write."""
+    return Statement(_ENDING_DUE, (NO_ADDRESS, intent, intent), intent)
 
 
 class DatabaseAccess(Protocol):
@@ -101,7 +99,7 @@ class Listening:
         now_ms = self._clock()
         await self._access.write(
             [
-                *(numbering(receipt, "private", domain, now_ms) for receipt, domain in receipts),
+                *(_numbering(receipt, domain, now_ms) for receipt, domain in receipts),
                 *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
             ]
         )
@@ -162,10 +160,16 @@ class Listening:
         await self._access.write([Statement("DELETE FROM listeners WHERE kind = ? AND name = ?", (kind, name))])
 
 
+def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
+    """It has the next number from now on, unless it has one already."""
+    type_ = "public" if receipt.contract == NO_ADDRESS else "private"
+    return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
+
+
 def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
     rows: Any = yield query
     return tuple(
-        NumberedReceipt(sequence, IntentId(intent), contract, Leaf(leaf), type_, decode_text(domain) or "", at_ms)
+        NumberedReceipt(sequence, IntentId(intent), contract, Leaf(leaf), type_, domain, at_ms)
         for sequence, intent, contract, leaf, type_, domain, at_ms in rows
     )
 

@@ -13,6 +13,7 @@ from rota.core.public_transaction import Ending, PublicTransaction, Version, Wis
 from rota.domains.queries import Query
 from rota.ports import StoredSubmission
 from rota.store.database import Door, Reading, Statement
+from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
 from rota.store.submissions import noting_submission
@@ -72,7 +73,8 @@ class PublicTransactions:
 
     async def save(self, transactions: Sequence[PublicTransaction]) -> None:
         """How they stand now; durable on return."""
-        await self._door.write([saving(each) for each in transactions])
+        ended = [public_due(each.id) for each in transactions if each.ending is not None]
+        await self._door.write([*(saving(each) for each in transactions), *ended])
 
     async def open(self) -> tuple[PublicTransaction, ...]:
         """Those that have not ended, in their order."""

@@ -170,13 +170,22 @@ class Asking:
             rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
             known.update({IntentId(intent): None for (intent,) in rows})
         own = tuple(intent for intent in order.intents if intent in known)
-        outcomes = yield from self._outcomes(own, (yield from self.final_height()))
+        outcomes: dict[IntentId, Outcome] = {}
+        if own:
+            outcomes = yield from self._outcomes(own, (yield from self.final_height()))
         return IntentsLookedUp(
             order.token,
             existing,
             tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
             tuple(intent for intent in own if intent not in outcomes),
         )
+
+    def look_up_all(self, orders: Sequence[LookUpIntents]) -> Reading[list[IntentsLookedUp]]:
+        """Several questions in one reading."""
+        answers = []
+        for order in orders:
+            answers.append((yield from self.look_up(order)))
+        return answers
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
         """The final outcome of an intent of this node, if it has one. The chain's word counts before ours."""

@@ -42,18 +42,19 @@ _TABLE: Final = Table(
 
 
 _ENDED: Final = Table(
-    "submissions LEFT JOIN public_transactions ON public_transactions.id = submissions.id "
-    "LEFT JOIN intents ON intents.id = submissions.id",
+    "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
+    "LEFT JOIN intents ON intents.id = receipts.intent",
     {
-        "id": Column("submissions.id", Kind.UUID),
-        "sequence": Column("submissions.number", Kind.NUMBER),
-        "domain": Column("submissions.domain", Kind.TEXT),
-        "type": Column("submissions.type", Kind.TEXT),
+        "id": Column("receipts.intent", Kind.UUID),
+        "sequence": Column("receipts.sequence", Kind.NUMBER),
+        "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
+        "domain": Column("receipts.domain", Kind.TEXT),
+        "type": Column("receipts.type", Kind.TEXT),
         "blockNumber": Column("intents.settled_at", Kind.NUMBER),
         "transactionHash": Column("public_transactions.hash", Kind.BYTES),
         "contractAddress": Column("public_transactions.contract", Kind.TEXT),
     },
-    "submissions.number DESC",
+    "receipts.sequence DESC",
 )
 
 
@@ -126,18 +127,17 @@ class Submissions:
         return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good and whose receipts are looked for."""
-        return await self._door.read(self._find_ended(query))
-
-    def _find_ended(self, query: Query) -> Reading[tuple[IntentId, ...]]:
-        height = yield from self._final_height()
-        also = f"({_IS_ACCEPTED}) AND NOT ({_IS_OPEN.format(height=int(height))})"
-        rows: Any = yield selection(_ENDED, "submissions.id", query, also=also)
-        return tuple(IntentId(id_) for (id_,) in rows)
+        """Those that have ended for good, also others', and whose receipts are looked for; the latest first."""
+        return await self._door.read(_ended(query))
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""
         return await self._door.read(_dependencies(intent))
+
+
+def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
+    rows: Any = yield selection(_ENDED, "receipts.intent", query)
+    return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:

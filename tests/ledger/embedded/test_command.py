@@ -45,6 +45,15 @@ def rest(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
+def test_gas_may_cost_nothing() -> None:
+    with started("--json", "--free-gas") as process:
+        url = json.loads(first_line(process))["url"]
+        body = b'{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice"}'
+        with urlopen(Request(url, data=body), timeout=WAIT_S) as response:
+            assert json.load(response)["result"] == "0x0"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_chain_is_served_until_it_is_told_to_stop(number: signal.Signals) -> None:
     with started("--json", "--chain-id", "77", "--accounts", "2", "--block-time-ms", "60000", "--instant") as process:

@@ -19,6 +19,7 @@ from rota.api.errors import invalid
 from rota.api.facade import (
     BATCH_TIMEOUT_MS,
     EVENTS_A_BATCH,
+    AnyReceipt,
     Batch,
     EventDefinition,
     EventSource,
@@ -30,6 +31,7 @@ from rota.api.facade import (
     ReceiptView,
     TransactionType,
 )
+from rota.api.followed import shown_full_receipt
 from rota.api.formats import (
     Address,
     Choice,
@@ -198,7 +200,7 @@ async def create_receipt_listener(
         options.domain_receipts,
         IncompleteReceipts(behavior) if behavior is not None else IncompleteReceipts.BLOCK_CONTRACT,
     )
-    await node.receipt_listeners.create(_name(listener.name), definition, listener.started is not False)
+    await node.receipt_listeners.create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -261,7 +263,7 @@ async def create_event_listener(
         size,
         _duration_ms(options.batch_timeout),
     )
-    await node.event_listeners.create(_name(listener.name), definition, listener.started is not False)
+    await node.event_listeners.create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -384,8 +386,11 @@ async def unsubscribe(
 class _ReceiptsOver:
     subscription: Subscription
 
-    async def take(self, batch: Batch[ReceiptView]) -> bool:
-        receipts = [_encoded_receipt(each) for each in batch.items]
+    async def take(self, batch: Batch[AnyReceipt]) -> bool:
+        receipts = [
+            _encoded_receipt(each) if isinstance(each, ReceiptView) else msgspec.Raw(encode(shown_full_receipt(each)))
+            for each in batch.items
+        ]
         return await self.subscription.offer(ReceiptBatch(batch.id, receipts))
 
 
@@ -419,7 +424,8 @@ def _shown_event(view: EventView) -> Event:
 # What users write.
 
 
-def _name(given: str) -> str:
+def checked_name(given: str) -> str:
+    """The name of a listener that is to be. `Rejected` says what would be right."""
     if _NAME.fullmatch(given) is None:
         raise invalid(
             "listener.name",

@@ -10,6 +10,7 @@ from rota.core.explanation import MEANINGS, explain_at_coordinator, explain_at_s
 from rota.core.explanation import Explanation as Found
 from rota.core.states.sender_transaction import State
 from rota.ports import NumberedReceipt, StoredTransaction
+from rota.runtime.facades.public import Public
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
 
@@ -17,19 +18,21 @@ from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome
 class Explaining:
     """Of one node. `at` is the calendar of the core's clock."""
 
-    def __init__(self, running: RunningNode, at: Callable[[int], int]) -> None:
+    def __init__(self, running: RunningNode, at: Callable[[int], int], public: Public) -> None:
         self._running: Final = running
         self._at: Final = at
+        self._public: Final = public
 
     async def explain(self, intent: IntentId) -> Explanation | None:
         """Where it is; nothing when this node does not know it."""
-        under_way = self._under_way(intent)
+        under_way = self._under_way(intent) or self._public.explain(intent)
         if under_way is not None:
             return under_way
         stored = await self._running.adapters.store.transaction(intent)
         place = await self._running.adapters.store.listening.receipt_number(intent)
         if stored is None:
-            return _explain_anothers(place) if place is not None else None
+            ended = await self._public.explain_ended(intent)
+            return ended if ended is not None or place is None else _explain_anothers(place)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         return explain_stored(stored, receipt, place, self._running.name)
 

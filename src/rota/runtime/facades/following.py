@@ -41,7 +41,7 @@ from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
 from rota.runtime.node import RunningNode
-from rota.types import NO_CONTRACT, IntentId, Rejected, State, StateId, Transition
+from rota.types import NO_CONTRACT, NO_LEAF, IntentId, Rejected, State, StateId, Transition
 
 PREPARED_MAX: Final = 1_000
 COMMIT: Final = "commit"
@@ -154,13 +154,17 @@ class Following:
     async def _settled(self, intent: IntentId) -> tuple[hosting.Hosted, Transition] | None:
         """What this node has of a transition that is on the chain for good."""
         stored = await self._store.transaction(intent)
-        if stored is None or stored.intent.contract == NO_CONTRACT:
+        if stored is None:
+            # Of another node's transaction the order of receipts knows, when its states are here.
+            place = await self._store.listening.receipt_number(intent)
+            contract, leaf = (place.contract, place.leaf) if place is not None else (NO_CONTRACT, NO_LEAF)
+        else:
+            receipt = stored.receipt or self._running.users.recent_receipt(intent)
+            contract, leaf = stored.intent.contract, receipt.leaf if receipt is not None else NO_LEAF
+        if contract == NO_CONTRACT or not leaf:
             return None
-        receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        if receipt is None or not receipt.leaf:
-            return None
-        hosted = self._running.contracts.hosted(stored.intent.contract)
-        transition = await self._store.traces.transition(stored.intent.contract, receipt.leaf)
+        hosted = self._running.contracts.hosted(contract)
+        transition = await self._store.traces.transition(contract, leaf)
         return (hosted, transition) if hosted is not None and transition is not None else None
 
     async def _domain_receipt(self, hosted: hosting.Hosted, transition: Transition) -> JsonValue:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from rota.api.facade import EventDefinition, EventListenerStatus, EventView, ReceiptDefinition, ReceiptView
+from rota.api.facade import (
+    AnyReceipt,
+    EventDefinition,
+    EventListenerStatus,
+    EventView,
+    FullReceipt,
+    ReceiptDefinition,
+    ReceiptView,
+)
 from rota.ledger.client import RpcClient
 from rota.runtime.chain_events import ChainEvents
 from rota.runtime.listeners import DurableListeners
@@ -15,15 +23,19 @@ from rota.types import IntentId
 
 
 class NodeListeners:
-    """`api.facade.Listening`. `view` is how users see a receipt."""
+    """`api.facade.Listening`. `view` is how users see a receipt, `full_view` with all that is known of it."""
 
     def __init__(
-        self, running: RunningNode, client: RpcClient, view: Callable[[IntentId], Awaitable[ReceiptView | None]]
+        self,
+        running: RunningNode,
+        client: RpcClient,
+        view: Callable[[IntentId], Awaitable[ReceiptView | None]],
+        full_view: Callable[[IntentId], Awaitable[FullReceipt | None]],
     ) -> None:
         store = running.adapters.store
-        self._receipts: Final = ReceiptSource(running.receipts, store, view)
+        self._receipts: Final = ReceiptSource(running.receipts, store, view, full_view)
         self._events: Final = ChainEvents(client, running.final_height)
-        self.receipt_listeners: Final[DurableListeners[ReceiptDefinition, ReceiptView]] = DurableListeners(
+        self.receipt_listeners: Final[DurableListeners[ReceiptDefinition, AnyReceipt]] = DurableListeners(
             self._receipts, store
         )
         self.event_listeners: Final[DurableListeners[EventDefinition, EventView]] = DurableListeners(

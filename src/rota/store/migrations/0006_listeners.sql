@@ -14,14 +14,14 @@ CREATE TABLE receipts_due (
 );
 CREATE INDEX receipts_due_final ON receipts_due (contract, leaf) WHERE is_final = 1;
 
--- Final receipts in the order in which they were complete here. A number is given once and never again.
+-- Final receipts in the order in which they were complete here; those of public transactions have no contract. A number is given once and never again.
 CREATE TABLE receipts (
     sequence BIGINT NOT NULL PRIMARY KEY,
     intent BYTEA NOT NULL UNIQUE,
     contract TEXT NOT NULL,
     leaf BYTEA NOT NULL,
     type TEXT NOT NULL,
-    domain BYTEA NOT NULL,
+    domain TEXT NOT NULL,
     numbered_at_ms BIGINT NOT NULL
 );
 

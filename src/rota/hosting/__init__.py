@@ -7,6 +7,9 @@ or as the makers of a round. Within a slot or a round each transition stands on 
 The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
 is whether the transition is well made and whether the domain agrees.
 
+`contracts.py` has what all questions share, `checking.py` what endorsers are asked, and this module the rest: it opens
+contracts, validates and answers what users ask for, and has intents assembled.
+
 An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
 in `held` what `contents.is_info`.
 """
@@ -14,26 +17,17 @@ in `held` what `contents.is_info`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 import msgspec
 
-from rota.core.effects import AssembleIntents, CheckRound
+from rota.core.effects import AssembleIntents
 from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import (
-    STATES_MAX,
-    Core,
-    core_of,
-    domain_separator,
-    keccak,
-    leaf_of,
-    leaf_of_transition,
-    state_commitment,
-)
-from rota.domains.available import Available, Known, Shelf, known_in, readable
+from rota.digests import STATES_MAX, Core, core_of, domain_separator, keccak, leaf_of, state_commitment
+from rota.domains.available import Available, Known, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -41,22 +35,32 @@ from rota.domains.base import (
     Domain,
     History,
     Lacking,
-    NewState,
     Parked,
-    Proposal,
     Question,
-    Refused,
     Rejected,
     Request,
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Role, Told, distribution_of, name_of, seal, unseal
+from rota.domains.contents import Content, Told, distribution_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
-from rota.messages import AssemblyOutcome, Refusal
+from rota.hosting.checking import Checked, check
+from rota.hosting.contracts import (
+    NO_BACKGROUND,
+    SALT_KEY_BYTES,
+    AnyDomain,
+    Background,
+    Held,
+    Hosted,
+    bounded,
+    history_of,
+    known_of,
+    shelf_of,
+    told_of,
+)
+from rota.messages import AssemblyOutcome
 from rota.types import (
-    Contract,
     ContractAddress,
     Intent,
     NodeName,
@@ -70,60 +74,41 @@ from rota.types import (
     Transition,
 )
 
+__all__ = [
+    "NO_BACKGROUND",
+    "PAYLOAD_BYTES_MAX",
+    "SALT_KEY_BYTES",
+    "TRANSITION_BYTES_MAX",
+    "AnyDomain",
+    "Background",
+    "Binding",
+    "Checked",
+    "ContractDefaults",
+    "Held",
+    "Hosted",
+    "Initialised",
+    "UserCall",
+    "assemble",
+    "bound",
+    "call",
+    "check",
+    "deploy",
+    "failure_of",
+    "genesis_of",
+    "init",
+    "learn",
+    "load_domains",
+    "open_genesis",
+    "receipt",
+    "shelf_of",
+]
+
 ENTRY_POINTS: Final = "rota.domains"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
 # It has to fit into a frame, beside others.
 TRANSITION_BYTES_MAX: Final = 1_048_576
-REASON_LETTERS_MAX: Final = 1_000
-SALT_KEY_BYTES: Final = 32
 
 _RAW_REVERT: Final = re.compile("reverted with 0x((?:[0-9a-f]{2})+)$")
-
-# A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
-AnyDomain = Domain[Any]
-Held = Mapping[StateId, State]
-
-
-def _not_here(_: StateId) -> State | None:
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties."""
-
-    recall: Callable[[StateId], State | None] = _not_here
-    verifiers: Mapping[Party, str] = field(default_factory=dict)
-
-
-NO_BACKGROUND: Final = Background()
-
-
-@dataclass(frozen=True, slots=True)
-class Hosted:
-    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
-
-    `memory` is the domain's own, of this contract at one node.
-    """
-
-    contract: Contract
-    domain: AnyDomain
-    configuration: Record
-    separator: bytes
-    salt_key: bytes
-    memory: object = None
-
-    def __post_init__(self) -> None:
-        assert len(self.salt_key) == SALT_KEY_BYTES, f"a salt key is {SALT_KEY_BYTES} bytes, not {len(self.salt_key)}"
-
-    @property
-    def known(self) -> Mapping[str, type[Record]]:
-        """The record classes of its states, by the names of their schemas."""
-        return {name_of(record_type): record_type for record_type in self.domain.states}
-
-    def at_another_node(self) -> Hosted:
-        """The same contract where nothing of it has been seen yet."""
-        return replace(self, memory=self.domain.memory(self.configuration, self.contract))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +135,6 @@ class Initialised:
 
     payload: bytes
     parties: tuple[Party, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """An endorser's judgement: what is refused and why, and which states are missing to judge the others."""
-
-    refusals: tuple[Refusal, ...] = ()
-    missing: tuple[StateId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +260,7 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
         asked.function,
         arguments,
         Available(shelf_of(hosted, held, node)),
-        _history(hosted, node, held.get, background.recall),
+        history_of(hosted, node, held.get, background.recall),
         background.verifiers,
         hosted.memory,
     )
@@ -293,7 +270,7 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
 def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> dict[str, object]:
     """What users of this node are told of a committed transition; `known` are states that it touches, spent or not."""
     referred = {
-        reference: _known(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
+        reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
     seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
     settled = Settled(
@@ -302,7 +279,7 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
         transition.intent,
         tuple(state for state in map(referred.get, transition.inputs) if state is not None),
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
-        tuple(read for state in transition.outputs if (read := _known(hosted, state, node)) is not None),
+        tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
         _infos_in([(state, content) for state, content in seen if content is not None]),
         all(content is not None for state, content in seen if node in state.distribution),
     )
@@ -336,7 +313,7 @@ def assemble(
     available = Available(shelf_of(hosted, held, node), order.snapshot.locks, under_way)
     # Also what is locked or spent by now: states stand on others.
     new = {state.id: state for state in order.snapshot.states}
-    history = _history(hosted, node, new.get, held.get, background.recall)
+    history = history_of(hosted, node, new.get, held.get, background.recall)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
         result = _assemble_one(hosted, order, intent, available, history, background.verifiers)
@@ -373,9 +350,9 @@ def _assemble_one(
     except Lacking as error:
         return AssemblyFailed(order.request_id, intent.id, str(error))
     except Exception as error:
-        return AssemblyFailed(order.request_id, intent.id, _bounded(f"the domain failed: {_told(error)}"))
+        return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"))
     kind = AssemblyOutcome.PARKED if isinstance(outcome, Parked) else AssemblyOutcome.REVERTED
-    return AssemblyFinished(order.request_id, intent.id, kind, reason=_bounded(outcome.reason))
+    return AssemblyFinished(order.request_id, intent.id, kind, reason=bounded(outcome.reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,194 +488,8 @@ def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record],
     return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
-# Checking.
-
-
-def check(
-    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
-) -> Checked:
-    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
-    if node not in hosted.contract.endorsers:
-        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
-    bench = _Bench(hosted, held, node, background)
-    for maker in order.makers:
-        bench.take_maker(maker)
-    refusals: list[Refusal] = []
-    missing: dict[StateId, None] = {}
-    for transition, sender in zip(order.transitions, order.senders, strict=True):
-        unknown = bench.unknown(transition)
-        missing.update(dict.fromkeys(unknown))
-        try:
-            reason = "" if unknown else bench.flaw_of(transition, sender)
-        except Lacking as error:
-            missing[error.state] = None
-            reason = ""
-        if reason:
-            refusals.append(Refusal(transition.intent, _bounded(reason)))
-        bench.place(transition)
-    return Checked(tuple(refusals), tuple(missing))
-
-
-class _Bench:
-    """What an endorser judges with: the states that it knows, and what the round has spent so far."""
-
-    def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
-        self.hosted = hosted
-        self.known = hosted.known
-        self.held = held
-        self.node = node
-        self.recall = background.recall
-        self.verifiers = background.verifiers
-        self.speculative: dict[StateId, State] = {}
-        self.spent: dict[StateId, None] = {}
-        self.history = _history(hosted, node, self.speculative.get, held.get, background.recall)
-        self._available: Available | None = None
-
-    def take_maker(self, maker: Transition) -> None:
-        """Believed only as far as its leaf binds it: a state of that leaf can be nothing else."""
-        if leaf_of_transition(self.hosted.separator, maker) == maker.leaf:
-            self.place(maker)
-
-    def place(self, transition: Transition) -> None:
-        """What it makes is there for the next ones, and what it spends is gone."""
-        self.spent.update(dict.fromkeys(transition.inputs))
-        made = [state for number, state in enumerate(transition.outputs) if self._is_made(transition, number, state)]
-        self.speculative.update({state.id: state for state in made})
-        if self._available is not None:
-            for reference in transition.inputs:
-                self._available.remove(reference)
-            for state in made:
-                self._available.add(state.as_seen_by(self.node))
-
-    def _is_made(self, transition: Transition, number: int, state: State) -> bool:
-        """Its bytes are here, and are what the leaf binds."""
-        is_bound = state.content is not None and state_commitment(state.content) == state.commitment
-        return is_bound and state.id == (transition.leaf, number)
-
-    def available(self) -> Available:
-        """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
-        if self._available is None:
-            under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
-            self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
-        return self._available
-
-    def unknown(self, transition: Transition) -> tuple[StateId, ...]:
-        """The states that it spends or reads and that we do not know."""
-        return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
-
-    def flaw_of(self, transition: Transition, sender: Party) -> str:
-        """Why we do not sign it, or nothing."""
-        # An empty one only uses up its own intent, and whose that is the signature says.
-        if transition.is_empty:
-            return ""
-        if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
-            return "a state is spent by an earlier transition"
-        if len(set(transition.inputs)) < len(transition.inputs):
-            return "a state is spent twice"
-        if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
-            return f"its calls must take at most {self.hosted.domain.calls_gas_max} gas"
-        try:
-            self.hosted.domain.endorse(self._proposal(transition, sender))
-        except (Refused, Rejected) as error:
-            return str(error) or "the domain refuses it"
-        except Lacking:
-            raise
-        except Exception as error:
-            return f"the domain failed: {_told(error)}"
-        return ""
-
-    def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
-        hosted = self.hosted
-        return Proposal(
-            hosted.contract,
-            hosted.configuration,
-            hosted.separator,
-            transition.intent,
-            sender,
-            tuple(self._read(reference) for reference in transition.inputs),
-            tuple(self._read(reference) for reference in transition.reads),
-            self._makes(transition, sender),
-            transition.calls,
-            transition.preparation,
-            self.available,
-            self.history,
-            self.verifiers,
-            hosted.memory,
-        )
-
-    def _state(self, reference: StateId) -> State | None:
-        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
-        for look in (self.speculative.get, self.held.get, self.recall):
-            state = look(reference)
-            if state is not None and state.content is not None:
-                return state
-        return None
-
-    def _read(self, reference: StateId) -> Known[Record]:
-        state = self._state(reference)
-        assert state is not None, "what is unknown is not judged"
-        read = known_in(self.known, state)
-        if read is None:
-            raise Refused("it spends or reads what is no state of this domain")
-        return read
-
-    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
-        """What the domain said that it makes: the states, then the infos, each in its order."""
-        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
-        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
-        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
-        infos.sort(key=lambda info: info[0])
-        if [number for number, _, _ in infos] != list(range(len(infos))):
-            raise Refused("an info is missing, or there twice")
-        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
-
-    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
-        """An output must be whole, in its place, and go to exactly those who may see it."""
-        state = transition.outputs[number]
-        if state.id != (transition.leaf, number):
-            raise Refused("an output is not in its place")
-        if state.content is None:
-            raise Refused("the bytes of an output are missing")
-        content = unseal(self.known, state.content)
-        if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
-            raise Refused("an output's distribution list is not that of its readers")
-        return content
-
-
-# Shared.
-
-
 def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
     found = known.get(name)
     if found is None:
         raise Rejected("function", f"must be one of {', '.join(sorted(known))}, not {name!r}")
     return found
-
-
-def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
-    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
-    if isinstance(held, Shelf):
-        return held
-    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
-
-
-def _history(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
-    """What is in these places, looked for in this order."""
-
-    def find(reference: StateId) -> Known[Record] | None:
-        found = (known for look in places if (known := _known(hosted, look(reference), node)) is not None)
-        return next(found, None)
-
-    return History(find)
-
-
-def _known(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
-    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _bounded(reason: str) -> str:
-    return reason[:REASON_LETTERS_MAX] or "no reason was given"

@@ -1,0 +1,352 @@
+"""What commands cost: beside plain transactions, with many changes remembered, and to a late subscriber.
+
+rates       three nodes in processes of their own on an embedded chain; one of them is given transactions, in turns as
+            plain ones (`ptx_sendTransaction`) and as commands (`cmd_submit`), in batches of the same size and with the
+            same number under way, until all of a turn are final
+look-up     the latest acceptance of one change at a time, on SQLite, with few and with many changes remembered
+subscriber  one node whose database has many completions; a gRPC stream reads them from the beginning, and then some
+            that come while it reads
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import aiohttp
+import grpc
+import grpc.aio
+
+from rota.api import commands_pb2
+from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration
+from rota.commands.changes import change_of
+from rota.commands.effects import Closing, InFlight
+from rota.config import Config
+from rota.network.local import LocalNetwork, LocalNode, Plan
+from rota.store import DatabaseCommands, DatabaseStore, SqliteDatabase
+from rota.types import ContractAddress, IntentId, NodeName, Party
+
+NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
+THRESHOLD: Final = 2
+PARTY: Final = "alice"
+APPLICATION: Final = "bench"
+TURN_DEFAULT: Final = 1_000
+TURNS_DEFAULT: Final = 3
+BATCH: Final = 50
+OPEN_MAX: Final = 400
+LOOK_S: Final = 0.02
+STALLED_S: Final = 120.0
+FEW_CHANGES: Final = 1_000
+MANY_CHANGES: Final = 1_000_000
+LOOK_UPS: Final = 2_000
+WARM_UPS: Final = 500
+FILL_BATCH: Final = 1_000
+COMPLETIONS_DEFAULT: Final = 50_000
+LATER: Final = 20
+WEEK_MS: Final = 604_800_000
+PERCENT: Final = 100
+MICROSECONDS_PER_S: Final = 1_000_000
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RateFigures:
+    """Submissions a second until all are final, of each turn, and the medians; commands are `apart_percent` slower."""
+
+    turn: int
+    plain_per_s: list[float]
+    commands_per_s: list[float]
+    plain_median_per_s: float
+    commands_median_per_s: float
+    apart_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpFigures:
+    """Microseconds of one look-up; `ratio` of the medians."""
+
+    few: int
+    many: int
+    few_median_us: float
+    many_median_us: float
+    few_p99_us: float
+    many_p99_us: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberFigures:
+    """How many completions a late subscriber was sent, and whether any was missing or came twice."""
+
+    completions: int
+    later: int
+    gaps: int
+    repeats: int
+    first_ms: float
+    took_s: float
+    completions_per_s: float
+
+
+def measure_rates(
+    turn: int = TURN_DEFAULT, turns: int = TURNS_DEFAULT, progress: Progress = lambda _: None
+) -> RateFigures:
+    """Commands beside plain transactions."""
+    with TemporaryDirectory(prefix="rota-commands-") as folder:
+        return asyncio.run(_rates(Path(folder) / "network", turn, turns, progress))
+
+
+def measure_look_up(
+    few: int = FEW_CHANGES, many: int = MANY_CHANGES, progress: Progress = lambda _: None
+) -> LookUpFigures:
+    """Few changes remembered against many."""
+    with TemporaryDirectory(prefix="rota-changes-") as folder:
+        return asyncio.run(_look_up(Path(folder), few, many, progress))
+
+
+def measure_subscriber(
+    completions: int = COMPLETIONS_DEFAULT, progress: Progress = lambda _: None
+) -> SubscriberFigures:
+    """A subscriber that comes late."""
+    with TemporaryDirectory(prefix="rota-completions-") as folder:
+        return asyncio.run(_subscriber(Path(folder) / "network", completions, progress))
+
+
+# Rates.
+
+
+async def _rates(home: Path, turn: int, turns: int, progress: Progress) -> RateFigures:
+    async with LocalNetwork(Plan(home=home, names=NAMES)) as network:
+        await network.start(*NAMES)
+        members = [f"{PARTY}@{name}" for name in NAMES]
+        made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
+        node, numbers = network.nodes[NAMES[0]], count()
+        plain: list[float] = []
+        commands: list[float] = []
+        # One of each first, which is not counted: sequencers are loaded and connections made.
+        for wanted in (False, True):
+            await _turn(node, made.address, wanted, BATCH, numbers)
+        for number in range(turns):
+            # The one that goes first changes from turn to turn.
+            for are_commands in (number % 2 == 0, number % 2 == 1):
+                rate = await _turn(node, made.address, are_commands, turn, numbers)
+                (commands if are_commands else plain).append(rate)
+                progress(f"{'commands' if are_commands else 'plain'}: {rate:.0f} a second")
+    plain_median, commands_median = statistics.median(plain), statistics.median(commands)
+    apart = PERCENT * (1 - commands_median / plain_median)
+    return RateFigures(turn, plain, commands, plain_median, commands_median, apart)
+
+
+async def _turn(
+    node: LocalNode, contract: ContractAddress, are_commands: bool, wanted: int, numbers: Iterator[int]
+) -> float:
+    """So many of one kind, no more under way than is allowed; submissions a second until the last is final."""
+    began_s = changed_s = time.monotonic()
+    sent, last_open = 0, -1
+    async with aiohttp.ClientSession() as session:
+        while True:
+            open_count = await _open_count(node, contract)
+            batch = min(BATCH, wanted - sent)
+            if batch and open_count + batch <= OPEN_MAX:
+                requests = [_request(contract, are_commands, next(numbers)) for _ in range(batch)]
+                async with session.post(node.client.url, json=requests) as answer:
+                    answers = await answer.json()
+                assert all("result" in each for each in answers), answers
+                sent += batch
+                continue
+            if sent == wanted and not open_count:
+                return wanted / (time.monotonic() - began_s)
+            if open_count != last_open:
+                last_open, changed_s = open_count, time.monotonic()
+            assert time.monotonic() - changed_s < STALLED_S, "nothing ends any more; figures mean nothing"
+            await asyncio.sleep(LOOK_S)
+
+
+def _request(contract: ContractAddress, is_command: bool, number: int) -> dict[str, object]:
+    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "mint"}
+    wanted: dict[str, object] = transaction  # type: ignore[assignment]
+    if is_command:
+        wanted = {
+            "applicationId": APPLICATION,
+            "commandId": f"change {number}",
+            "actAs": [PARTY],
+            "transaction": transaction,
+        }
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "cmd_submit" if is_command else "ptx_sendTransaction",
+        "params": [wanted],
+    }
+
+
+async def _open_count(node: LocalNode, contract: ContractAddress) -> int:
+    status = await node.client.status(contract)
+    assert status is not None, "the node has the contract"
+    return sum(status.sending.values())
+
+
+# Look-up.
+
+
+async def _look_up(folder: Path, few: int, many: int, progress: Progress) -> LookUpFigures:
+    measured = {}
+    for size in (few, many):
+        progress(f"a database with {size:,} changes")
+        async with _opened(folder / f"{size}.db", NAMES[0]) as commands:
+            changes = await _fill(commands, size, NAMES[0])
+            measured[size] = await _timed(commands, changes)
+    few_us, many_us = measured[few], measured[many]
+    return LookUpFigures(
+        few,
+        many,
+        statistics.median(few_us),
+        statistics.median(many_us),
+        _p99(few_us),
+        _p99(many_us),
+        statistics.median(many_us) / statistics.median(few_us),
+    )
+
+
+async def _timed(commands: DatabaseCommands, changes: Sequence[ChangeId]) -> list[float]:
+    random = Random("look-ups")
+    took_us = []
+    for number in range(WARM_UPS + LOOK_UPS):
+        change = changes[random.randrange(len(changes))]
+        began_s = time.perf_counter()
+        found = await commands.latest_acceptances((change,))
+        if number >= WARM_UPS:
+            took_us.append((time.perf_counter() - began_s) * MICROSECONDS_PER_S)
+        assert change in found, "it was accepted"
+    return took_us
+
+
+def _p99(values: list[float]) -> float:
+    return sorted(values)[len(values) * 99 // PERCENT]
+
+
+# A late subscriber.
+
+
+async def _subscriber(home: Path, completions: int, progress: Progress) -> SubscriberFigures:
+    name = NAMES[0]
+    plan = Plan(home=home, names=(name,), settings={"commands.port": 0})
+    async with LocalNetwork(plan) as network:
+        await network.start(name)
+        made = await network.create_contract("synthetic", {"members": [f"{PARTY}@{name}"]})
+        await network.stop()
+        progress(f"a database with {completions:,} completions")
+        node = network.nodes[name]
+        async with _opened(node.folder / "rota.db", name) as commands:
+            await _fill(commands, completions, name)
+        child, told = await network.launch(node)
+        address = str(told["commands"])
+        url = str(told["rpc"])
+        try:
+            return await _read_all(address, url, made.address, completions)
+        finally:
+            await child.kill()
+
+
+async def _read_all(address: str, url: str, contract: ContractAddress, completions: int) -> SubscriberFigures:
+    wanted = completions + LATER
+    seen: dict[int, int] = {}
+    first_s = 0.0
+    async with grpc.aio.insecure_channel(address) as channel, aiohttp.ClientSession() as session:
+        stub = channel.unary_stream(
+            "/rota.v1.CommandCompletionService/CompletionStream",
+            commands_pb2.CompletionStreamRequest.SerializeToString,
+            commands_pb2.CompletionStreamResponse.FromString,
+        )
+        later = asyncio.create_task(_submit_later(session, url, contract))
+        await asyncio.sleep(0)
+        began_s = time.monotonic()
+        request = commands_pb2.CompletionStreamRequest(application_id=APPLICATION, parties=[PARTY])
+        async with asyncio.timeout(STALLED_S):
+            async for told in _patiently(stub, request):
+                if told.HasField("completion"):
+                    first_s = first_s or time.monotonic() - began_s
+                    seen[told.completion.offset] = seen.get(told.completion.offset, 0) + 1
+                if len(seen) >= wanted:
+                    break
+        took_s = time.monotonic() - began_s
+        await later
+    gaps = max(seen) - len(seen)
+    repeats = sum(times - 1 for times in seen.values())
+    return SubscriberFigures(completions, LATER, gaps, repeats, first_s * 1_000, took_s, len(seen) / took_s)
+
+
+async def _patiently(stub: Any, request: Any) -> AsyncIterator[Any]:  # noqa: ANN401
+    """A node that has just begun to listen may not take subscribers yet."""
+    while True:
+        try:
+            async for told in stub(request):
+                yield told
+            return
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+            await asyncio.sleep(LOOK_S)
+
+
+async def _submit_later(session: aiohttp.ClientSession, url: str, contract: ContractAddress) -> None:
+    """Commands that come while the subscriber reads; a node that is not ready is asked again."""
+    for number in range(LATER):
+        while True:
+            async with session.post(url, json=_request(contract, True, number)) as answer:
+                if "result" in await answer.json():
+                    break
+            await asyncio.sleep(LOOK_S)
+
+
+# What there is to remember.
+
+
+@asynccontextmanager
+async def _opened(path: Path, node: NodeName) -> AsyncIterator[DatabaseCommands]:
+    """The commands of a database, as a node's own store has them."""
+    store = DatabaseStore(SqliteDatabase(path, node), node, Config(), lambda _: None)
+    await store.start()
+    try:
+        yield DatabaseCommands(store)
+    finally:
+        await store.close()
+
+
+async def _fill(commands: DatabaseCommands, size: int, node: NodeName) -> list[ChangeId]:
+    """So many changes that were accepted, a little while ago."""
+    published_at_ms = time.time_ns() // 1_000_000 - size
+    changes: list[ChangeId] = []
+    for first in range(0, size, FILL_BATCH):
+        closings = [
+            _accepted(node, number, published_at_ms + number) for number in range(first, min(first + FILL_BATCH, size))
+        ]
+        await commands.write_completions(closings)
+        changes += [each.submission.change for each in closings]
+    return changes
+
+
+def _accepted(node: NodeName, number: int, published_at_ms: int) -> Closing:
+    command = Command(APPLICATION, f"past {number}", (Party(f"{PARTY}@{node}"),), f"submission {number}")
+    period = DeduplicationDuration(WEEK_MS)
+    submission = InFlight(change_of(command), f"past {number}", command, period, published_at_ms, b"")
+    completion = Completion(
+        number + 1,
+        published_at_ms,
+        command.application_id,
+        command.command_id,
+        command.parties,
+        command.submission_id,
+        period,
+        IntentId(number.to_bytes(16, "big")),
+    )
+    return Closing(submission, completion)

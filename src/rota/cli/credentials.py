@@ -1,0 +1,189 @@
+"""`rota credentials`: who may call a node's API, and what.
+
+The file that the node's configuration names is written whole, under another name first: a node that runs finds it
+within a second, and a reader never sees half of it. A token is made here and shown once; of a password its hash
+is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from rota.api.credentials import Credential, PasswordCredential, Role, make_token, password_credential
+from rota.api.credentials_file import CREDENTIALS_MAX, CredentialsFileWrong, entry_of, read_credentials
+from rota.api.table import TABLE
+from rota.cli.node_folder import directory_argument, json_option, told_plainly
+from rota.keys.files import move, write_new
+from rota.keys.node_keys import read_password
+from rota.keys.secret import Secret
+from rota.runtime.configuration import FILE_NAME, read_configuration
+
+DEFAULT_NAME: Final = "credentials.toml"
+PASSWORD_CHARACTERS_MIN: Final = 12
+FAMILIES: Final = tuple(dict.fromkeys(method.family for method in TABLE.values()))
+
+
+@click.group()
+def command() -> None:
+    """Say who may call a node's API, and what.
+
+    Each credential has a name and roles: read, submit, operate. None contains another. A node that runs takes over what
+    changes; connections that are open stay.
+    """
+
+
+@command.command()
+@directory_argument
+@click.argument("name")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice([role.value for role in Role]),
+    multiple=True,
+    required=True,
+    help="What it may do; may be given several times.",
+)
+@click.option(
+    "--family",
+    "families",
+    type=click.Choice(FAMILIES),
+    multiple=True,
+    help="Methods of this family only; may be given several times. Without it, of all.",
+)
+@click.option("--password", "has_password", is_flag=True, help="A user name and a password, instead of a token.")
+@click.option(
+    "--password-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file of mode 600 whose first line is that password; without it, it is asked for.",
+)
+@json_option
+def add(
+    directory: Path,
+    name: str,
+    roles: tuple[str, ...],
+    families: tuple[str, ...],
+    has_password: bool,
+    password_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Let somebody in: with a new token, which is shown once, or with a password.
+
+    Exit 0: done. 1: a file is missing or wrong, or the name is taken. 2: wrong use.
+    """
+    path, is_named, kept = _opened(directory)
+    if any(each.name == name for each in kept):
+        raise click.ClickException(f"{path}: there is a credential {name!r} already; remove it first")
+    if not name or ":" in name:
+        raise click.UsageError("NAME must not be empty, and must have no colon in it")
+    if len(kept) >= CREDENTIALS_MAX:
+        raise click.ClickException(f"{path}: there are {CREDENTIALS_MAX} credentials, and there is no room for more")
+    allowed = frozenset(Role(role) for role in roles)
+    only = frozenset(families) or None
+    token: str | None = None
+    made: Credential
+    if has_password or password_file is not None:
+        made = password_credential(name, allowed, _password(password_file), only)
+    else:
+        token, made = make_token(name, allowed, only)
+    _write(path, (*kept, made))
+    if as_json:
+        click.echo(json.dumps({**_described(made), "token": token, "file": str(path), "is_used": is_named}))
+        return
+    click.echo(f"{name} may {', '.join(roles)}{' in ' + ', '.join(families) if families else ''}.")
+    if token is not None:
+        click.echo(f"Token, which is shown this once:\n{token}")
+    if not is_named:
+        click.echo(f'The node does not use {path} yet: set credentials_file = "{path.name}" in [rpc], and restart it.')
+
+
+@command.command("list")
+@directory_argument
+@json_option
+def list_(directory: Path, as_json: bool) -> None:
+    """Show who is let in, and for what; there is no secret in that.
+
+    Exit 0: shown. 1: a file is missing or wrong. 2: wrong use.
+    """
+    path, is_named, kept = _opened(directory)
+    if as_json:
+        told = {"file": str(path), "is_used": is_named, "credentials": [_described(each) for each in kept]}
+        click.echo(json.dumps(told))
+        return
+    for each in kept:
+        shown = _described(each)
+        families = shown["families"]
+        only = f", only {', '.join(families)}" if isinstance(families, list) else ""
+        click.echo(f"{each.name:<24} {shown['kind']:<9} {', '.join(shown['roles'])}{only}")  # type: ignore[arg-type]
+    if not kept:
+        click.echo("Nobody: the node listens on loopback addresses alone, and everybody there may do everything.")
+
+
+@command.command()
+@directory_argument
+@click.argument("name")
+@json_option
+def remove(directory: Path, name: str, as_json: bool) -> None:
+    """Let somebody in no more.
+
+    The last credential is not removed: without any everybody would be let in. Take credentials_file out of the
+    configuration for that.
+
+    Exit 0: done. 1: there is none of this name, or it is the last. 2: wrong use.
+    """
+    path, _, kept = _opened(directory)
+    rest = tuple(each for each in kept if each.name != name)
+    if len(rest) == len(kept):
+        raise click.ClickException(f"{path}: there is no credential {name!r}")
+    if not rest:
+        raise click.ClickException(f"{path}: {name!r} is the last one; without any everybody would be let in")
+    _write(path, rest)
+    click.echo(json.dumps({"removed": name, "left": len(rest)}) if as_json else f"{name} is let in no more.")
+
+
+def _opened(directory: Path) -> tuple[Path, bool, tuple[Credential, ...]]:
+    """The file, whether the configuration names it, and what is in it."""
+    with told_plainly():
+        named = read_configuration(directory / FILE_NAME, may_lack=("ledger.registry",)).rpc.credentials_file
+    path = named if named is not None else directory / DEFAULT_NAME
+    if not path.exists():
+        return path, named is not None, ()
+    try:
+        return path, named is not None, read_credentials(path)
+    except (CredentialsFileWrong, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _write(path: Path, credentials: tuple[Credential, ...]) -> None:
+    content = "\n".join(entry_of(each) for each in credentials)
+    fresh = path.with_name(f".{path.name}.new")
+    with told_plainly():
+        fresh.unlink(missing_ok=True)
+        write_new(fresh, Secret(content.encode()))
+        move(fresh, path)
+
+
+def _password(password_file: Path | None) -> str:
+    if password_file is not None:
+        with told_plainly():
+            password = read_password(password_file).reveal().decode()
+    elif sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        raise click.UsageError("There is no password. Name a file with --password-file, or run this at a terminal.")
+    if len(password) < PASSWORD_CHARACTERS_MIN:
+        raise click.ClickException(f"the password must have at least {PASSWORD_CHARACTERS_MIN} characters")
+    return password
+
+
+def _described(credential: Credential) -> dict[str, object]:
+    return {
+        "name": credential.name,
+        "kind": "password" if isinstance(credential, PasswordCredential) else "token",
+        "roles": [role.value for role in Role if role in credential.roles],
+        "families": sorted(credential.families) if credential.families is not None else None,
+    }

@@ -1,0 +1,179 @@
+"""Endorsing: a round's transitions are judged on top of one another, each by its domain.
+
+What lacks a state is not judged but named. The `from` party's signature was verified before, and whoever asks signs the
+digest if all is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rota.core.effects import CheckRound
+from rota.digests import leaf_of_transition, state_commitment
+from rota.domains.available import Available, Known, known_in
+from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
+from rota.domains.contents import Content, Role, distribution_of, unseal
+from rota.domains.records import Record
+from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of, told_of
+from rota.messages import Refusal
+from rota.types import NodeName, Party, State, StateId, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An endorser's judgement: what is refused and why, and which states are missing to judge the others."""
+
+    refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
+
+
+def check(
+    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Checked:
+    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    if node not in hosted.contract.endorsers:
+        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
+    bench = _Bench(hosted, held, node, background)
+    for maker in order.makers:
+        bench.take_maker(maker)
+    refusals: list[Refusal] = []
+    missing: dict[StateId, None] = {}
+    for transition, sender in zip(order.transitions, order.senders, strict=True):
+        unknown = bench.unknown(transition)
+        missing.update(dict.fromkeys(unknown))
+        try:
+            reason = "" if unknown else bench.flaw_of(transition, sender)
+        except Lacking as error:
+            missing[error.state] = None
+            reason = ""
+        if reason:
+            refusals.append(Refusal(transition.intent, bounded(reason)))
+        bench.place(transition)
+    return Checked(tuple(refusals), tuple(missing))
+
+
+class _Bench:
+    """What an endorser judges with: the states that it knows, and what the round has spent so far."""
+
+    def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
+        self.hosted = hosted
+        self.known = hosted.known
+        self.held = held
+        self.node = node
+        self.recall = background.recall
+        self.verifiers = background.verifiers
+        self.speculative: dict[StateId, State] = {}
+        self.spent: dict[StateId, None] = {}
+        self.history = history_of(hosted, node, self.speculative.get, held.get, background.recall)
+        self._available: Available | None = None
+
+    def take_maker(self, maker: Transition) -> None:
+        """Believed only as far as its leaf binds it: a state of that leaf can be nothing else."""
+        if leaf_of_transition(self.hosted.separator, maker) == maker.leaf:
+            self.place(maker)
+
+    def place(self, transition: Transition) -> None:
+        """What it makes is there for the next ones, and what it spends is gone."""
+        self.spent.update(dict.fromkeys(transition.inputs))
+        made = [state for number, state in enumerate(transition.outputs) if self._is_made(transition, number, state)]
+        self.speculative.update({state.id: state for state in made})
+        if self._available is not None:
+            for reference in transition.inputs:
+                self._available.remove(reference)
+            for state in made:
+                self._available.add(state.as_seen_by(self.node))
+
+    def _is_made(self, transition: Transition, number: int, state: State) -> bool:
+        """Its bytes are here, and are what the leaf binds."""
+        is_bound = state.content is not None and state_commitment(state.content) == state.commitment
+        return is_bound and state.id == (transition.leaf, number)
+
+    def available(self) -> Available:
+        """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
+        if self._available is None:
+            under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
+            self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
+        return self._available
+
+    def unknown(self, transition: Transition) -> tuple[StateId, ...]:
+        """The states that it spends or reads and that we do not know."""
+        return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
+
+    def flaw_of(self, transition: Transition, sender: Party) -> str:
+        """Why we do not sign it, or nothing."""
+        # An empty one only uses up its own intent, and whose that is the signature says.
+        if transition.is_empty:
+            return ""
+        if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
+            return "a state is spent by an earlier transition"
+        if len(set(transition.inputs)) < len(transition.inputs):
+            return "a state is spent twice"
+        if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
+            return f"its calls must take at most {self.hosted.domain.calls_gas_max} gas"
+        try:
+            self.hosted.domain.endorse(self._proposal(transition, sender))
+        except (Refused, Rejected) as error:
+            return str(error) or "the domain refuses it"
+        except Lacking:
+            raise
+        except Exception as error:
+            return f"the domain failed: {told_of(error)}"
+        return ""
+
+    def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
+        hosted = self.hosted
+        return Proposal(
+            hosted.contract,
+            hosted.configuration,
+            hosted.separator,
+            transition.intent,
+            sender,
+            tuple(self._read(reference) for reference in transition.inputs),
+            tuple(self._read(reference) for reference in transition.reads),
+            self._makes(transition, sender),
+            transition.calls,
+            transition.preparation,
+            self.available,
+            self.history,
+            self.verifiers,
+            hosted.memory,
+        )
+
+    def _state(self, reference: StateId) -> State | None:
+        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
+        for look in (self.speculative.get, self.held.get, self.recall):
+            state = look(reference)
+            if state is not None and state.content is not None:
+                return state
+        return None
+
+    def _read(self, reference: StateId) -> Known[Record]:
+        state = self._state(reference)
+        assert state is not None, "what is unknown is not judged"
+        read = known_in(self.known, state)
+        if read is None:
+            raise Refused("it spends or reads what is no state of this domain")
+        return read
+
+    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
+        """What the domain said that it makes: the states, then the infos, each in its order."""
+        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
+        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
+        infos.sort(key=lambda info: info[0])
+        if [number for number, _, _ in infos] != list(range(len(infos))):
+            raise Refused("an info is missing, or there twice")
+        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+
+    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
+        """An output must be whole, in its place, and go to exactly those who may see it."""
+        state = transition.outputs[number]
+        if state.id != (transition.leaf, number):
+            raise Refused("an output is not in its place")
+        if state.content is None:
+            raise Refused("the bytes of an output are missing")
+        content = unseal(self.known, state.content)
+        if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
+            raise Refused("an output's distribution list is not that of its readers")
+        return content

@@ -1,0 +1,91 @@
+"""What all questions to a domain share: a contract with its domain, what a node holds of it, and what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rota.domains.available import Known, Shelf, known_in
+from rota.domains.base import Domain, History
+from rota.domains.contents import name_of
+from rota.domains.records import Record
+from rota.types import Contract, NodeName, Party, State, StateId
+
+REASON_LETTERS_MAX: Final = 1_000
+SALT_KEY_BYTES: Final = 32
+
+# A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
+AnyDomain = Domain[Any]
+Held = Mapping[StateId, State]
+
+
+def _not_here(_: StateId) -> State | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties."""
+
+    recall: Callable[[StateId], State | None] = _not_here
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+
+
+NO_BACKGROUND: Final = Background()
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
+
+    `memory` is the domain's own, of this contract at one node.
+    """
+
+    contract: Contract
+    domain: AnyDomain
+    configuration: Record
+    separator: bytes
+    salt_key: bytes
+    memory: object = None
+
+    def __post_init__(self) -> None:
+        assert len(self.salt_key) == SALT_KEY_BYTES, f"a salt key is {SALT_KEY_BYTES} bytes, not {len(self.salt_key)}"
+
+    @property
+    def known(self) -> Mapping[str, type[Record]]:
+        """The record classes of its states, by the names of their schemas."""
+        return {name_of(record_type): record_type for record_type in self.domain.states}
+
+    def at_another_node(self) -> Hosted:
+        """The same contract where nothing of it has been seen yet."""
+        return replace(self, memory=self.domain.memory(self.configuration, self.contract))
+
+
+def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
+    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    if isinstance(held, Shelf):
+        return held
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
+
+
+def history_of(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
+    """What is in these places, looked for in this order."""
+
+    def find(reference: StateId) -> Known[Record] | None:
+        found = (known for look in places if (known := known_of(hosted, look(reference), node)) is not None)
+        return next(found, None)
+
+    return History(find)
+
+
+def known_of(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
+    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
+
+
+def told_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def bounded(reason: str) -> str:
+    return reason[:REASON_LETTERS_MAX] or "no reason was given"

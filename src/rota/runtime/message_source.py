@@ -1,0 +1,63 @@
+"""What listeners of groups' messages follow: the messages in this node's own order (`runtime.listeners.Source`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rota.api.privacy_groups import MessageDefinition, MessageView
+from rota.ports import ListenerPosition, Mail, StoredMessage
+from rota.runtime.facades.groups import message_view
+from rota.runtime.listeners import Bell, Found
+from rota.runtime.mail import GroupMail
+from rota.types import NodeName
+
+PAGE: Final = 200
+MESSAGES_A_BATCH_MAX: Final = 50
+
+
+class MessageSource:
+    """Of one node."""
+
+    kind: Final = "messages"
+
+    def __init__(self, node: NodeName, messages: Mail, mail: GroupMail) -> None:
+        self._node: Final = node
+        self._messages: Final = messages
+        self.bell: Final = Bell()
+        mail.on_message = self.bell.ring
+
+    def encode(self, definition: MessageDefinition) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(definition)
+
+    def decode(self, kept: bytes) -> MessageDefinition:
+        """What was kept."""
+        return msgspec.json.decode(kept, type=MessageDefinition)
+
+    async def first_position(self, definition: MessageDefinition) -> ListenerPosition:
+        """From the first message of this node on, unless another is named."""
+        return ListenerPosition(definition.sequence_above or 0)
+
+    async def read(self, definition: MessageDefinition, position: ListenerPosition) -> Found[MessageView]:
+        """The next page of the order, as far as it passes the filters and fits in a batch."""
+        page = await self._messages.messages_after(position.number, PAGE)
+        wanted: list[MessageView] = []
+        reached = position.number
+        for each in page:
+            if len(wanted) == MESSAGES_A_BATCH_MAX:
+                break
+            reached = each.sequence
+            if self._passes(definition, each):
+                wanted.append(message_view(each))
+        is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
+        return Found(tuple(wanted), ListenerPosition(reached), is_all)
+
+    def _passes(self, definition: MessageDefinition, message: StoredMessage) -> bool:
+        return (
+            (not definition.domain or definition.domain == message.domain)
+            and (not definition.group or definition.group == message.group)
+            and (not definition.topic or definition.topic == message.topic)
+            and not (definition.excludes_local and message.node == self._node)
+        )

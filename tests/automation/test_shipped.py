@@ -1,0 +1,192 @@
+"""Rota's own duties in the simulator, on models of their contracts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from rota.automation.settings import Strategy, TriggerSettings
+from rota.automation.shipped import (
+    ASK_FOR_STATES,
+    LACKING_STATES,
+    PRUNABLE_COMPLETIONS,
+    PRUNE_COMPLETIONS,
+    AdvanceEpochs,
+    AskForStates,
+    ExecuteProposals,
+    PruneCompletions,
+)
+from rota.automation.triggers import Reverted
+from rota.sim.automation import BEGIN_MS
+from rota.testing import ModelContract, TriggerWorld, account_of, simulate_trigger, trigger_findings
+from rota.types import ContractAddress
+
+EPOCHS, PROPOSALS = ContractAddress("0x" + "e0" * 20), ContractAddress("0x" + "f0" * 20)
+NODES = 5
+BOTH = pytest.mark.parametrize("strategy", list(Strategy))
+
+
+class Proposals(ModelContract):
+    """`contracts/Proposals.sol`, without what proposals call."""
+
+    def __init__(self) -> None:
+        self.votes: list[set[ContractAddress]] = []
+        self.executed: set[int] = set()
+        self.bad: set[int] = set()
+
+    def members(self) -> list[ContractAddress]:
+        return [account_of(f"node{number}") for number in range(NODES)]
+
+    def requiredVotes(self) -> int:
+        return (2 * NODES + 2) // 3
+
+    def proposalOf(self, number: int) -> tuple[ContractAddress, bytes, int, bool]:
+        if number >= len(self.votes):
+            raise Reverted(f"UnknownProposal(id {number})")
+        return PROPOSALS, b"", len(self.votes[number]), number in self.executed
+
+    def propose(self) -> None:
+        self.votes.append(set())
+
+    def vote(self, number: int) -> None:
+        self.votes[number].add(self.sender)
+        self.emit(ExecuteProposals.VOTED, number, self.sender)
+
+    def execute(self, number: int, member: ContractAddress) -> None:
+        if member != self.sender:
+            raise Reverted("NotYourName")
+        if number in self.executed or len(self.votes[number]) < self.requiredVotes() or number in self.bad:
+            raise Reverted("AlreadyExecuted, TooFewVotes or ProposalFailed")
+        self.executed.add(number)
+        self.emit(ExecuteProposals.EXECUTED, number, self.sender)
+
+
+class Epochs(ModelContract):
+    """`contracts/Epochs.sol`."""
+
+    def __init__(self, duration_s: int) -> None:
+        self.started_s, self.duration_s, self.count = BEGIN_MS // 1_000, duration_s, 0
+
+    def membership(self) -> ContractAddress:
+        return PROPOSALS
+
+    def startedAt(self) -> int:
+        return self.started_s
+
+    def duration(self) -> int:
+        return self.duration_s
+
+    def epoch(self) -> int:
+        return self.count
+
+    def advance(self, member: ContractAddress) -> None:
+        if member != self.sender:
+            raise Reverted("NotYourName")
+        if self.time_s < self.started_s + (self.count + 1) * self.duration_s:
+            raise Reverted("TooEarly")
+        self.count += 1
+        self.emit(AdvanceEpochs.ADVANCED, self.count, self.sender)
+
+
+@BOTH
+@pytest.mark.parametrize("duration_s", [7, 60])
+def test_every_epoch_is_advanced_once_while_nodes_come_and_go(strategy: Strategy, duration_s: int) -> None:
+    reports = simulate_trigger(
+        lambda: AdvanceEpochs(EPOCHS),
+        {EPOCHS: Epochs(duration_s), PROPOSALS: Proposals()},
+        seeds=range(4),
+        minutes=10,
+        strategy=strategy,
+    )
+    assert not trigger_findings(reports)
+    for report in reports:
+        # The last may be under way; a short epoch that was missed is made up for one by one.
+        assert len(report.performed) >= 10 * 60 // duration_s - (1 if duration_s == 60 else 60)
+        assert report.failed == 0
+
+
+@BOTH
+def test_every_proposal_with_its_votes_is_executed_once(strategy: Strategy) -> None:
+    def act(world: TriggerWorld) -> None:
+        for number in range(10):
+            world.ledger_call(PROPOSALS, account_of("node0"), "propose")
+            for voter in range(NODES if number % 2 else 2):
+                at_ms = world.now_ms + 1_000 + 20_000 * number + 3_000 * voter
+                world.at(at_ms, partial(world.ledger_call, PROPOSALS, account_of(f"node{voter}"), "vote", number))
+
+    reports = simulate_trigger(
+        lambda: ExecuteProposals(PROPOSALS), {PROPOSALS: Proposals()}, seeds=range(4), strategy=strategy, act=act
+    )
+    assert not trigger_findings(reports)
+    for report in reports:
+        assert sorted(report.performed) == [f"proposal/{PROPOSALS}/{number}" for number in range(1, 10, 2)]
+
+
+def test_a_proposal_whose_call_fails_is_set_aside_and_holds_nobody_up() -> None:
+    model = Proposals()
+    model.bad.add(0)
+
+    def act(world: TriggerWorld) -> None:
+        for number in range(2):
+            world.ledger_call(PROPOSALS, account_of("node0"), "propose")
+            for voter in range(NODES):
+                world.ledger_call(PROPOSALS, account_of(f"node{voter}"), "vote", number)
+
+    (report,) = simulate_trigger(
+        lambda: ExecuteProposals(PROPOSALS), {PROPOSALS: model}, seeds=[3], act=act, has_faults=False
+    )
+    assert report.performed == (f"proposal/{PROPOSALS}/1",)
+    assert report.set_aside == (f"proposal/{PROPOSALS}/0",)
+    assert not report.findings
+
+
+def test_each_node_asks_for_its_own_states_at_once() -> None:
+    asked: list[str] = []
+
+    def lacks() -> tuple[tuple[str, int], ...]:
+        return tuple((contract, 0) for contract in ("0xaa", "0xbb") if contract not in asked)
+
+    (report,) = simulate_trigger(
+        AskForStates,
+        {},
+        seeds=[1],
+        nodes=1,
+        has_faults=False,
+        services={LACKING_STATES: lacks, ASK_FOR_STATES: asked.append},
+        settings=TriggerSettings(polling_interval_ms=10_000),
+    )
+    assert asked == ["0xaa", "0xbb"]
+    assert (report.won, report.lost, report.failed) == (2, 0, 0)
+
+
+def test_each_node_prunes_what_is_old_enough_once() -> None:
+    kept_ms: list[int] = []
+    pruned: list[int] = []
+
+    def may_go(keep_ms: int) -> int:
+        kept_ms.append(keep_ms)
+        return 0 if 7 in pruned else 7
+
+    (report,) = simulate_trigger(
+        lambda: PruneCompletions.from_options({"keep_days": 30}),
+        {},
+        seeds=[1],
+        nodes=1,
+        has_faults=False,
+        services={PRUNABLE_COMPLETIONS: may_go, PRUNE_COMPLETIONS: pruned.append},
+    )
+    assert pruned == [7]
+    assert set(kept_ms) == {30 * 86_400_000}
+    assert report.performed == ("completions/7",)
+    for options in ({}, {"keep_days": 0}, {"keep_days": "30"}, {"keep_days": 30, "more": 1}):
+        with pytest.raises(ValueError, match=r"^(keep_days|more): "):
+            PruneCompletions.from_options(options)
+
+
+@pytest.mark.parametrize("options", [{}, {"contract": "here"}, {"contract": EPOCHS, "more": 1}])
+def test_options_that_are_wrong_are_named(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"^(contract|more): "):
+        AdvanceEpochs.from_options(options)
+    with pytest.raises(ValueError, match="has no options of its own"):
+        AskForStates.from_options({"contract": EPOCHS})

@@ -1,0 +1,150 @@
+"""Notary tokens as applications use them over three nodes: sent, followed, asked for, prepared, committed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rota.types import NodeName
+from tests.ledger.chains import in_loop
+from tests.runtime.callers import Caller, CallFailed, callers
+from tests.runtime.kit import network
+from tests.runtime.test_public_flow import FREE, LIMIT
+
+ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
+TOKEN_ABI: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "name": "transfer",
+        "inputs": [
+            {"name": "to", "type": "string"},
+            {"name": "amount", "type": "uint256"},
+            {"name": "data", "type": "bytes"},
+        ],
+    },
+    {
+        "type": "function",
+        "name": "balanceOf",
+        "inputs": [{"name": "account", "type": "string"}],
+        "outputs": [
+            {"name": "totalStates", "type": "uint256"},
+            {"name": "totalBalance", "type": "uint256"},
+            {"name": "overflow", "type": "bool"},
+        ],
+    },
+]
+
+
+async def token(notary: Caller) -> str:
+    receipt = await notary.succeed(
+        type="private",
+        domain="noto",
+        from_="notary@node1",
+        function="",
+        data={"notary": "notary@node1", "notaryMode": "basic", "name": "Gold", "symbol": "GLD", "junk": 1},
+    )
+    address: str = receipt["contractAddress"]
+    return address
+
+
+async def balance(caller: Caller, contract: str, account: str, sender: str) -> str:
+    asked = {"type": "private", "domain": "noto", "abi": TOKEN_ABI, "function": "balanceOf", "to": contract}
+    told = await caller.call("ptx_call", {**asked, "from": sender, "data": {"account": account}})
+    assert set(told) == {"totalBalance", "totalStates", "overflow"}
+    amount: str = told["totalBalance"]
+    return amount
+
+
+@pytest.mark.slow
+@in_loop
+async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, three = callers(session, nodes)
+        contract = await token(one)
+        pay = {"type": "private", "to": contract, "abi": TOKEN_ABI}
+        minted = await one.succeed(
+            type="private",
+            to=contract,
+            from_="notary",
+            function="mint",
+            data={"to": "bob@node2", "amount": "0x64", "data": "0x"},
+        )
+        assert minted["domain"] == "noto"
+        # The function as a signature, the values as a list, the sender without its node.
+        paid = await two.succeed(
+            **pay, from_="bob", function="transfer(string,uint256,bytes)", data=["carol@node3", 30, "0x"]
+        )
+        while await balance(one, contract, "carol@node3", "notary@node1") != "30":
+            await asyncio.sleep(0.01)
+        assert await balance(one, contract, "bob@node2", "notary") == "70"
+        assert await balance(three, contract, "carol", "carol@node3") == "30"
+        full = await two.call("ptx_getTransactionReceiptFull", paid["id"])
+        assert full["domainReceipt"]["transfers"] == [{"from": "bob@node2", "to": "carol@node3", "amount": "30"}]
+        states = full["states"]
+        assert sorted(state["data"]["amount"] for state in states["confirmed"]) == ["30", "70"]
+        assert [state["data"]["amount"] for state in states["spent"]] == ["100"]
+        assert await two.call("ptx_getStateReceipt", paid["id"]) == states
+        assert await two.call("ptx_getDomainReceipt", "noto", paid["id"]) == full["domainReceipt"]
+        # Node1 brought it to the ledger.
+        mine = {"eq": [{"field": "transactionID", "value": paid["id"]}]}
+        (dispatch,) = await one.call("ptx_queryDispatches", mine)
+        assert await one.call("ptx_getDispatch", dispatch["id"]) == dispatch
+        public = await one.call("ptx_getPublicTransaction", dispatch["publicTransactionID"])
+        assert (public["to"], public["transactionType"]) == (contract, "private")
+        shown = await two.call("ptx_getTransaction", paid["id"])
+        assert shown["function"] == "transfer(string,uint256,bytes)"
+        assert shown["data"] == ["carol@node3", 30, "0x"]
+        assert shown["from"] == "bob@node2"
+        failed = await two.do(
+            **pay, from_="bob", function="transfer", data={"to": "carol@node3", "amount": 1_000, "data": "0x"}
+        )
+        assert "PD200005" in failed["failureMessage"]
+        assert "success" not in failed
+        full = await two.call("ptx_getTransactionFull", failed["id"])
+        assert full["receipt"]["failureMessage"] == failed["failureMessage"]
+        for wrong, says in (
+            ({"from": "bob@node1"}, "from: must be a party of this node"),
+            ({"function": "gone"}, "function: must be a function of the ABI"),
+            ({"data": {"to": "carol@node3", "amount": "x"}}, "data.amount: must be a whole number"),
+            ({"domain": "pente"}, "domain: must be noto"),
+        ):
+            with pytest.raises(CallFailed, match=says):
+                await two.call(
+                    "ptx_sendTransaction", {**pay, "from": "bob", "function": "transfer", "data": [], **wrong}
+                )
+
+
+@pytest.mark.slow
+@in_loop
+async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, three = callers(session, nodes)
+        contract = await token(one)
+        await one.succeed(type="private", to=contract, from_="notary", function="mint", data=["bob@node2", 100, "0x"])
+        wanted = {"type": "private", "to": contract, "from": "bob", "function": "transfer"}
+        sent = await two.call("ptx_prepareTransaction", {**wanted, "data": ["carol@node3", 40, "0x"]})
+        while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
+            await asyncio.sleep(0.01)
+        assert (prepared["id"], prepared["domain"], prepared["to"]) == (sent, "noto", contract)
+        assert sorted(state["data"]["amount"] for state in prepared["states"]["confirmed"]) == ["40", "60"]
+        assert [each["id"] for each in await two.call("ptx_queryPreparedTransactions", LIMIT)] == [sent]
+        assert (await two.call("ptx_getTransaction", sent))["submitMode"] == "external"
+        (pending,) = await two.call("ptx_queryPendingTransactions", LIMIT, True)
+        assert pending["id"] == sent
+        # Nothing has happened until somebody commits it; here it is a stranger of another node.
+        assert await balance(one, contract, "carol@node3", "notary") == "0"
+        committed = await three.succeed(**prepared["transaction"], from_="stranger")
+        assert committed["transactionHash"]
+        assert (await two.receipt(sent))["success"]
+        while await balance(three, contract, "carol", "carol") != "40":
+            await asyncio.sleep(0.01)
+        assert await two.call("ptx_getPreparedTransaction", sent) is None
+        assert await two.call("ptx_queryPreparedTransactions", LIMIT) == []

@@ -1,0 +1,39 @@
+"""A hello says how its author takes part in automation; what is too much of it is left out."""
+
+from __future__ import annotations
+
+from rota.transport import Announcement
+from rota.transport.parts import LIFE_BYTES, RANKED_TRIGGERS_MAX, Hello, hello_bytes, read_part
+from rota.types import NodeName
+from tests.transport.kit import network, play
+
+ACCOUNT = bytes(range(20))
+
+
+def read(announcement: Announcement) -> Announcement:
+    hello = Hello(NodeName("a"), NodeName("b"), bytes(LIFE_BYTES), announcement=announcement)
+    found = read_part(hello_bytes(hello))
+    assert isinstance(found, Hello)
+    return found.announcement
+
+
+def test_an_announcement_travels_in_the_hello() -> None:
+    assert read(Announcement(ACCOUNT, ("one", "two"))) == Announcement(ACCOUNT, ("one", "two"))
+    assert read(Announcement()) == Announcement()
+
+
+def test_too_many_or_too_long_names_are_left_out() -> None:
+    names = tuple(f"t{number}" for number in range(RANKED_TRIGGERS_MAX + 5))
+    assert read(Announcement(b"", ("x" * 64, *names))).ranked_triggers == names[:RANKED_TRIGGERS_MAX]
+
+
+def test_what_a_peer_announced_is_known_also_when_it_is_gone() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one = made["node1"]
+            assert one.peers.announcements() == {NodeName("node2"): Announcement()}
+            await made["node2"].stop()
+            await one.until_lost("node2")
+            assert one.peers.announcements() == {NodeName("node2"): Announcement()}
+
+    play(story)
