@@ -93,7 +93,7 @@ class Page:
         """Its value once it is true."""
         value: Any = None
         for _ in range(int(WAIT_S / LOOK_S)):
-            value = await self.evaluate(expression)
+            value = await self.evaluate(f"((found) => found instanceof Node || found)({expression})")
             if value:
                 return value
             await asyncio.sleep(LOOK_S)
@@ -160,6 +160,8 @@ class Browser:
         self._ids: Final = itertools.count(1)
         self._waiting: Final[dict[int, asyncio.Future[dict[str, Any]]]] = {}
         self._pages: Final[dict[str, Page]] = {}
+        self.traced: Final[list[dict[str, Any]]] = []
+        self.trace_ended: Final = asyncio.Event()
         self._reading: Final = asyncio.create_task(self._read())
 
     async def call(self, method: str, session: str | None = None, **params: object) -> dict[str, Any]:
@@ -200,6 +202,10 @@ class Browser:
                 answer = self._waiting.pop(said["id"], None)
                 if answer is not None and not answer.done():
                     answer.set_result(said)
+            elif said["method"] == "Tracing.dataCollected":
+                self.traced.extend(said["params"]["value"])
+            elif said["method"] == "Tracing.tracingComplete":
+                self.trace_ended.set()
             elif said.get("sessionId") in self._pages:
                 self._note(self._pages[said["sessionId"]], said)
 

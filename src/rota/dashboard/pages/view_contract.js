@@ -38,7 +38,7 @@ export class ContractView {
     this.list = new VirtualList({ label: "Transactions of this contract", rowHeight: TRANSACTION_ROW_HEIGHT, make: transactionRow, refresh: refreshTransactionRow });
     this.body = h(
       "div",
-      {},
+      { class: "stack" },
       section("Who leads", this.ring.element),
       h(
         "div",
