@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from rota.api.facade import ContractStatus
 from rota.types import ContractAddress, IntentId, NodeName
-from tests.dashboard.browser import Page, browser, in_browser, needs_chromium
+from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.runtime.kit import Network, network
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -55,6 +56,7 @@ class Shown:
             after = wanted(await self.status())
             if before == after == shown:
                 return shown
+            await asyncio.sleep(LOOK_S)
         raise AssertionError(f"the page shows {shown}, the node says {after}")
 
 
@@ -126,6 +128,7 @@ async def test_a_transaction_says_what_it_waits_for_and_who_is_in_the_way_then_h
             waits = await look.page.text("#waits")
             if explained.waits_for in waits and all(each in waits for each in explained.blocked_by):
                 break
+            await asyncio.sleep(LOOK_S)
         else:
             raise AssertionError(f"the page says {waits}, the node {explained}")
         await look.nodes.start(absent)

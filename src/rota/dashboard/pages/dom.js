@@ -28,7 +28,7 @@ export function setText(element, text) {
 }
 
 export function setAttribute(element, name, value) {
-  if (value === null || value === undefined || value === false) {
+  if (value === null || value === undefined) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
   } else if (element.getAttribute(name) !== String(value)) {
     element.setAttribute(name, String(value));

@@ -116,6 +116,10 @@ export class TransactionView {
     if (this.detail.hidden) return;
     const key = JSON.stringify([explained, full, this.statesFound, [...this.app.roles]]);
     const seen = model.transactions.get(this.id);
+    if (seen && seen.atMs !== this.seenMs && !this.hasAll) {
+      this.seenMs = seen.atMs;
+      this.refresh();
+    }
     this.diagram.draw(arrowsOf(stepsOf(seen, explained, full), model.nodeName, explained?.role ?? "sender"));
     if (key === this.shown) return;
     this.shown = key;
