@@ -46,13 +46,7 @@ ARGUMENTS: Final = (
     "--hide-scrollbars",
     "--window-size=1280,900",
 )
-KEYS: Final = {
-    "Tab": 9,
-    "Enter": 13,
-    "Escape": 27,
-    "ArrowDown": 40,
-    "ArrowUp": 38,
-}
+KEYS: Final = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38}
 
 
 def chromium_path() -> str | None:
@@ -61,7 +55,9 @@ def chromium_path() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-needs_chromium = pytest.mark.skipif(chromium_path() is None, reason="there is no Chromium: see tools/install-test-tools")
+needs_chromium = pytest.mark.skipif(
+    chromium_path() is None, reason="there is no Chromium: see tools/install-test-tools"
+)
 
 
 class PageError(AssertionError):
@@ -114,9 +110,7 @@ class Page:
             "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            await self.call(
-                "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
-            )
+            await self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
 
     async def press(self, key: str, *, shift: bool = False) -> None:
         """A key that is not a character."""

@@ -48,7 +48,10 @@ class ScriptedItself:
         return DatabaseView("SQLite", "rota.db", 5 * 1024 * 1024)
 
     def settings(self) -> tuple[SettingView, ...]:
-        return (SettingView("rpc.port", "31548", is_default=True), SettingView("ledger.url", "https://ledger.example/…"))
+        return (
+            SettingView("rpc.port", "31548", is_default=True),
+            SettingView("ledger.url", "https://ledger.example/…"),
+        )
 
 
 @dataclass
@@ -110,7 +113,9 @@ class ScriptedNode(MemoryNode):
 def summaries(count: int) -> tuple[ContractSummary, ...]:
     """So many contracts, led by turns."""
     return tuple(
-        ContractSummary(address(number), "noto", Mode.RING, True, "Observing", "Sending", PEERS[number % len(PEERS)], 1, 0)
+        ContractSummary(
+            address(number), "noto", Mode.RING, True, "Observing", "Sending", PEERS[number % len(PEERS)], 1, 0
+        )
         for number in range(count)
     )
 

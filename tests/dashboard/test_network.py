@@ -45,6 +45,7 @@ class Shown:
     async def agrees(self) -> dict[str, Any]:
         """What the page shows, once it is what the node said both before and after: then it is of the same moment."""
         shown: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         for _ in range(400):
             before = wanted(await self.status())
             shown = {
@@ -58,6 +59,18 @@ class Shown:
                 return shown
             await asyncio.sleep(LOOK_S)
         raise AssertionError(f"the page shows {shown}, the node says {after}")
+
+    async def waits_as_explained(self, intent: IntentId) -> None:
+        """Until the page says of a transaction what `seq_explain` says."""
+        waits, explained = "", None
+        for _ in range(400):
+            explained = await self.nodes.processes[self.node].facade.explain(intent)
+            assert explained is not None
+            waits = await self.page.text("#waits")
+            if explained.waits_for in waits and all(each in waits for each in explained.blocked_by):
+                return
+            await asyncio.sleep(LOOK_S)
+        raise AssertionError(f"the page says {waits}, the node {explained}")
 
 
 def wanted(status: ContractStatus) -> dict[str, Any]:
@@ -122,15 +135,7 @@ async def test_a_transaction_says_what_it_waits_for_and_who_is_in_the_way_then_h
         await look.go(f"#/transaction/{uuid_of(intent)}")
         facade = look.nodes.processes[look.node].facade
         await look.page.until("document.querySelector('#waits')?.textContent.startsWith('Waits for')")
-        for _ in range(400):
-            explained = await facade.explain(intent)
-            assert explained is not None
-            waits = await look.page.text("#waits")
-            if explained.waits_for in waits and all(each in waits for each in explained.blocked_by):
-                break
-            await asyncio.sleep(LOOK_S)
-        else:
-            raise AssertionError(f"the page says {waits}, the node {explained}")
+        await look.waits_as_explained(intent)
         await look.nodes.start(absent)
         receipt = await look.nodes.final(look.node, intent)
         assert not receipt.reason

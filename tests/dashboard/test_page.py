@@ -135,16 +135,14 @@ async def test_everything_is_reached_and_named_with_a_keyboard_alone(tmp_path: P
         assert await focused(page) == "Leave it"
         await page.press("Escape")
         await page.until("!document.querySelector('dialog')")
-        triggers = node.triggers
-        assert isinstance(triggers, ScriptedTriggers)
-        assert not triggers.paused
+        assert not is_paused(node)
         await page.press("Enter")
         await page.until("document.querySelector('dialog[open]')")
         await page.press("Tab")
         assert await focused(page) == "Pause advance-epochs"
         await page.press("Enter")
         await page.until("document.querySelector('[data-name=advance-epochs] .state-word').textContent === 'paused'")
-        assert triggers.paused
+        assert is_paused(node)
         # From the list of contracts to one of them.
         await show(page, "network")
         await page.evaluate("document.querySelector('.virtual').focus()")
@@ -157,6 +155,12 @@ async def test_everything_is_reached_and_named_with_a_keyboard_alone(tmp_path: P
             nameless = await page.evaluate(NAMELESS)
             assert nameless == [], view
         assert page.errors == []
+
+
+def is_paused(node: ScriptedNode) -> bool:
+    triggers = node.triggers
+    assert isinstance(triggers, ScriptedTriggers)
+    return triggers.paused
 
 
 # Whatever can be acted on has a name that a screen reader can say.

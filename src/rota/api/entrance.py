@@ -26,7 +26,6 @@ from rota.api.settings import Bind, Settings
 from rota.api.table import TABLE
 from rota.api.websockets import WebSockets
 
-
 LIVE_PATH: Final = "/live"
 
 

@@ -4,8 +4,8 @@ Theory of operation. Everything that the core is told and asks for passes here w
 What of it is a milestone of a transaction, a round or a sign of life of a contract is noted for each who follows, by
 its id: of several changes of one thing the latest counts. After an interval each follower is given what was noted, with
 the states that things are in then. Who takes longer gets more at once and not more often, and nothing is held for him
-beyond the bounds below. A transaction has its milestones of an interval as steps too. What had no room is counted, and the update says that there is a gap: then it begins with a
-snapshot again.
+beyond the bounds below. A transaction has its milestones of an interval as steps too. What had no room is counted, and
+the update says that there is a gap: then it begins with a snapshot again.
 """
 
 from __future__ import annotations

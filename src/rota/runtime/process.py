@@ -27,6 +27,7 @@ from rota.api.entrance import Entrance
 from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
+from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.dashboard import add_pages
 from rota.digests import keccak
 from rota.domains.base import Rejected
@@ -112,7 +113,8 @@ class NodeProcess:
             await self.entrance.start()
         except OSError as error:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
-        logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
+        rpc = self.entrance.http_url
+        logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
         watching = asyncio.create_task(self._watch_files())
         commands = asyncio.create_task(self._take_commands())
         try:

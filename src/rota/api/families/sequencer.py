@@ -281,7 +281,7 @@ class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defau
     by: str | None = None
     detail: str = ""
     failed: bool = False
-    steps: list[StepShown] = []  # noqa: RUF012  # msgspec copies it
+    steps: list[StepShown] = []  # msgspec copies it
 
 
 class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

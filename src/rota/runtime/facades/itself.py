@@ -49,7 +49,7 @@ class Itself:
         return DatabaseView("PostgreSQL", _shown_server(url), None, trouble)
 
     def settings(self) -> tuple[SettingView, ...]:
-        """In the order of the file; tables of domains and triggers are named alone, as we do not know what is in them."""
+        """In the order of the file; of the tables of domains and triggers only their names: we do not know what they hold."""
         found = [
             _setting(key, _value(self._configuration, key))
             for section in SECTIONS
