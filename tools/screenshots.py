@@ -84,7 +84,7 @@ async def _take_all(nodes: Network, page: Page, contract: ContractAddress, seen:
     own = await nodes.submit(seen, contract, "mint")
     await _picture(page, "transaction", f"transaction/{_uuid(own)}")
     await page.prefer("dark")
-    await _picture(page, "node-dark", "node")
+    await _picture(page, "network-dark", "network")
     await page.resize(*PHONE, scale=2.0)
     await _picture(page, "phone-dark", f"contract/{contract}")
 

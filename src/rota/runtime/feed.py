@@ -94,7 +94,7 @@ class _Follower:
         self.has_news.set()
 
     def heard(self, contract: ContractAddress, node: NodeName) -> None:
-        """A heartbeat came. It is no news by itself: one that is told of nothing else need not be told of it at once."""
+        """A heartbeat came. It is no news by itself, and is told with what is."""
         if (contract, node) in self.heartbeats or len(self.heartbeats) < HEARTBEATS_MAX:
             self.heartbeats[contract, node] += 1
 

@@ -49,7 +49,7 @@ class Itself:
         return DatabaseView("PostgreSQL", _shown_server(url), None, trouble)
 
     def settings(self) -> tuple[SettingView, ...]:
-        """In the order of the file; of the tables of domains and triggers only their names: we do not know what they hold."""
+        """In the order of the file; tables of domains and triggers are only named: we do not know what they hold."""
         found = [
             _setting(key, _value(self._configuration, key))
             for section in SECTIONS
