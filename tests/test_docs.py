@@ -59,8 +59,8 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "7 pages, of which 7 were stale" in run().stdout
-    assert "7 pages, of which 0 were stale" in run().stdout
+    assert "8 pages, of which 8 were stale" in run().stdout
+    assert "8 pages, of which 0 were stale" in run().stdout
 
 
 def test_pages_come_out_the_same_each_time() -> None:

@@ -1,7 +1,7 @@
 """Takes the pictures of the dashboard for the documentation: `make screenshots`; needs Chromium.
 
-A real network of three nodes with two contracts works in this process meanwhile; its coordinator is killed once, so that
-the time line has something to show.
+A real network of three nodes with two contracts works in this process meanwhile; its coordinator is killed once, so
+that the time line has something to show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def take() -> None:
         seen = await _onlooker(nodes, contracts[0])
         page = await chromium.open(f"{nodes.processes[seen].entrance.http_url}/dashboard")
         await page.resize(*WIDE)
-        working = asyncio.create_task(_work(nodes, contracts, seen))
+        working = asyncio.create_task(_work(nodes, contracts))
         try:
             await _take_all(nodes, page, contracts[0], seen)
         finally:
@@ -58,7 +58,7 @@ async def _onlooker(nodes: Network, contract: ContractAddress) -> NodeName:
     return next(NodeName(name) for name in NAMES if name != status.active_coordinator)
 
 
-async def _work(nodes: Network, contracts: list[ContractAddress], seen: NodeName) -> None:
+async def _work(nodes: Network, contracts: list[ContractAddress]) -> None:
     number = 0
     while True:
         for name in tuple(nodes.lives):

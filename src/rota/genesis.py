@@ -59,9 +59,15 @@ class Genesis:
         """Those that have a part in it, and so have to have it: endorsers, coordinators, and the members' nodes."""
         return tuple(dict.fromkeys((*self.endorsers, *self.committee, *map(node_of, self.members))))
 
+    @property
+    def audience(self) -> frozenset[NodeName] | None:
+        """Who may know of it: of a ring those that it names; nothing where any node may act (protocol §5)."""
+        return frozenset(self.nodes) if self.mode is Mode.RING else None
+
     def is_open_to(self, node: NodeName) -> bool:
-        """Whether a node may know of it: a ring is for those that it names, in the others any node may act (§5)."""
-        return self.mode is not Mode.RING or node in self.nodes
+        """Whether a node may know of it."""
+        audience = self.audience
+        return audience is None or node in audience
 
     def contract(self, address: ContractAddress) -> Contract:
         """The contract that the factory deployed at this address."""

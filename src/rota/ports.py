@@ -74,12 +74,25 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedReceipt:
+    """A receipt's place in the order of this node; `type` is `private` or `public`."""
+
+    sequence: int
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    type: str
+    domain: str
+    numbered_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTransaction:
     """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
     The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
     has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
-    of an external one.
+    of an external one, `place` that of its receipt in the order of this node.
     """
 
     intent: Intent
@@ -92,6 +105,7 @@ class StoredTransaction:
     parked_reason: str | None = None
     ending_reason: str | None = None
     issued: PreparedTransaction | None = None
+    place: NumberedReceipt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +119,6 @@ class DueReceipt:
     contract: ContractAddress
     leaf: Leaf
     deployment: Intent | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedReceipt:
-    """A receipt's place in the order of this node; `type` is `private` or `public`."""
-
-    sequence: int
-    intent: IntentId
-    contract: ContractAddress
-    leaf: Leaf
-    type: str
-    domain: str
-    numbered_at_ms: int
 
 
 class ListenerPosition(NamedTuple):
@@ -238,6 +239,10 @@ class SubmissionStore(Protocol):
         """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
         ...
 
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        ...
+
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
         ...
@@ -254,12 +259,17 @@ class SubmissionStore(Protocol):
         """The transaction that has this idempotency key."""
         ...
 
-    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for, the latest first if no order is asked for; perhaps only such as have not ended."""
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for, the latest first if no order is asked for.
+
+        Perhaps only such as have not ended; or of these only those that their users can have committed.
+        """
         ...
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good and whose receipts are looked for."""
+        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
         ...
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
@@ -289,12 +299,12 @@ class TraceStore(Protocol):
         """The round that this node sent with this nonce."""
         ...
 
-    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger with which nonces, as a query looks for them."""
+    async def has_succeeded(self, nonce: int) -> bool | None:
+        """What became of this node's transaction with this nonce; nothing while no block has it."""
         ...
 
-    async def issued(self, limit: int) -> tuple[IntentId, ...]:
-        """External intents whose users were given what they need, and that have not ended; the latest first."""
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
         ...
 
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 from rota.digests import keccak
 
 CHANGED: Final = keccak(b"Changed(uint256)")
+# By this error it refuses what it does not know.
+REFUSED: Final = keccak(b"Refused()")[:4]
 
 
 def _selector(signature: str) -> bytes:
@@ -20,7 +22,7 @@ def _creation(runtime: bytes) -> bytes:
     return head + runtime
 
 
-_STORE_AT, _RETRIEVE_AT = 0x20, 0x58
+_STORE_AT, _RETRIEVE_AT = 0x30, 0x68
 _DISPATCH: Final = (
     bytes.fromhex("60003560e01c")
     + b"\x80\x63"
@@ -33,7 +35,7 @@ _DISPATCH: Final = (
 _STORE: Final = bytes.fromhex("5b600435806000556000527f") + CHANGED + bytes.fromhex("60206000a1") + b"\x00"
 _RETRIEVE: Final = bytes.fromhex("5b60005460005260206000f3")
 _RUNTIME: Final = (
-    (_DISPATCH + bytes.fromhex("60006000fd")).ljust(_STORE_AT, b"\xfe")
+    (_DISPATCH + bytes.fromhex("63") + REFUSED + bytes.fromhex("6000526004601cfd")).ljust(_STORE_AT, b"\xfe")
     + _STORE.ljust(_RETRIEVE_AT - _STORE_AT, b"\xfe")
     + _RETRIEVE
 )
@@ -55,4 +57,5 @@ RETRIEVE: Final[dict[str, Any]] = {
     "stateMutability": "view",
 }
 EVENT: Final[dict[str, Any]] = {"type": "event", "name": "Changed", "inputs": [{"name": "num", "type": "uint256"}]}
-ABI: Final = [CONSTRUCTOR, STORE, RETRIEVE, EVENT]
+ERROR: Final[dict[str, Any]] = {"type": "error", "name": "Refused", "inputs": []}
+ABI: Final = [CONSTRUCTOR, STORE, RETRIEVE, EVENT, ERROR]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tests.api.three_nodes import Client, RpcFailed, ThreeNodes, three_nodes, until
 
 pytestmark = pytest.mark.slow
+
+ETHEREUM = ("ecdsa:secp256k1", "eth_address")
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,27 @@ def test_a_node_knows_its_peers_and_how_they_are_reached(to: ThreeNodes, token: 
     (found,) = to.node1.ask("transport_queryPeers", {"eq": [{"field": "name", "value": "node3"}]})
     assert found["name"] == "node3"
     assert to.node1.ask("transport_queryReliableMessages", {"limit": 1})
+
+
+def test_requests_of_many_clients_that_bear_the_same_ids_get_their_own_answers(to: ThreeNodes) -> None:
+    names = [f"party{number}" for number in range(24)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        # Each counts its requests from 1, as the SDK does.
+        answers = [*pool.map(lambda name: Client(to.node1.url).ask("keymgr_resolveKey", name, *ETHEREUM), names)]
+    assert [each["identifier"] for each in answers] == names
+    assert len({each["verifier"]["verifier"] for each in answers}) == len(names)
+    assert [each["path"][0]["index"] for each in answers] == [
+        each["path"][0]["index"] for each in (to.node1.ask("keymgr_resolveKey", name, *ETHEREUM) for name in names)
+    ]
+    assert len({each["path"][0]["index"] for each in answers}) == len(names)
+
+
+def test_keys_are_known_after_a_restart(to: ThreeNodes) -> None:
+    before = to.node3.ask("keymgr_resolveKey", "org.dave", *ETHEREUM)
+    to.restart("node3")
+    address = before["verifier"]["verifier"]
+    assert to.node3.ask("keymgr_reverseKeyLookup", *ETHEREUM, address) == before
+    assert to.node3.ask("keymgr_queryKeys", {"eq": [{"field": "parent", "value": "org"}]})[0]["name"] == "dave"
 
 
 def test_registered_nodes_are_shown_with_what_is_registered_of_them(to: ThreeNodes) -> None:

@@ -35,7 +35,7 @@ async def test_a_full_transaction_has_its_receipt_and_what_went_to_the_ledger() 
         sent = await confirmed(to)
         full = await to.call("ptx_getTransactionFull", sent)
         receipt = await to.call("ptx_getTransactionReceipt", sent)
-        assert full["receipt"] == {name: value for name, value in receipt.items() if name not in ("id", "leaf")}
+        assert full["receipt"] == {name: value for name, value in receipt.items() if name != "id"}
         assert full["public"] == [
             {
                 "localId": 2,
@@ -134,6 +134,7 @@ async def test_dependencies_are_told_both_ways() -> None:
         assert await to.call("ptx_getTransactionDependencies", second) == {"dependsOn": [first], "prereqOf": []}
         assert await to.call("ptx_getTransactionDependencies", first) == {"dependsOn": [], "prereqOf": [second]}
         assert await to.call("ptx_getTransactionDependencies", UNKNOWN_ID) is None
+        assert (await to.call("ptx_getTransactionFull", second))["dependsOn"] == [first]
 
 
 @asynchronous
@@ -189,3 +190,13 @@ async def test_a_transaction_is_changed_under_its_id() -> None:
         assert error["message"].startswith("transactionId: ")
         error = await to.call("ptx_updateTransaction", sent, {**changed, "to": None})
         assert error["message"].startswith("transaction.to: ")
+
+
+@asynchronous
+async def test_the_status_of_a_contracts_transaction_is_told() -> None:
+    async with served() as to:
+        sent = await to.call("ptx_sendTransaction", TRANSFER)
+        status = await to.call("debug_getTransactionStatus", CONTRACT, sent)
+        assert status == {"transactionId": sent, "status": "Pending", "latestEvent": "accepted", "latestError": ""}
+        assert await to.call("debug_getTransactionStatus", "0x" + "22" * 20, sent) is None
+        assert await to.call("debug_getTransactionStatus", CONTRACT, UNKNOWN_ID) is None

@@ -169,6 +169,14 @@ def test_a_listener_is_pushed_messages_until_they_are_acknowledged(to: ThreeNode
         ({"domain": "pente", "members": ["a@node2"]}, "spec.members: must have a party of this node among them"),
         ({"domain": "pente", "members": []}, "spec.members: must have a party of this node among them"),
         (
+            {"domain": "pente", "members": ["a@node1", "b@node9"]},
+            "spec.members: must name parties of registered nodes, and b@node9 is of none",
+        ),
+        (
+            {"domain": "pente", "members": ["a@node1"], "configuration": {"endorsementType": "x"}},
+            "spec.configuration.endorsementType: must be group_scoped_identities",
+        ),
+        (
             {"domain": "pente", "members": ["a@node1"], "configuration": {"evmVersion": "old"}},
             "spec.configuration.evmVersion: must be ",
         ),

@@ -146,7 +146,6 @@ async def test_a_receipt_has_every_field_that_clients_know() -> None:
             "logIndex": 3,
             "source": CONTRACT,
             "contractAddress": CONTRACT,
-            "leaf": "0x" + "01" * 32,
         }
 
 

@@ -20,12 +20,14 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from rota.ledger.embedded import Settings
 from rota.types import NodeName
-from tests.runtime.kit import Network, network
+from tests.runtime.kit import CHAIN_ID, Network, network
 
 NAMES: Final = ("node1", "node2", "node3")
 WAIT_S: Final = 30.0
 LOOK_S: Final = 0.05
+FREE: Final = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
 
 Answer = TypeVar("Answer")
 
@@ -192,7 +194,8 @@ def three_nodes(home: Path) -> Iterator[ThreeNodes]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    context = network(home, *NAMES)
+    # Whoever is asked for a public transaction needs no funds on a chain without fees.
+    context = network(home, *NAMES, chain_settings=FREE)
 
     async def begin() -> Network:
         nodes = await context.__aenter__()

@@ -242,6 +242,8 @@ def test_tasks_beyond_the_bound_wait_for_a_later_look() -> None:
     bench.find(*(f"{n}" for n in range(TASKS_MAX + 5)))
     assert len(bench.duty.attempts.by_task) == TASKS_MAX
     assert str(TASKS_MAX) in bench.one(Warn).text
+    bench.find("one more")
+    assert not bench.take(Warn), "it was told"
 
 
 def test_of_a_batch_only_what_is_done_is_cancelled() -> None:
@@ -511,7 +513,7 @@ def test_run_once_with_nothing_to_do_ends_at_once() -> None:
     assert bench.one(ReportRun) == ReportRun(NAME, 0, 0, 0, 0)
     bench.tell(RunOnceRequested(NAME))
     bench.tell(ListingFailed(NAME, "away"))
-    assert bench.one(ReportRun).trouble == ""
+    assert bench.one(ReportRun) == ReportRun(NAME, 0, 0, 0, 0, "away")
 
 
 def test_run_once_of_a_stranger_says_why_not() -> None:

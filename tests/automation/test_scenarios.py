@@ -90,6 +90,7 @@ def test_nodes_come_and_go(strategy: Strategy, seed: int) -> None:
     world.after(3_000, come_or_go)
     add_some(world, 50)
     settle(world)
+    assert wasted(world) < (0.5 if strategy is Strategy.RANK else 1.2)
 
 
 @BOTH

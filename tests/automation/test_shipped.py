@@ -144,7 +144,7 @@ def test_a_proposal_whose_call_fails_is_set_aside_and_holds_nobody_up() -> None:
 def test_each_node_asks_for_its_own_states_at_once() -> None:
     asked: list[str] = []
 
-    def lacks() -> tuple[tuple[str, int], ...]:
+    def lacks(*_: str) -> tuple[tuple[str, int], ...]:
         return tuple((contract, 0) for contract in ("0xaa", "0xbb") if contract not in asked)
 
     (report,) = simulate_trigger(

@@ -14,7 +14,7 @@ from rota.automation.settings import BACK_MS, Strategy, TriggerSettings
 from rota.automation.standing import Durations, LedgerClock, Standing
 from rota.automation.strategies import Member, Turn, backoff_ms, group_of, order_of, random_delay_ms, turn_of, window_ms
 from rota.bench.automation import measure_cell
-from rota.sim.automation import AutomationWorld, Conditions
+from rota.sim.automation import ANSWER_MS, AutomationWorld, Conditions
 
 SETTINGS = TriggerSettings()
 MEMBERS = tuple(Member(f"node{number}") for number in range(13))
@@ -165,6 +165,23 @@ def test_clocks_that_differ_agree_on_the_time_of_the_ledger() -> None:
     assert slow.own_ms(30_000) == 27_000
     assert fast.ledger_ms(34_000) == slow.ledger_ms(27_000) == 30_000
     assert LedgerClock().own_ms(5) == 5
+
+
+def test_rank_without_chance_makes_no_duplicate_and_waits_for_nothing() -> None:
+    """Where everybody is up and sees everything in the same time, the closed form is that of one attempt each."""
+    conditions = Conditions(task_ms=2_000, seen_ms=300, is_seen_time_fixed=True, are_tasks_seen_at_once=True)
+    world = AutomationWorld(7, MEMBERS, Strategy.RANK, conditions)
+    world.start()
+    world.run_until(world.now_ms + 1_000)
+    for number in range(60):
+        ready_ms = world.now_ms
+        world.add(f"task {number}")
+        world.run_until(world.now_ms + 10_000)
+        done_ms, member = world.board.done[f"task {number}"]
+        assert member == order_of(f"task {number}", MEMBERS)[0]
+        # The ledger's time is known as late as its blocks are seen, and both checks take a moment.
+        assert done_ms - ready_ms - 2_000 <= 300 + 2 * ANSWER_MS
+    assert len(world.board.records) == 60
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ import pytest
 from rota.client import Unreachable
 from rota.config import Config
 from rota.core.effects import StatesReceived
+from rota.ledger.rounds_on_chain import latest_height
 from rota.network import namespaces
 from rota.network.chains import NO_ANVIL, ChainKind, find_anvil
 from rota.network.local import LocalNetwork, Plan
@@ -254,8 +255,12 @@ class Cluster:
         """Anvil is stopped and comes back with its blocks; the embedded chain, which has no file, hangs."""
         chain = self.network.chain
         if self.kind.chain is ChainKind.ANVIL:
+            # What it mines while it writes its blocks down would be lost, and nobody waits for confirmations here.
+            await self.network.ledger.call("evm_setAutomine", False)
+            before = await latest_height(self.network.ledger)
             await chain.stop()
             await chain.start()
+            assert await latest_height(self.network.ledger) >= before, "Anvil has lost blocks"
         else:
             chain.hang()
             try:

@@ -7,7 +7,17 @@ from random import Random
 import pytest
 
 from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Period
-from rota.sim.commands import EPOCH_MS, GOES_WELL, IS_REFUSED, REVERTS, CommandWorld, Faults, Submitted, flaws_of
+from rota.sim.commands import (
+    EPOCH_MS,
+    GOES_WELL,
+    IS_REFUSED,
+    REVERTS,
+    CommandWorld,
+    Faults,
+    Pruning,
+    Submitted,
+    flaws_of,
+)
 from rota.types import Party
 
 ALICE = Party("alice@node1")
@@ -32,6 +42,9 @@ SCRIPT = (
     submitted(601, "pay 2", 7, DeduplicationOffset(0)),
     submitted(602, "pay 3", 8, DeduplicationDuration(10_000)),
     submitted(1_700, "pay 1", 9),
+    Pruning(EPOCH_MS + 3_500, but=1),
+    submitted(3_600, "pay 2", 10),
+    submitted(3_601, "pay 2", 11, DeduplicationOffset(1)),
 )
 
 
@@ -41,6 +54,7 @@ def test_a_crash_at_every_moment_leaves_each_change_done_once(capsys: pytest.Cap
     assert flaws_of(calm) == []
     assert not calm.crashes
     assert len(calm.published) > 3
+    assert calm.prunings == 1
     crashed = 0
     for seed in range(3):
         for moment in range(1, calm.moments + 1):
@@ -53,9 +67,11 @@ def test_a_crash_at_every_moment_leaves_each_change_done_once(capsys: pytest.Cap
         print(f"\ncommands in the simulator: crashed at {crashed} moments, {calm.moments} of one run")
 
 
-def random_script(seed: int) -> list[Submitted]:
+def random_script(seed: int) -> list[Submitted | Pruning]:
     random = Random(f"commands {seed}")
-    script = []
+    script: list[Submitted | Pruning] = [
+        Pruning(EPOCH_MS + random.randrange(5_000), random.randrange(4)) for _ in range(random.randrange(4))
+    ]
     for number in range(random.randrange(5, 40)):
         period = random.choice(
             (None, DeduplicationDuration(random.randrange(3_000)), DeduplicationOffset(random.randrange(5)))
@@ -75,15 +91,17 @@ def random_script(seed: int) -> list[Submitted]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
 def test_changes_happen_once_in_random_worlds_under_faults(first: int) -> None:
-    crashes = completions = 0
+    crashes = completions = prunings = 0
     for seed in range(first, first + 50):
         world = CommandWorld(random_script(seed), seed, ROUGH)
         world.run()
         assert flaws_of(world) == [], f"seed {seed}"
         crashes += world.crashes
         completions += len(world.published)
+        prunings += world.prunings
     assert crashes > 50
     assert completions > 200
+    assert prunings > 5
 
 
 def test_the_checkers_find_a_desk_that_forgets_to_look_for_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_deployment_waits_for_what_it_depends_on() -> None:
     bench.deploy(ALONE, OTHER)
     bench.deploy(depends_on=(OTHER,))
     assert bench.state() == "Waiting"
-    assert OTHER.hex() in bench.node.explain(ID).waits_for
+    assert str(UUID(bytes=OTHER)) in bench.node.explain(ID).waits_for
     bench.put_on_chain(deployed(ALONE, OTHER))
     assert bench.state() == "Proposing"
 

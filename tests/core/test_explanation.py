@@ -21,7 +21,8 @@ from rota.core.events import (
     Tick,
     TransitionSigned,
 )
-from rota.core.explanation import MEANINGS, Explanation, explain_at_coordinator, explain_at_sender
+from rota.core.explanation import MEANINGS, Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.public_transaction import State as PublicState
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
@@ -50,7 +51,19 @@ from rota.messages import (
     TransactionDispatched,
     VerifierResponse,
 )
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, Mode, NodeName, Party, RequestId, StateId
+from rota.types import (
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+    StateId,
+)
+from tests.core.deployment_bench import ID, DeploymentBench
 from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent, intent_id, transition
 
 B1, B2, C1 = intent_id("B-1"), intent_id("B-2"), intent_id("C-1")
@@ -412,14 +425,14 @@ def test_repeated_requests_and_the_objections_of_the_missing_are_told() -> None:
     assert found.detail == "repeated requests: 1, C answered MismatchedBlockHeight"
 
 
-@pytest.mark.parametrize("machine", [SenderSide, CoordinatorSide, DeploymentState])
+@pytest.mark.parametrize("machine", [SenderSide, CoordinatorSide, DeploymentState, PublicState, Outcome])
 def test_every_state_that_a_transaction_can_be_in_has_a_meaning_in_words(machine: type[Enum]) -> None:
     for state in machine:
         assert len(MEANINGS[state].split()) > 2, state
 
 
 def test_no_meaning_is_of_a_state_that_there_is_not() -> None:
-    assert set(MEANINGS) == {*SenderSide, *CoordinatorSide, *DeploymentState}
+    assert set(MEANINGS) == {*SenderSide, *CoordinatorSide, *DeploymentState, *PublicState, *Outcome}
 
 
 @pytest.mark.parametrize("state", list(SenderSide))
@@ -442,3 +455,14 @@ def test_the_coordinator_says_in_every_state_what_is_awaited(state: CoordinatorS
     has_ended = state in (CoordinatorSide.CONFIRMED, CoordinatorSide.REVERTED, CoordinatorSide.FINAL)
     assert bool(found.waits_for) is not has_ended
     assert [text for _, text in found.history] == ["Pooled", "Assembling", "Endorsement_Gathering"]
+
+
+@pytest.mark.parametrize("state", list(DeploymentState))
+def test_a_deployment_says_in_every_state_what_is_awaited(state: DeploymentState) -> None:
+    bench = DeploymentBench()
+    bench.deploy()
+    bench.node.deployments.own[ID].state = state
+    found = explain_deployment(bench.node.deployments.own[ID])
+    assert (found.state, found.meaning) == (state.value, MEANINGS[state])
+    assert found.waits_for
+    assert found.history

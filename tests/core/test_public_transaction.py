@@ -12,6 +12,8 @@ from rota.core.public_transaction import (
     CANCELLED,
     REPLACEMENT_PERCENT,
     REPRICE_MS,
+    TAKEN_LOOKS_MIN,
+    TAKEN_MS_MIN,
     VERSIONS_MAX,
     Look,
     Market,
@@ -27,6 +29,7 @@ from rota.core.public_transaction import (
     fees_for,
     gas_for,
     is_repricing_due,
+    is_taken_for_good,
     next_nonce,
     verdict_of,
 )
@@ -63,6 +66,12 @@ def test_end_is_believed_when_it_is_deep_enough(
     found, where = verdict_of(SENT, look, 2)
     assert found is verdict
     assert (where is not None) is bool(receipts)
+
+
+def test_stranger_is_believed_after_several_looks_and_some_time() -> None:
+    assert not is_taken_for_good(TAKEN_LOOKS_MIN - 1, 0, TAKEN_MS_MIN)
+    assert not is_taken_for_good(TAKEN_LOOKS_MIN, 0, TAKEN_MS_MIN - 1)
+    assert is_taken_for_good(TAKEN_LOOKS_MIN, 0, TAKEN_MS_MIN)
 
 
 def test_nonces_follow_what_the_chain_knows_and_what_we_gave() -> None:

@@ -65,8 +65,8 @@ class ScriptedTriggers:
         spread = Spread((1.0,), (0, 0), 0.0)
         return (
             TriggerView(
-                "advance-epochs", "random", "rank", self.paused, True, 3, 2, 1, 7, 5, 3, 1, "closed", 0, 5_000, 30_000, 4,
-                100, spread, spread,
+                "advance-epochs", "random", "rank", self.paused, True, 3, 2, 1, 7, 5, 3, 1, "closed", 0, 5_000, 30_000,
+                4, 100, spread, spread,
             ),
         )  # fmt: skip
 

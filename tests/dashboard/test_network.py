@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rota.api.facade import ContractStatus
+from rota.client import NodeClient
 from rota.types import ContractAddress, IntentId, NodeName
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.runtime.kit import Network, network
@@ -146,6 +147,41 @@ async def test_a_transaction_says_what_it_waits_for_and_who_is_in_the_way_then_h
         steps = await look.page.evaluate("document.querySelector('.sequence').getAttribute('aria-label')")
         for milestone in ("user to node1: accepted", "confirmed", "node1 to user"):
             assert milestone in steps
+        assert look.page.errors == []
+
+
+@in_browser
+async def test_node_automation_and_commands_show_what_their_methods_say(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        look = await shown(stack, tmp_path, threshold=2)
+        page, process = look.page, look.nodes.processes[look.node]
+        client = await stack.enter_async_context(NodeClient(process.entrance.http_url))
+        transaction = {"type": "private", "to": look.contract, "function": "mint"}
+        for number in range(2):
+            command = {"applicationId": "shop", "commandId": f"pay {number}", "actAs": ["alice"]}
+            await client.call("cmd_submitAndWait", {**command, "transaction": transaction})
+        await look.go("#/commands")
+        await page.until("document.querySelector('[data-figure=commandsAccepted] .big')?.textContent === '2'")
+        await page.evaluate("document.getElementById('application').focus()")
+        await page.type("shop")
+        await page.press("Tab")
+        await page.type("alice")
+        await page.press("Enter")
+        await page.until("document.querySelectorAll('#completions tr').length === 2")
+        assert "pay 1" in await page.text("#completions tr:first-child")
+        await look.go("#/automation")
+        triggers = {each.name: each for each in process.facade.triggers.list()}
+        await page.until(f"document.querySelectorAll('#triggers > li').length === {len(triggers)}")
+        names = await page.evaluate("[...document.querySelectorAll('#triggers > li')].map((each) => each.dataset.name)")
+        assert set(names) == set(triggers)
+        await look.go("#/node")
+        await page.until("document.querySelectorAll('#settings tr').length > 50")
+        measured = process.facade.measurements()
+        assert await page.text("[data-figure=contractsLoaded] .big") == str(measured.contracts_loaded)
+        assert await page.text("[data-figure=intentsOpen] .big") == str(measured.intents_open)
+        peers = await page.evaluate("[...document.querySelectorAll('#peers tr')].map((each) => each.dataset.name)")
+        assert peers == [each.node for each in measured.peers]
+        assert process.facade.itself.database().kind in await page.text("#runs")
         assert look.page.errors == []
 
 

@@ -1,4 +1,4 @@
-"""The page by itself: credentials, a connection that is lost, narrow screens, keyboards, actions, and much at a time."""
+"""The page by itself: credentials, lost connections, narrow screens, keyboards, actions, and much at a time."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ async def test_a_lost_connection_is_shown_and_comes_back_by_itself(tmp_path: Pat
             assert await page.text("#contract-count") == "3"
         await page.until("document.getElementById('live').dataset.state === 'away'")
         await page.until("document.getElementById('problems').textContent.includes('does not reach its node')")
+        await page.until("document.getElementById('announcer').textContent.includes('does not reach its node')")
         assert await page.text("#contract-count") == "3"
         node.summaries = summaries(5)
         async with served_dashboard(node, port=port):

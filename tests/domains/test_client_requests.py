@@ -1,7 +1,7 @@
 """What an existing client library was recorded to send about tokens and privacy groups, and what comes of each.
 
-The requests are those of the record: their fields, in their writing. Ids that a client has from an earlier answer stand in
-braces. Beside them are the functions of the token's ABI that the record has no call of.
+The requests are those of the record: their fields, in their writing. Ids that a client has from an earlier answer stand
+in braces. Beside them are the functions of the token's ABI that the record has no call of.
 """
 
 from __future__ import annotations
@@ -171,6 +171,7 @@ class Client:
         return await self.ask("ptx_call", {**call, "from": "a@node1", "data": {}})
 
 
+@pytest.mark.slow
 @in_loop
 async def test_what_clients_send_about_a_token_means_what_it_says(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes, aiohttp.ClientSession() as session:
@@ -196,7 +197,8 @@ async def test_what_clients_send_about_a_token_means_what_it_says(tmp_path: Path
         assert (await client.view("name"), await client.view("symbol")) == ({"0": ""}, {"0": ""})
         assert await client.view("decimals") == {"0": "4"}
 
-        # Only who brings what its owner had prepared for it ends a lock on the ledger: there is no function of this name.
+        # The ledger has no function of this name. A delegate brings what the lock's owner has prepared for it
+        # (`test_settlement_network`).
         public = {
             "type": "public",
             "abi": SPEND_LOCK_ABI,
@@ -216,6 +218,7 @@ def test_every_function_of_the_clients_abi_is_asked_for() -> None:
     assert {asked.function for asked in ASKED} == (FUNCTIONS.keys() - views) | {"spendLock", "cancelLock"}
 
 
+@pytest.mark.slow
 @in_loop
 async def test_what_clients_send_about_a_group_means_what_it_says(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes, aiohttp.ClientSession() as session:

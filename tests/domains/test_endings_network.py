@@ -56,6 +56,7 @@ class Token:
         return await ending(self.nodes, node, await self.send(node, function, given, sender))
 
 
+@pytest.mark.slow
 @in_loop
 async def test_a_notary_tokens_transactions_end_with_their_reasons(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -93,6 +94,7 @@ async def test_a_notary_tokens_transactions_end_with_their_reasons(tmp_path: Pat
             assert words in str(rejected.value)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_private_contracts_transactions_end_with_their_reasons(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -153,8 +155,8 @@ MINT = keccak(b"mint(address,uint256)")[:4]
 async def test_what_an_endorser_disagrees_with_ends_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def contrary() -> dict[str, AnyDomain]:
-        return {**load_domains(), "pente": Pente(ContraryEvm)}
+    def contrary(settings: Mapping[str, Mapping[str, object]]) -> dict[str, AnyDomain]:
+        return {**load_domains(settings), "pente": Pente(ContraryEvm)}
 
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(NODE1, NODE2)

@@ -223,6 +223,7 @@ async def test_where_one_side_fails_neither_happens_and_both_are_tried_again(tmp
         await market.holds(PRICE, SHARES)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_a_draft_is_bound_once_and_only_as_one_of_the_legs(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -245,6 +246,7 @@ async def test_a_draft_is_bound_once_and_only_as_one_of_the_legs(tmp_path: Path)
             await nodes.processes[NODE2].facade.examine(b"something else")
 
 
+@pytest.mark.slow
 @in_loop
 async def test_the_delegate_of_a_lock_ends_it_on_the_ledger_and_nobody_else_does(tmp_path: Path) -> None:
     delegate, stranger = (ContractAddress(data(each.address)) for each in DEVELOPMENT_ACCOUNTS[1:3])

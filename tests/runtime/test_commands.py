@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import fields
@@ -30,12 +31,13 @@ from rota.command_types import (
     Period,
     StatusCode,
 )
+from rota.ledger.embedded import Settings
 from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.runtime.process import WatchedMaximum
 from rota.types import ContractAddress, IntentId, NodeName, SubmitMode
-from tests.runtime.kit import Network, network
+from tests.runtime.kit import CHAIN_ID, Network, network
 from tests.store.kit import in_loop
 
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
@@ -309,6 +311,39 @@ async def test_a_command_survives_a_change_of_coordinator_in_the_middle(tmp_path
         assert failure.error_id == "DUPLICATE_COMMAND"
 
 
+@in_loop
+async def test_a_call_on_the_base_ledger_is_a_command_too(tmp_path: Path) -> None:
+    free = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
+    playground = json.loads((Path(__file__).parents[1] / "contracts/artifacts/Playground.json").read_text())
+    async with network(tmp_path, NODE1, chain_settings=free) as made:
+        await made.start(NODE1)
+
+        def public(command_id: str, **more: Any) -> CommandSubmission:  # noqa: ANN401
+            transaction = Submission(TransactionType.PUBLIC, "alice", abi=tuple(playground["abi"]), **more)
+            return CommandSubmission("shop", command_id, "", ("alice",), transaction)
+
+        code = bytes.fromhex(playground["bytecode"].removeprefix("0x"))
+        deployed = await office(made).submit_and_wait(public("deploy", bytecode=code, data=[7]))
+        assert deployed.failure is None
+        assert deployed.transaction is not None
+        receipt = await made.processes[NODE1].facade.receipt(deployed.transaction)
+        assert receipt is not None
+        contract = receipt.contract
+        stored = public("store", to=contract, function="store", data=[42])
+        assert (await office(made).submit_and_wait(stored)).failure is None
+        assert (await failure_of(made, stored)).error_id == "DUPLICATE_COMMAND"
+        failing = await office(made).submit_and_wait(public("fail", to=contract, function="failWithText"))
+        assert failing.failure is not None
+        assert failing.failure.error_id == "TRANSACTION_REVERTED"
+        taken = await office(made).submit(public("later", to=contract, function="store", data=[43]))
+        await made.kill(NODE1)
+        await made.start(NODE1)
+        await office(made).published(3)
+        (completion,) = await all_completions(made, after=3)
+        assert (completion.submission_id, completion.transaction) == (taken.submission_id, taken.transaction)
+        assert completion.failure is None
+
+
 # Restarts.
 
 
@@ -435,6 +470,21 @@ async def test_grpc_services_answer_with_standard_errors(tmp_path: Path) -> None
         while len(told) < 2:
             told.append((await stream.read()).completion)
         stream.cancel()
+        # A subscriber that nothing is for is told how far there is nothing.
+        request = commands_pb2.CompletionStreamRequest(application_id="shop", parties=["carol"], begin_exclusive=1)
+        stream = to.stream(
+            "CommandCompletionService", "CompletionStream", request, commands_pb2.CompletionStreamResponse
+        )
+        assert (await stream.read()).checkpoint.offset == 2
+        stream.cancel()
+        for begin, error_id in ((3, "OFFSET_AFTER_LEDGER_END"), (-1, "INVALID_FIELD")):
+            request.begin_exclusive = begin
+            stream = to.stream(
+                "CommandCompletionService", "CompletionStream", request, commands_pb2.CompletionStreamResponse
+            )
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await stream.read()
+            assert _error(error.value)[1] == error_id
         assert [each.submission_id for each in told] == ["first", taken.submission_id]
         assert [each.status.code for each in told] == [0, 0]
         assert told[0].deduplication_duration.seconds == WEEK_MS // 1_000

@@ -78,7 +78,7 @@ async def test_contract_is_at_all_its_nodes_when_there_is_a_receipt(tmp_path: Pa
         assert (accepted.domain, accepted.to, accepted.sender) == ("synthetic", None, f"{ALICE}@{NODE1}")
         told = await facade.explain(deployment)
         assert told is not None
-        assert (told.state, told.contract) == ("Confirmed", contract)
+        assert (told.state, told.contract) == ("confirmed", contract)
         with pytest.raises(Rejected, match="PD012220") as caught:
             await nodes.deploy(NODE1, "synthetic", SYNTHETIC, idempotency_key="once")
         assert caught.value.code is ErrorCode.KEY_USED
@@ -130,7 +130,7 @@ async def test_what_existing_clients_send_to_deploy_a_token_is_answered_with_its
         assert (receipt["success"], receipt["domain"]) == (True, "noto")
         assert has(nodes, NODE1, receipt["contractAddress"])
         assert (await ask("ptx_getTransaction", deployment))["domain"] == "noto"
-        assert (await ask("seq_explain", deployment))["state"] == "Confirmed"
+        assert (await ask("seq_explain", deployment))["state"] == "confirmed"
 
 
 @in_loop

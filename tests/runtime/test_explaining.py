@@ -23,9 +23,9 @@ REVERTED = Receipt(intent_id(1), Outcome.REVERTED, "no money")
 @pytest.mark.parametrize(
     ("stored", "receipt", "place", "state", "waits_for", "detail"),
     [
-        (STORED, CONFIRMED, PLACE, State.CONFIRMED, "", ""),
-        (STORED, REVERTED, PLACE, State.REVERTED, "", "no money"),
-        (STORED, CONFIRMED, None, State.CONFIRMED, "its private states to arrive here", ""),
+        (STORED, CONFIRMED, PLACE, Outcome.CONFIRMED, "", ""),
+        (STORED, REVERTED, PLACE, Outcome.REVERTED, "", "no money"),
+        (STORED, CONFIRMED, None, Outcome.CONFIRMED, "its private states to arrive here", ""),
         (replace(STORED, height=9), None, None, State.CONFIRMED, "its block to become final", "block 9"),
         (replace(STORED, parked_reason="ask me"), None, None, State.PARKED, "its user to resume it (ask me)", ""),
         (replace(STORED, ending_reason="cancelled"), None, None, State.ENDING, "its contract to be loaded", "ending: "),
@@ -37,7 +37,7 @@ def test_what_is_stored_is_explained(
     stored: StoredTransaction,
     receipt: Receipt | None,
     place: NumberedReceipt | None,
-    state: State,
+    state: State | Outcome,
     waits_for: str,
     detail: str,
 ) -> None:

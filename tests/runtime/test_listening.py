@@ -195,3 +195,78 @@ async def test_events_of_the_chain_come_once_and_in_order_over_a_restart(tmp_pat
         assert {each["soliditySignature"] for each in events} == {"event Changed(uint256 x)"}
         assert {json.dumps(each["data"]) for each in events} == {'{"x": "7"}'}
         assert {each["address"] for each in events} == {emitter}
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_crash_loses_no_receipt_and_public_ones_are_among_them(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        async with connected(nodes, NODE1) as client:
+            whole = {"name": "whole", "options": {"domainReceipts": True}}
+            await client.call("ptx_createReceiptListener", whole)
+            await client.call("ptx_createReceiptListener", {"name": "public", "filters": {"type": "public"}})
+            await send(nodes.client, {"to": await address_of(client, "payer"), "value": hex(10**18)})
+            carol = await address_of(client, "carol")
+            paid = await client.call(
+                "ptx_sendTransaction", {"type": "public", "from": "payer", "to": carol, "data": "0x"}
+            )
+            minted = await mint(nodes, contract, "alice@node2")
+            await nodes.final(NODE1, minted)
+            while await client.call("ptx_getTransactionReceipt", paid) is None:
+                pass
+        # Whatever is numbered or not at this moment.
+        later = [await mint(nodes, contract, "bob@node3") for _ in range(2)]
+        await nodes.kill(NODE1)
+        await nodes.start(NODE1)
+        async with connected(nodes, NODE1) as client:
+            subscription = await client.call("ptx_subscribe", "receipts", "whole")
+            receipts = await client.receipts(subscription, 4)
+            assert {each["id"] for each in receipts} == {paid, uuid(minted), *map(uuid, later)}
+            assert [each["sequence"] for each in receipts] == list(range(1, 5))
+            told = next(each for each in receipts if each["id"] == uuid(minted))
+            assert told["domainReceipt"]["transfers"][0]["to"]
+            assert told["states"]["confirmed"]
+            await client.call("ptx_unsubscribe", subscription)
+            subscription = await client.call("ptx_subscribe", "receipts", "public")
+            (public,) = await client.receipts(subscription, 1)
+            assert (public["id"], public["success"]) == (paid, True)
+            listed = await client.call("ptx_queryTransactionReceipts", {"sort": ["sequence"], "limit": 10})
+            assert [each["id"] for each in listed] == [each["id"] for each in receipts]
+
+
+async def address_of(client: Client, party: str) -> str:
+    address: str = await client.call("ptx_resolveVerifier", f"{party}@node1", "ecdsa:secp256k1", "eth_address")
+    return address
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_node_is_watched_while_it_works(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        async with connected(nodes, NODE1) as client:
+            await client.call("seq_subscribe", 100)
+            snapshot = await client.batch()
+            assert snapshot["snapshot"] is True
+            assert contract in [each["contract"] for each in snapshot["contracts"]]
+            assert {each["node"] for each in snapshot["peers"]} == {NODE2, NODE3}
+            sent = uuid(await mint(nodes, contract, "alice@node2"))
+            milestones: list[str] = []
+            states: set[str] = set()
+            rounds: set[str] = set()
+            while "reported" not in milestones:
+                update = await client.batch()
+                milestones += [each["milestone"] for each in update["transactions"] if each["id"] == sent]
+                states |= {each["coordinatorState"] for each in update["contracts"]}
+                rounds |= {each["state"] for each in update["rounds"]}
+            assert states == {"Active"}
+            assert "dispatched" in rounds
+            explained = await client.call("seq_explain", sent)
+            assert (explained["state"], explained["meaning"]) == (
+                "confirmed",
+                "it has ended: the base ledger has it for good",
+            )
+            assert explained["history"][0]["text"] == "accepted"

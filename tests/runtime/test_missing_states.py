@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.core.events import StatesWanted
 from rota.core.machine import Event
-from rota.runtime.missing_states import IN_VAIN_MAX, SETTLED_BLOCKS, MissingStates
+from rota.runtime.missing_states import CONTRACTS_A_LOOK_MAX, IN_VAIN_MAX, SETTLED_BLOCKS, MissingStates
 from rota.types import ContractAddress, Leaf
 
 ONE, TWO = ContractAddress("0x" + "11" * 20), ContractAddress("0x" + "22" * 20)
@@ -46,6 +46,21 @@ def test_asking_goes_on_while_it_helps_and_ends_when_it_does_not() -> None:
         assert await missing.lacking() == ((ONE, IN_VAIN_MAX + 2),), "something else is missing now"
         store.leaves[ONE] = ()
         assert await missing.lacking() == ()
+
+    asyncio.run(story())
+
+
+def test_a_look_goes_through_some_contracts_and_the_next_one_goes_on() -> None:
+    async def story() -> None:
+        every = tuple(ContractAddress(f"0x{number:040x}") for number in range(CONTRACTS_A_LOOK_MAX + 3))
+        store = Lacking({address: (Leaf(b"a"),) for address in every})
+        told: list[Event] = []
+        kept: Callable[[], Any] = lambda: store  # noqa: E731  # as above
+        missing = MissingStates(kept, lambda: every, lambda: 100, told.append)
+        looks = [[address for address, _ in await missing.lacking()] for _ in range(3)]
+        assert tuple(looks[0] + looks[1]) == every
+        assert looks[2] == looks[0]
+        assert await missing.lacking(every[-1]) == ((every[-1], 0),)
 
     asyncio.run(story())
 

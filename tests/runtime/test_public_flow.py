@@ -179,11 +179,20 @@ async def test_account_without_funds_waits_and_says_what_it_needs(tmp_path: Path
         assert account in explained["waitsFor"]
         assert explained["state"] == "Waiting"
         assert await one.call("ptx_getTransactionReceipt", sent) is None
+        changed = {"type": "public", "from": "deployer", "abi": ABI, "bytecode": PLAYGROUND["bytecode"], "data": [2]}
+        assert await one.call("ptx_updateTransaction", sent, changed) == sent
+        assert (await one.call("ptx_getTransaction", sent))["data"] == [2]
+        with pytest.raises(CallFailed, match=r"transaction\.from: must be deployer@node1"):
+            await one.call("ptx_updateTransaction", sent, {**changed, "from": "other"})
         given_up = await one.call("ptx_sendTransaction", {"type": "public", "from": "poor", "to": account, "value": 5})
         assert await one.call("ptx_cancelTransaction", given_up)
         assert (await one.receipt(given_up))["failureMessage"] == "cancelled by its user"
         await send(nodes.client, {"to": account, "value": hex(FUNDS_WEI)})
-        assert (await one.receipt(sent))["contractAddress"]
+        contract = (await one.receipt(sent))["contractAddress"]
+        asked = {"type": "public", "to": contract, "abi": ABI, "function": "stored"}
+        assert await one.call("ptx_call", asked) == {"0": "2"}
+        with pytest.raises(CallFailed, match="transactionId: has ended"):
+            await one.call("ptx_updateTransaction", sent, changed)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ SIGNER = MemorySigner({party_key(ALICE): KEY})
 ACCOUNT = SIGNER.address_of(party_key(ALICE))
 OTHER = ContractAddress("0x" + "0a" * 20)
 # Looked at without a pause, and sent again at once: what takes seconds in life takes none here.
-LIMITS = PublicLimits(look_ms=1, look_later_ms=1, resend_ms=1)
+LIMITS = PublicLimits(look_ms=1, look_later_ms=1, resend_ms=1, taken_ms=1)
 CHAINS = ["embedded", pytest.param("anvil", marks=pytest.mark.slow)]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from rota.store.database import Database
+from tests.store.kit import new_postgres, new_sqlite
 from tests.store.servers import PostgresServer, postgres_folder
 
 
@@ -21,3 +24,14 @@ def server() -> Iterator[PostgresServer]:
         yield running
     finally:
         running.remove()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
+    """Makes an empty database of each kind."""
+    server = request.getfixturevalue("server") if request.param == "postgres" else None
+
+    async def made() -> Database:
+        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
+
+    return made

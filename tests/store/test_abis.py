@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from rota.abi import entries_of, hash_of
 from rota.domains.queries import Query
 from rota.store.database import Database
-from tests.store.kit import Opened, in_loop, new_postgres, new_sqlite
+from tests.store.kit import Opened, in_loop
 
 ABI = entries_of(
     [
@@ -24,17 +22,6 @@ ABI = entries_of(
     "abi",
 )
 OTHER = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "y", "type": "uint256"}]}], "abi")
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
 
 
 @in_loop

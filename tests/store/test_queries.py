@@ -15,7 +15,7 @@ from rota.sim.disk import Fate
 from rota.store.database import Database, Reading, Statement
 from rota.store.queries import ROWS_DEFAULT, ROWS_MAX, Column, Kind, Table, selection, stored_text
 from rota.types import Rejected
-from tests.store.kit import FaultyDatabase, Opened, in_loop, new_postgres, new_sqlite
+from tests.store.kit import FaultyDatabase, Opened, in_loop, new_sqlite
 
 CREATE = Statement(
     "CREATE TABLE things (n BIGINT PRIMARY KEY, word TEXT, bytes BYTEA, id BYTEA, is_good BIGINT, at_ms BIGINT)"
@@ -40,17 +40,6 @@ TABLE = Table(
     },
     "n",
 )
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
 
 
 def one(field: str, value: object, **more: object) -> list[dict[str, object]]:

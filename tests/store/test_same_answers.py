@@ -512,7 +512,7 @@ class Sameness(RuleBasedStateMachine):
             for contract in (FIRST, SECOND):
                 unspent = self.unspent(contract, 2)
                 assert unspent == self.disk.unspent_states(contract)
-                every = {state.id for state in self.everything(contract, 5)} & set(ids)
+                every = {state.id for state in self.everything(contract, 20)} & set(ids)
                 assert every == {state.id for state in self.disk.states(contract, ids)}
                 assert self.followed(contract) == {state.id: state for state in unspent}
                 assert self.do(partial(self.opened.store.states, contract, ids)) == self.disk.states(contract, ids)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
+from uuid import UUID
 
 from rota.abi import entries_of, hash_of
 from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
@@ -18,7 +16,7 @@ from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
 from rota.store.database import Database
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode
-from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf, new_postgres, new_sqlite
+from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -46,17 +44,6 @@ PUBLIC = StoredSubmission(
 ACCOUNT = ContractAddress("0x" + "aa" * 20)
 WAITING = PublicTransaction(0, PUBLIC.id, ALICE, ACCOUNT, None, b"code", 2**200, 0, Wish(gas=5), (intent_id(1),))
 SIGNED = Version(Fees(3, 2), 21_000, b"raw", b"h" * 32, 7)
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
 
 
 def found(*submissions: StoredSubmission) -> list[IntentId]:
@@ -107,6 +94,9 @@ async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Data
         assert await submissions.public_with_key("public key") == await submissions.with_key("public key") == PUBLIC.id
         assert await submissions.dependencies(PUBLIC.id) == Dependencies((PRIVATE.id,), ())
         assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
+        changed = replace(PUBLIC, to=FIRST, function="set(uint256)", data=b"[5]", abi=hash_of(ABI), gas=7)
+        await submissions.change(changed, ABI)
+        assert await submissions.get(PUBLIC.id) == replace(changed, number=2)
         await submissions.forget(PUBLIC.id)
         assert await submissions.get(PUBLIC.id) is None
         assert await submissions.dependencies(PRIVATE.id) == Dependencies()
@@ -134,6 +124,12 @@ async def test_what_has_not_ended_is_found(make: Callable[[], Awaitable[Database
         assert found(*await store.submissions.find(Query(), is_open=True)) == [PUBLIC.id]
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
+        await store.listening.number([(each, "noto") for each in await store.listening.due()])
+        assert set(await store.submissions.find_ended(Query())) == {intent_id(number) for number in (2, 3)}
+        assert await store.submissions.find_ended(like(type="public", success=False)) == (PUBLIC.id,)
+        assert await store.submissions.find_ended(like(type="private")) == (intent_id(3),)
+        assert await store.submissions.find_ended(like(id=str(UUID(bytes=PUBLIC.id)))) == (PUBLIC.id,)
+        assert await store.submissions.find_ended(like(success=True)) == ()
         asked = [intent_id(number) for number in (1, 2, 3, 4)]
         assert await store.public.outcomes(asked) == {
             intent_id(1): Outcome.CONFIRMED,

@@ -45,7 +45,7 @@ class IndexedEvent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     block: IndexedBlock | None = None
 
 
-class EventWithData(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class DecodedEvent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """An event that an ABI knows: by which contract, and with which values."""
 
     block_number: int
@@ -89,7 +89,7 @@ class Chain(Protocol):
 
     async def decoded_events(
         self, transaction_hash: bytes, abi: tuple[AbiEntry, ...], result_format: str
-    ) -> tuple[EventWithData, ...]:
+    ) -> tuple[DecodedEvent, ...]:
         """Those of its events that an ABI knows."""
         ...
 

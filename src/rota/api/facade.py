@@ -533,7 +533,7 @@ class AbiView:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedData:
+class Decoded:
     """What bytes mean: the values as JSON text in the style that was asked for, and the entry that says so."""
 
     data: str
@@ -557,15 +557,15 @@ class Types(Protocol):
         """The ABIs that a QueryJSON looks for."""
         ...
 
-    async def decode_call(self, call_data: bytes, data_format: str) -> DecodedData:
+    async def decode_call(self, call_data: bytes, data_format: str) -> Decoded:
         """A call, by whatever ABI was stored. `Rejected` when none fits."""
         ...
 
-    async def decode_error(self, revert_data: bytes, data_format: str) -> DecodedData:
+    async def decode_error(self, revert_data: bytes, data_format: str) -> Decoded:
         """What a contract reverted with."""
         ...
 
-    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> DecodedData:
+    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> Decoded:
         """An event."""
         ...
 

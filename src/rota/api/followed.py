@@ -214,7 +214,7 @@ def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
     )
 
 
-class TransactionReceiptData(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How a transaction ended, beside that transaction."""
 
     indexed: Timestamp
@@ -234,7 +234,8 @@ class TransactionReceiptData(msgspec.Struct, frozen=True, rename="camel", omit_d
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A transaction with all that this node knows of it."""
 
-    receipt: TransactionReceiptData | None = None
+    depends_on: list[Uuid] = msgspec.field(default_factory=list)
+    receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
 
 
@@ -242,14 +243,15 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
     """A transaction with all that belongs to it."""
     return TransactionFull(
         **_fields(shown_transaction(full.transaction)),
+        depends_on=[uuid_of(other) for other in full.transaction.depends_on],
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
     )
 
 
-def _receipt_data(view: ReceiptView) -> TransactionReceiptData:
+def _receipt_data(view: ReceiptView) -> TransactionEnd:
     shown = shown_receipt(view)
-    return TransactionReceiptData(**{name: getattr(shown, name) for name in TransactionReceiptData.__struct_fields__})
+    return TransactionEnd(**{name: getattr(shown, name) for name in TransactionEnd.__struct_fields__})
 
 
 def _fields(shown: msgspec.Struct) -> dict[str, Any]:

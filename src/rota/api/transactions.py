@@ -134,7 +134,6 @@ class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     value: Quantity | None = None
     max_priority_fee_per_gas: Quantity | None = None
     max_fee_per_gas: Quantity | None = None
-    depends_on: list[Uuid] = []
 
 
 def shown_transaction(view: TransactionView) -> Transaction:
@@ -156,7 +155,6 @@ def shown_transaction(view: TransactionView) -> Transaction:
         value=_quantity(options.value_wei),
         max_priority_fee_per_gas=_quantity(options.tip_wei),
         max_fee_per_gas=_quantity(options.fee_max_wei),
-        depends_on=[uuid_of(other) for other in view.depends_on],
     )
 
 
@@ -180,7 +178,6 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     failure_message: str = ""
     revert_data: HexText | None = None
     contract_address: Address | None = None
-    leaf: Word | None = None
 
 
 def shown_receipt(view: ReceiptView) -> TransactionReceipt:
@@ -199,5 +196,4 @@ def shown_receipt(view: ReceiptView) -> TransactionReceipt:
         failure_message=view.failure_message,
         revert_data=hex_of(view.revert_data) if view.revert_data else None,
         contract_address=Address(view.contract) if view.contract is not None else None,
-        leaf=word_of(view.leaf) if view.leaf else None,
     )

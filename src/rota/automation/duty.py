@@ -90,6 +90,7 @@ class Duty:
         self._look_due_ms = 0
         self._is_looking = False
         self._listed: Mapping[str, Task] = {}
+        self._is_full = False
         self._latest_period = -1
         self._endings: Final[dict[str, Member | None]] = {}
         self._own_wins: Final[dict[str, int]] = {}
@@ -194,8 +195,8 @@ class Duty:
         self._is_looking = False
         self.trouble = reason[:TEXT_MAX]
         if self._run is not None and self._run.is_listing:
-            self._run.is_listing = False
-            self._end_run()
+            self._run = None
+            self.effects.append(ReportRun(self.name, 0, 0, 0, 0, self.trouble))
 
     def tasks_found(self, tasks: tuple[Task, ...]) -> None:
         """Some, from an event; one that is known to be done is an old story."""
@@ -209,8 +210,9 @@ class Duty:
             if task.id in self.attempts.by_task or task.id in self.set_aside:
                 continue
             if len(self.attempts.by_task) >= TASKS_MAX:
-                self.effects.append(Warn(self.name, f"more than {TASKS_MAX} tasks: the others wait for a later look"))
+                self._warn_of_too_many()
                 return
+            self._is_full = False
             ready_ms = self._clock.own_ms(task.ready_ms) if task.ready_ms else self.now_ms
             attempt = self.attempts.open_for(task.key)
             if (
@@ -221,6 +223,11 @@ class Duty:
                 self.attempts.join(attempt, task)
             else:
                 self._check(self.attempts.begin(task.key, {task.id: task}, self.now_ms, ready_ms), Phase.CHECKING)
+
+    def _warn_of_too_many(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            self.effects.append(Warn(self.name, f"more than {TASKS_MAX} tasks: the others wait for a later look"))
 
     def task_done(self, task: str, by: Member | None) -> None:
         """Cancel it wherever it waits, and remember who was at work."""

@@ -207,7 +207,7 @@ class AskForStates(Trigger):
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
         """It lacks nothing any more, or was asked for meanwhile."""
-        lacking = yield Ask(LACKING_STATES)
+        lacking = yield Ask(LACKING_STATES, task.arguments)
         return task.id not in [f"states/{contract}/{asked}" for contract, asked in lacking]
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:

@@ -28,11 +28,6 @@ class Outcome(Enum):
     SKIPPED = "skipped"
     FAILED = "failed"
 
-    @property
-    def is_contention(self) -> bool:
-        """Whether somebody else was the reason."""
-        return self is Outcome.LOST
-
 
 @dataclass(slots=True)
 class Spread:

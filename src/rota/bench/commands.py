@@ -2,7 +2,8 @@
 
 rates       three nodes in processes of their own on an embedded chain; one of them is given transactions, in turns as
             plain ones (`ptx_sendTransaction`) and as commands (`cmd_submit`), in batches of the same size and with the
-            same number under way, until all of a turn are final
+            same number under way, until all of a turn have ended; each replaces one shared state, so that what there
+            is to know stays as much as it was
 look-up     the latest acceptance of one change at a time, on SQLite, with few and with many changes remembered
 subscriber  one node whose database has many completions; a gRPC stream reads them from the beginning, and then some
             that come while it reads
@@ -11,6 +12,7 @@ subscriber  one node whose database has many completions; a gRPC stream reads th
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -43,17 +45,21 @@ TURN_DEFAULT: Final = 1_000
 TURNS_DEFAULT: Final = 3
 BATCH: Final = 50
 OPEN_MAX: Final = 400
+POSTS_MAX: Final = 4
 LOOK_S: Final = 0.02
 STALLED_S: Final = 120.0
 FEW_CHANGES: Final = 1_000
 MANY_CHANGES: Final = 1_000_000
 LOOK_UPS: Final = 2_000
 WARM_UPS: Final = 500
-FILL_BATCH: Final = 1_000
+FILL_BATCH: Final = 10_000
 COMPLETIONS_DEFAULT: Final = 50_000
 LATER: Final = 20
 WEEK_MS: Final = 604_800_000
 PERCENT: Final = 100
+MILLISECONDS_PER_S: Final = 1_000
+# In /proc/PID/stat, counted behind the name in parentheses: time as a user, and the next is that in the system.
+USER_FIELD: Final = 11
 MICROSECONDS_PER_S: Final = 1_000_000
 
 Progress = Callable[[str], None]
@@ -61,7 +67,11 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """Submissions a second until all are final, of each turn, and the medians; commands are `apart_percent` slower."""
+    """Submissions a second until all have ended, of each turn, and the medians; commands are `apart_percent` slower.
+
+    `_processor_ms` is what all processes together used for a submission, on average: it depends less than the rates on
+    what else the machine has to do.
+    """
 
     turn: int
     plain_per_s: list[float]
@@ -69,6 +79,8 @@ class RateFigures:
     plain_median_per_s: float
     commands_median_per_s: float
     apart_percent: float
+    plain_processor_ms: float
+    commands_processor_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,47 +144,108 @@ async def _rates(home: Path, turn: int, turns: int, progress: Progress) -> RateF
         node, numbers = network.nodes[NAMES[0]], count()
         plain: list[float] = []
         commands: list[float] = []
+        used_s = {False: 0.0, True: 0.0}
         # One of each first, which is not counted: sequencers are loaded and connections made.
         for wanted in (False, True):
             await _turn(node, made.address, wanted, BATCH, numbers)
         for number in range(turns):
             # The one that goes first changes from turn to turn.
             for are_commands in (number % 2 == 0, number % 2 == 1):
+                before_s = _processor_s(network)
                 rate = await _turn(node, made.address, are_commands, turn, numbers)
+                used_s[are_commands] += _processor_s(network) - before_s
                 (commands if are_commands else plain).append(rate)
                 progress(f"{'commands' if are_commands else 'plain'}: {rate:.0f} a second")
     plain_median, commands_median = statistics.median(plain), statistics.median(commands)
     apart = PERCENT * (1 - commands_median / plain_median)
-    return RateFigures(turn, plain, commands, plain_median, commands_median, apart)
+    plain_ms, commands_ms = (used_s[each] * MILLISECONDS_PER_S / (turn * turns) for each in (False, True))
+    return RateFigures(turn, plain, commands, plain_median, commands_median, apart, plain_ms, commands_ms)
+
+
+def _processor_s(network: LocalNetwork) -> float:
+    """What the chain and the nodes have used until now, by the kernel's word."""
+    ticks = 0
+    for pid in network.pids.values():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[USER_FIELD]) + int(fields[USER_FIELD + 1])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def _turn(
     node: LocalNode, contract: ContractAddress, are_commands: bool, wanted: int, numbers: Iterator[int]
 ) -> float:
-    """So many of one kind, no more under way than is allowed; submissions a second until the last is final."""
+    """So many of one kind, no more under way than is allowed; submissions a second until the last has ended."""
     began_s = changed_s = time.monotonic()
-    sent, last_open = 0, -1
-    async with aiohttp.ClientSession() as session:
+    end = await _end(node) + (wanted if are_commands else 0)
+    load = _Load(wanted)
+    async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as posters:
+        for _ in range(POSTS_MAX):
+            posters.create_task(_post_on(load, session, node, contract, are_commands, numbers))
         while True:
             open_count = await _open_count(node, contract)
-            batch = min(BATCH, wanted - sent)
-            if batch and open_count + batch <= OPEN_MAX:
-                requests = [_request(contract, are_commands, next(numbers)) for _ in range(batch)]
-                async with session.post(node.client.url, json=requests) as answer:
-                    answers = await answer.json()
-                assert all("result" in each for each in answers), answers
-                sent += batch
-                continue
-            if sent == wanted and not open_count:
+            if open_count != load.open:
+                load.open, changed_s = open_count, time.monotonic()
+            if load.is_sent and not open_count and await _end(node) >= end:
                 return wanted / (time.monotonic() - began_s)
-            if open_count != last_open:
-                last_open, changed_s = open_count, time.monotonic()
             assert time.monotonic() - changed_s < STALLED_S, "nothing ends any more; figures mean nothing"
             await asyncio.sleep(LOOK_S)
 
 
+@dataclass(slots=True)
+class _Load:
+    """How much is to be sent, is on its way to the node, and is open there as far as was seen."""
+
+    unsent: int
+    posting: int = 0
+    open: int = 0
+
+    @property
+    def is_sent(self) -> bool:
+        return not self.unsent and not self.posting
+
+
+async def _post_on(
+    load: _Load,
+    session: aiohttp.ClientSession,
+    node: LocalNode,
+    contract: ContractAddress,
+    are_commands: bool,
+    numbers: Iterator[int],
+) -> None:
+    """One batch after the other, while there is room."""
+    while load.unsent:
+        size = min(BATCH, load.unsent)
+        if load.open + load.posting + size > OPEN_MAX:
+            await asyncio.sleep(LOOK_S)
+            continue
+        load.unsent -= size
+        load.posting += size
+        await _post(session, node, contract, are_commands, size, numbers)
+        load.posting -= size
+        load.open += size
+
+
+async def _post(
+    session: aiohttp.ClientSession,
+    node: LocalNode,
+    contract: ContractAddress,
+    are_commands: bool,
+    size: int,
+    numbers: Iterator[int],
+) -> None:
+    requests = [_request(contract, are_commands, next(numbers)) for _ in range(size)]
+    async with session.post(node.client.url, json=requests) as answer:
+        answers = await answer.json()
+    assert all("result" in each for each in answers), answers
+
+
+async def _end(node: LocalNode) -> int:
+    """Where completions end: a command has ended when its completion is there, not when its transaction is final."""
+    return int(str(await node.client.call("cmd_completionEnd")))
+
+
 def _request(contract: ContractAddress, is_command: bool, number: int) -> dict[str, object]:
-    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "mint"}
+    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "spend"}
     wanted: dict[str, object] = transaction  # type: ignore[assignment]
     if is_command:
         wanted = {

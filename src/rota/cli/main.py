@@ -35,7 +35,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "demo": LazyCommand("rota.cli.demo:command", "Run a small network on this machine and watch it work."),
     "node": LazyCommand("rota.cli.node:command", "Run one node from its folder."),
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
-    "command": LazyCommand("rota.cli.commands:command", "Submit commands that happen exactly once."),
+    "command": LazyCommand("rota.cli.command:command", "Submit commands that happen exactly once."),
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
     "ledger": LazyCommand("rota.cli.ledger:command", "Run an Ethereum chain; deploy and register on any."),
     "bench": LazyCommand("rota.cli.bench:command", "Measure throughput and latency on this machine."),

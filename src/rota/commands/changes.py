@@ -6,6 +6,7 @@ does is no part of it: another payload under the same id is the same change, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +22,7 @@ DURATION_MS_MAX: Final = 315_576_000_000_000
 OFFSET_MAX: Final = 2**63 - 1
 
 _TEXT: Final = b"rota command change"
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 _LENGTH_BYTES: Final = 4
 
 
@@ -75,7 +77,7 @@ def party_of(node: NodeName, field: str, text: str) -> Party:
 
 def check_id(field: str, text: str) -> None:
     """A text that is not too long, and that every database can hold."""
-    if len(text) > ID_CHARACTERS_MAX or any(each in "\0" or "\ud800" <= each <= "\udfff" for each in text):
+    if len(text) > ID_CHARACTERS_MAX or _UNFIT.search(text):
         raise invalid_field(field, f"must be at most {ID_CHARACTERS_MAX} characters, no NUL and no half of a pair")
 
 

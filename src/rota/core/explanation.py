@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
-from uuid import UUID
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.deployment import Deployment
+from rota.core.public_transaction import State as PublicState
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import State as SenderSide
-from rota.types import IntentId, NodeName, node_of
+from rota.types import IntentId, NodeName, Outcome, node_of
 
-# What each state of the machines means to somebody who has never seen them.
+# What each state of the machines, and each end, means to somebody who has never seen them.
 MEANINGS: Final[dict[Enum, str]] = {
     SenderSide.INITIAL: "it has just been accepted",
     SenderSide.PENDING: "it is accepted and has no coordinator yet",
@@ -55,6 +55,13 @@ MEANINGS: Final[dict[Enum, str]] = {
     DeploymentState.SPREADING: "the contract is final, and the nodes take it in",
     DeploymentState.ENDING: "how it ended is being written",
     DeploymentState.FINAL: "it has ended",
+    PublicState.WAITING: "it is accepted and not yet signed",
+    PublicState.SIGNED: "it is signed and is to be sent to the chain",
+    PublicState.SENT: "the chain has it, and no block yet",
+    PublicState.MINED: "a block has it that could still be taken back",
+    PublicState.ENDED: "it has ended",
+    Outcome.CONFIRMED: "it has ended: the base ledger has it for good",
+    Outcome.REVERTED: "it has ended without effect",
 }
 
 
@@ -189,8 +196,9 @@ def _ending(transaction: SenderTransaction) -> str:
 
 
 def _shown(intent: IntentId) -> str:
-    """As its user knows it."""
-    return str(UUID(bytes=intent))
+    """As its user knows it: a UUID."""
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def _joined(*parts: str) -> str:

@@ -33,8 +33,10 @@ from rota.types import ContractAddress, Fees, IntentId, Outcome, Party
 REPLACEMENT_PERCENT: Final = 25
 # A version that no block has taken for so long is offered for more.
 REPRICE_MS: Final = 30_000
-# So often must the nonce be used and nothing of ours be found, before a stranger is believed to have used it.
+# So often, and for so long, must the nonce be used and nothing of ours be found, before a stranger is believed to have
+# used it: behind one address there may be several Ethereum nodes, some of which are late.
 TAKEN_LOOKS_MIN: Final = 5
+TAKEN_MS_MIN: Final = 30_000
 # What is estimated now runs later, on what others have done by then: a slot that was filled may be empty, and more.
 GAS_TO_SPARE_PERCENT: Final = 50
 GAS_TO_SPARE: Final = 25_000
@@ -156,6 +158,11 @@ def verdict_of(transaction: PublicTransaction, look: Look, confirmations: int) -
         is_deep = look.height - mined.height >= confirmations
         return (Verdict.FINAL if is_deep else Verdict.MINED), mined
     return (Verdict.TAKEN if look.used_for_good > transaction.nonce else Verdict.UNSEEN), None
+
+
+def is_taken_for_good(looks: int, since_ms: int, now_ms: int, patience_ms: int = TAKEN_MS_MIN) -> bool:
+    """So many looks in a row, the first of them then, found the nonce used and nothing of ours."""
+    return looks >= TAKEN_LOOKS_MIN and now_ms - since_ms >= patience_ms
 
 
 def next_nonce(used_and_waiting: int, open_: Iterable[PublicTransaction]) -> int:

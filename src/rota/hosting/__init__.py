@@ -93,13 +93,14 @@ __all__ = [
     "call",
     "check",
     "deploy",
-    "failure_of",
+    "explain",
     "genesis_of",
     "init",
     "learn",
     "load_domains",
     "open_genesis",
     "receipt",
+    "revert_in",
     "shelf_of",
 ]
 
@@ -286,20 +287,21 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
     return hosted.domain.receipt(settled)
 
 
-def failure_of(hosted: Hosted, intent: Intent, reason: str) -> str:
-    """Why an intent failed, for its user: what a public contract reverted with is told in the words of its ABI.
-
-    Only the sender's node has the request, and with it the ABI; all others tell the bytes.
-    """
+def revert_in(reason: str) -> tuple[str, bytes] | None:
+    """The words before a contract's own error in a reason, and the bytes of that error; nothing where there is none."""
     raw = _RAW_REVERT.search(reason)
-    if raw is None:
-        return reason
+    return (reason[: raw.start()], bytes.fromhex(raw[1])) if raw is not None else None
+
+
+def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
+    """What a contract reverted with, in the words of the ABI that came with the request; nothing without one.
+
+    Only the sender's node has the request.
+    """
     try:
-        asked = _payload_of(hosted.domain, intent.payload)
-        told = hosted.domain.explain(asked.arguments, bytes.fromhex(raw[1]))
+        return hosted.domain.explain(_payload_of(hosted.domain, intent.payload).arguments, revert)
     except Rejected:
-        return reason
-    return reason[: raw.start()] + told if told else reason
+        return None
 
 
 # Assembling.

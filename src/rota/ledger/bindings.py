@@ -8,7 +8,7 @@ names the field, or is left out where a stranger could have written it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -217,6 +217,8 @@ class RegisteredNode:
     current_fingerprint: bytes
     next_fingerprint: bytes | None
     endpoint: str
+    # The event that said so last, where it came from one; only shown.
+    event: Log | None = field(default=None, compare=False)
 
 
 def look_up_node(name: str) -> bytes:

@@ -17,7 +17,7 @@ from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
 from rota.ledger.objections import AlreadyKnown, objection_of
 from rota.ledger.own_nonces import revert_data
-from rota.ledger.reading import read_header, read_receipt
+from rota.ledger.reading import CallReceipt, read_header, read_receipt
 from rota.ledger.transaction import DynamicFeeTransaction, signing_hash, with_signature
 from rota.ledger.transports import RpcFailure
 from rota.ports import Signer, Unavailable
@@ -100,15 +100,15 @@ class PublicChain:
 
     async def receipts(self, hashes: Iterable[bytes]) -> dict[bytes, Mined]:
         """Those of these transactions that are in blocks."""
-        asked = list(hashes)[:RECEIPTS_AT_ONCE_MAX]
-        answers = await self._together([Call("eth_getTransactionReceipt", (data(each),)) for each in asked])
-        found = {}
-        for hash_, answer in zip(asked, answers, strict=True):
-            receipt = read_receipt(answer)
-            if receipt is not None:
-                found[hash_] = Mined(
-                    hash_, receipt.height, receipt.block_hash, receipt.place, receipt.has_succeeded, receipt.contract
-                )
+        asked = list(hashes)
+        found: dict[bytes, Mined] = {}
+        for start in range(0, len(asked), RECEIPTS_AT_ONCE_MAX):
+            some = asked[start : start + RECEIPTS_AT_ONCE_MAX]
+            answers = await self._together([Call("eth_getTransactionReceipt", (data(each),)) for each in some])
+            for hash_, answer in zip(some, answers, strict=True):
+                mined = _mined(hash_, read_receipt(answer))
+                if mined is not None:
+                    found[hash_] = mined
         return found
 
     async def used_at(self, account: ContractAddress, height: int) -> int:
@@ -216,6 +216,12 @@ class PublicChain:
 def look_of(chain: ChainLook, account: ContractAddress, used_for_good: int, receipts: Mapping[bytes, Mined]) -> Look:
     """What the decisions need of an account."""
     return Look(chain.height, chain.accounts[account].used, used_for_good, receipts)
+
+
+def _mined(hash_: bytes, receipt: CallReceipt | None) -> Mined | None:
+    if receipt is None:
+        return None
+    return Mined(hash_, receipt.height, receipt.block_hash, receipt.place, receipt.has_succeeded, receipt.contract)
 
 
 def _wanted(transaction: PublicTransaction) -> dict[str, object]:

@@ -7,7 +7,7 @@ not have it answers with null, which is read as nothing: it may have it later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, Final, TypeVar
@@ -47,6 +47,8 @@ class Log:
     block_hash: BlockHash
     transaction_hash: bytes
     number: int
+    # Of its transaction in the block, where the node says so; only shown.
+    place: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ def read_log(told: object) -> Log:
         BlockHash(_field(log, "blockHash", read_hash)),
         _field(log, "transactionHash", read_hash),
         _field(log, "logIndex", read_quantity),
+        _field(log, "transactionIndex", read_quantity) if log.get("transactionIndex") is not None else None,
     )
 
 

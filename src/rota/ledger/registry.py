@@ -362,7 +362,7 @@ def read_change(log: Log) -> Change:
     if endpoint is None:
         return Change(log.height, NodeName(name), None)
     owner = ContractAddress("0x" + log.topics[2][-20:].hex())
-    node = RegisteredNode(owner, current, following if any(following) else None, endpoint)
+    node = RegisteredNode(owner, current, following if any(following) else None, endpoint, log)
     return Change(log.height, NodeName(name), node)
 
 

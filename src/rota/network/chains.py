@@ -1,7 +1,8 @@
 """A chain in a process of its own: the embedded one, or Anvil.
 
-Both mine at once and know the development accounts. The embedded chain lives in memory: killed, it is gone, and can
-only be hung. Anvil writes its blocks to a file when it is asked to stop, and comes back with them at the same port.
+Both mine at once and know the development accounts. They ask nothing for gas, so that whoever is new can send
+transactions. The embedded chain lives in memory: killed, it is gone, and can only be hung. Anvil writes its blocks to a
+file when it is asked to stop, and comes back with them at the same port.
 
 Anvil is `ROTA_ANVIL`, or in a checkout the one that `tools/install-test-tools` installed.
 """
@@ -23,7 +24,8 @@ CHAIN_ID: Final = 31_337
 STOP_TIMEOUT_S: Final = 20.0
 NO_ANVIL: Final = "set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
 # Anvil would keep the state behind every block in memory, or else on disk under the user's home.
-ANVIL_OPTIONS: Final = ("--prune-history", "1000")
+# Gas is free on it, too.
+ANVIL_OPTIONS: Final = ("--prune-history", "1000", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee")
 
 _INSTALLED: Final = Path(__file__).parents[3] / "tools" / "anvil" / "node_modules"
 

@@ -41,7 +41,6 @@ from rota.automation.events import (
     TasksListed,
     Tick,
 )
-from rota.automation.settings import Strategy
 from rota.automation.strategies import Member
 from rota.automation.triggers import Here, LedgerEvent, Reverted, Task, Trigger
 from rota.ledger.account import CallReverted, TransactionRejected, TransactionUndone
@@ -100,9 +99,9 @@ class Automating:
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 
     @property
-    def ranked_triggers(self) -> tuple[str, ...]:
-        """Those whose tasks this node attempts by rank, if all others do: what its hello announces."""
-        return tuple(each.name for each in self.triggers.values() if each.settings.strategy is Strategy.RANK)
+    def is_on_ledger(self) -> bool:
+        """Whether any trigger is about the ledger: what nodes do for themselves needs no look at it."""
+        return any(not each.trigger.is_local for each in self.triggers.values())
 
     # Its life.
 
@@ -111,7 +110,8 @@ class Automating:
         self._book = book
         await self._begin(book)
         self._spawn(self._write_on())
-        self._spawn(self._keep_looking())
+        if self.is_on_ledger:
+            self._spawn(self._keep_looking())
         self._set_timer()
         try:
             await self._failed

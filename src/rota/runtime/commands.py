@@ -95,6 +95,7 @@ KEY_BYTES: Final = 16
 START_RETRY_S: Final = 0.5
 SWEEP_S: Final = 5.0
 SWEPT_MAX: Final = 200
+PUBLIC_LOOK_S: Final = 0.2
 
 Found = TypeVar("Found")
 
@@ -156,6 +157,7 @@ class CommandOffice:
         self._is_looking_up = False
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._awaited: Final[dict[ChangeId, IntentId]] = {}
+        self._expected: Final[set[asyncio.Future[Receipt]]] = set()
         self.failed: Callable[[BaseException], None] = _raise
 
     # Its life.
@@ -177,9 +179,10 @@ class CommandOffice:
 
     async def close(self) -> None:
         """As a crash would: the next life goes on from the store."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        ending: tuple[asyncio.Future[Any], ...] = (*self._tasks, *self._expected)
+        for each in ending:
+            each.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
         for call in self._calls.values():
             call.cancel()
 
@@ -492,6 +495,8 @@ class CommandOffice:
     def _await_end(self, change: ChangeId, transaction: IntentId) -> None:
         self._awaited[change] = transaction
         expected = self.transactions.expect_receipt(transaction)
+        self._expected.add(expected)
+        expected.add_done_callback(self._expected.discard)
         expected.add_done_callback(lambda receipt: self._receipt_came(change, transaction, receipt))
 
     def _receipt_came(self, change: ChangeId, transaction: IntentId, receipt: asyncio.Future[Receipt]) -> None:
@@ -540,16 +545,28 @@ class NodeTransactions:
 
     async def transaction_with_key(self, key: str) -> IntentId | None:
         """By the store's word."""
-        stored = await self._running.adapters.store.transaction_with_key(key)
-        return stored.intent.id if stored is not None else None
+        store = self._running.adapters.store
+        stored = await store.transaction_with_key(key)
+        return stored.intent.id if stored is not None else await store.submissions.public_with_key(key)
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """By the store's word, or by what was told of late."""
         return await self._node.receipt(intent)
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
-        """As the core tells it."""
-        return self._running.users.expect_receipt(intent)
+        """As the core tells it. Of public transactions it knows nothing: those are looked at until they have ended."""
+        if self._running.adapters.public.held(intent) is None:
+            return self._running.users.expect_receipt(intent)
+        return asyncio.create_task(self._public_receipt(intent))
+
+    async def _public_receipt(self, intent: IntentId) -> Receipt:
+        while True:
+            with suppress(Unavailable):
+                view = await self._node.receipt(intent)
+                if view is not None:
+                    outcome = Outcome.CONFIRMED if view.success else Outcome.REVERTED
+                    return Receipt(intent, outcome, view.failure_message)
+            await asyncio.sleep(PUBLIC_LOOK_S)
 
 
 async def _patiently(ask: Callable[[], Awaitable[Found]]) -> Found:

@@ -17,7 +17,7 @@ from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
 from rota.ports import Policy, Signer
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Mode, NodeName, Party
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
 
 
 class ContractRefused(ValueError):
@@ -36,8 +36,7 @@ class KnownContracts:
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] = ()
-        # Those that it names, of a ring; nothing where every node may know of it.
-        self._named: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
+        self._audiences: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
         self._in_order: Final[list[ContractAddress]] = []
 
     def add(self, known: KnownContract) -> None:
@@ -47,9 +46,9 @@ class KnownContracts:
         self._addresses = tuple(self._known)
         try:
             genesis = decode_genesis(known.genesis)
-            if address not in self._named:
+            if address not in self._audiences:
                 insort(self._in_order, address)
-            self._named[address] = frozenset(genesis.nodes) if genesis.mode is Mode.RING else None
+            self._audiences[address] = genesis.audience
             self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             self._unhosted[address] = str(flaw)
@@ -87,8 +86,8 @@ class KnownContracts:
         """The contracts that a node may know of, in the order of their addresses, after this one."""
         found: list[ContractAddress] = []
         for address in self._in_order[bisect_right(self._in_order, after) :]:
-            named = self._named[address]
-            if named is None or node in named:
+            audience = self._audiences[address]
+            if audience is None or node in audience:
                 found.append(address)
                 if len(found) == limit:
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from rota import abi, hosting
+from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
@@ -23,10 +22,9 @@ from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
-from rota.digests import INTENT_BYTES
-from rota.domains.base import Rejected as DomainRejected
-from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
+from rota.genesis import decode_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
@@ -41,34 +39,24 @@ from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
+from rota.runtime.facades.intents import Intents
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
 from rota.runtime.facades.rings import ring_of
 from rota.runtime.facades.states import States
-from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data, noted, shown_function
+from rota.runtime.facades.submitting import Read, Submitting, noted, shown_function
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
-from rota.runtime.intent_ids import IntentIds
+from rota.runtime.failures import failure_of
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
-from rota.types import (
-    NO_CONTRACT,
-    ContractAddress,
-    Intent,
-    IntentId,
-    NodeName,
-    Outcome,
-    Party,
-    Receipt,
-    SubmitMode,
-    node_of,
-)
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Receipt, SubmitMode
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
@@ -80,7 +68,7 @@ class Surroundings:
     looking_up: LookingUp
     registry: Registry
     read_peers: Callable[[], tuple[PeerStatus, ...]]
-    read_owners: Callable[[], Mapping[NodeName, ContractAddress]]
+    read_registered: Callable[[], Mapping[NodeName, RegisteredNode]]
     expiry: CertificateExpiry
 
 
@@ -103,12 +91,9 @@ class NodeFacade:
     ) -> None:
         self._running: Final = running
         self.expiry: Final = surroundings.expiry
-        self._registered: Final = surroundings.registry.registrations
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
-        self._defaults: Final = defaults
-        self._ids: Final = IntentIds(secrets.token_bytes)
         self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
@@ -121,12 +106,20 @@ class NodeFacade:
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
         self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
-        self.registries: Final = Registries(surroundings.registry, surroundings.read_owners)
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
         self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
+        self._intents: Final = Intents(
+            running.name,
+            running.contracts,
+            running.factory,
+            defaults,
+            surroundings.registry.registrations,
+            self._submitting,
+        )
         self.public: Final = Public(
             running.name,
             running.adapters.public_chain,
@@ -174,8 +167,11 @@ class NodeFacade:
         return intent
 
     async def _submit_private(self, read: Read) -> IntentId:
+        return await self._accept(read, self._intents.of(read))
+
+    async def _accept(self, read: Read, intent: Intent) -> IntentId:
         """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
-        intent = self._intent_of(read)
+        await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -183,7 +179,7 @@ class NodeFacade:
             function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
         submissions = self._running.adapters.store.submissions
         noting = asyncio.create_task(
-            submissions.add(noted(read, intent.id, intent.sender, domain, function), read.entries)
+            submissions.add(noted(read, intent.id, intent.sender, domain, function), self._submitting.unwritten(read))
         )
         try:
             reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
@@ -195,6 +191,7 @@ class NodeFacade:
         # What could not be noted is shown as the intent has it: it is accepted all the same.
         with suppress(Unavailable):
             await noting
+            self._submitting.note_written(read)
         return intent.id
 
     async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
@@ -229,14 +226,19 @@ class NodeFacade:
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended."""
+        if self._is_under_way(intent):
+            return None
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
             return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
+        place = stored.place
+        if receipt is not None and place is None:
+            place = await self._running.receipts.place_of(intent, is_final=True)
         if receipt is None or place is None:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        failure_message, revert_data = await failure_of(self._running, stored.intent, receipt)
         return facade.ReceiptView(
             intent,
             receipt.outcome is Outcome.CONFIRMED,
@@ -245,17 +247,21 @@ class NodeFacade:
             self._domain_of(stored.intent),
             receipt.leaf or None,
             receipt.contract,
-            failure_message="" if receipt.outcome is Outcome.CONFIRMED else self._failure_of(stored.intent, receipt),
+            failure_message=failure_message,
+            revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
 
-    def _failure_of(self, intent: Intent, receipt: Receipt) -> str:
-        """Why it failed, in the words of the contract that made it fail."""
-        hosted = self._running.contracts.hosted(intent.contract)
-        reason = hosting.failure_of(hosted, intent, receipt.reason) if hosted is not None else receipt.reason
-        return reason or "no reason was given"
+    def _is_under_way(self, intent: IntentId) -> bool:
+        """The core has it and has told of no end: most who ask for a receipt ask for that of such a one."""
+        running = self._running
+        return (
+            running.started.is_set()
+            and intent in running.engine.core.intake.open
+            and running.users.recent_receipt(intent) is None
+        )
 
     async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
         receipt = await self.public.receipt(intent)
@@ -348,70 +354,6 @@ class NodeFacade:
             raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
         return reply.intent
 
-    def _intent_of(self, read: Read) -> Intent:
-        """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
-        submission = read.submission
-        if submission.to is None:
-            return self._deployment_of(read)
-        hosted = self._running.contracts.hosted(submission.to)
-        if hosted is None:
-            reason = self._running.contracts.unhosted.get(submission.to, f"must be a contract of {self.name}")
-            raise errors.invalid("to", reason)
-        if submission.domain and submission.domain != hosted.domain.name:
-            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
-        sender = self._submitting.party(submission.sender)
-        parameters = read.function.inputs if read.function is not None else ()
-        call = hosting.UserCall(sender, function_name(read), named_data(read, parameters), submission.submit_mode)
-        try:
-            initialised = hosting.init(hosted, call)
-        except DomainRejected as flaw:
-            is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
-            raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
-        self._require_registered(initialised.parties)
-        return Intent(
-            self._ids.next(sender, submission.to),
-            submission.to,
-            sender,
-            initialised.payload,
-            submission.depends_on,
-            initialised.parties,
-            submission.idempotency_key,
-            submission.submit_mode,
-        )
-
-    def _deployment_of(self, read: Read) -> Intent:
-        """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
-        submission = read.submission
-        if self._running.factory is None:
-            raise errors.invalid("to", f"must be a contract's address: {self.name} has no ledger.factory to deploy by")
-        if submission.submit_mode is not SubmitMode.AUTO:
-            raise errors.invalid("submitMode", "must be auto: a deployment cannot be prepared")
-        sender = self._submitting.party(submission.sender)
-        data = named_data(read, abi.find_constructor(read.entries).inputs)
-        salt = secrets.token_bytes(SALT_BYTES)
-        try:
-            genesis = self._running.contracts.plan(submission.domain, data, sender, self._defaults, salt)
-        except DomainRejected as flaw:
-            raise errors.invalid(_field_of(flaw), flaw.message) from None
-        self._require_registered(genesis.members)
-        # No page: what a party has deployed is nobody's to see.
-        return Intent(
-            IntentId(secrets.token_bytes(INTENT_BYTES)),
-            NO_CONTRACT,
-            sender,
-            encode_genesis(genesis),
-            submission.depends_on,
-            idempotency_key=submission.idempotency_key,
-        )
-
-    def _require_registered(self, parties: Iterable[Party]) -> None:
-        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
-        known = self._registered()
-        strangers = [party for party in parties if node_of(party) not in known]
-        # A registry that does not name us either has not been read yet.
-        if strangers and self.name in known:
-            raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
-
     # Settlements.
 
     async def draft(self, submission: facade.Submission, readers: tuple[str, ...]) -> facade.DraftView:
@@ -421,9 +363,9 @@ class NodeFacade:
         read = await self._submitting.read(replace(submission, submit_mode=SubmitMode.EXTERNAL))
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-        intent = self._intent_of(read)
+        intent = self._intents.of(read)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
-        return await self._settlements.draft(intent, nodes)
+        return await self._settlements.draft(read, intent, nodes)
 
     async def examine(self, opening: bytes) -> facade.ExaminedView:
         """What a draft that a user of ours was shown would do."""
@@ -432,15 +374,23 @@ class NodeFacade:
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
         drafted = self._settlements.take_out(draft)
+        if drafted is None:
+            # Who asks again because the answer was lost has used the key before.
+            used = await self._running.adapters.store.transaction_with_key(idempotency_key) if idempotency_key else None
+            if used is not None:
+                raise errors.key_used(idempotency_key, used.intent.id)
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
         try:
             intent = self._settlements.bound(drafted, legs, idempotency_key)
-            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+            await self._submitting.claim(submission)
+            try:
+                return await self._accept(replace(drafted.read, submission=submission), intent)
+            finally:
+                self._submitting.release(submission)
         except (errors.Rejected, Unavailable):
             self._settlements.put_back(drafted)
             raise
-        if reply != intent.id:
-            raise errors.key_used(idempotency_key, reply)
-        return intent.id
 
     async def leg(self, intent: IntentId) -> facade.LegView | None:
         """What was prepared of a transaction, for its committer."""
@@ -614,13 +564,6 @@ def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]
     """How many are in each state, in the order in which states are passed."""
     counted = Counter(states)
     return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
-
-
-def _field_of(flaw: DomainRejected) -> str:
-    """A domain speaks of its arguments; to the user they are its `data`."""
-    if flaw.field in ("", "function", "domain"):
-        return flaw.field or "data"
-    return f"data.{flaw.field}"
 
 
 def _shown(intent: IntentId) -> str:

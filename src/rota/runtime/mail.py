@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
@@ -40,17 +40,33 @@ PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
 OPEN_MAX: Final = 100_000
 ARRIVALS_MAX: Final = 256
+ROUNDS_KEPT_MAX: Final = 4_096
 
 logger = structlog.get_logger("rota.mail")
 
 
 @dataclass(slots=True)
 class _Peer:
-    """Somebody who is owed something: how much at least, when to say it again, and the pause after that."""
+    """Somebody who is owed something: how much, when all that was said is said again, and the pause after that.
+
+    `said` is what was said and is not acknowledged; `acknowledged` what was since the store was asked last.
+    """
 
     count: int = 0
-    due_ms: int = 0
+    again_ms: int = 0
     pause_ms: int = PAUSE_MS
+    has_more: bool = True
+    said: set[bytes] = field(default_factory=set)
+    acknowledged: set[bytes] = field(default_factory=set)
+
+    def is_due(self, now_ms: int) -> bool:
+        """There is something to say that was not said, or was said long ago."""
+        return self.has_more or self.again_ms <= now_ms
+
+    def forget_said(self) -> None:
+        """Whatever was said may be lost: say it at once, and be patient anew."""
+        self.said.clear()
+        self.has_more, self.pause_ms = True, PAUSE_MS
 
 
 class GroupMail:
@@ -124,8 +140,10 @@ class GroupMail:
     def _owe(self, peer: NodeName) -> None:
         owing = self._owing.setdefault(peer, _Peer())
         owing.count += 1
-        owing.due_ms, owing.pause_ms = 0, PAUSE_MS
-        self._changed.set()
+        # What was said and is not acknowledged makes the rest wait for its turn.
+        if len(owing.said) < WINDOW:
+            owing.has_more = True
+            self._changed.set()
 
     async def _run(self) -> None:
         """Say what is due, then wait for the next moment or for a change."""
@@ -139,28 +157,43 @@ class GroupMail:
                 logger.warning("messages of groups wait", reason=str(trouble))
                 await asyncio.sleep(PAUSE_MS / 1_000)
                 continue
-            due_ms = min((peer.due_ms for peer in self._owing.values()), default=None)
             self._changed.clear()
-            pause_s = max(0, due_ms - self._now_ms()) / 1_000 if due_ms is not None else None
             try:
-                async with asyncio.timeout(pause_s):
+                async with asyncio.timeout(self._pause_s()):
                     await self._changed.wait()
             except TimeoutError:
                 pass
 
+    def _pause_s(self) -> float | None:
+        """How long nothing is due; without end when nothing is owed."""
+        if not self._owing:
+            return None
+        if any(owing.has_more for owing in self._owing.values()):
+            return 0
+        again_ms = min(owing.again_ms for owing in self._owing.values())
+        return max(0, again_ms - self._now_ms()) / 1_000
+
     async def _say_due(self) -> None:
-        now_ms = self._now_ms()
         for peer, owing in tuple(self._owing.items()):
-            if owing.due_ms > now_ms:
+            now_ms = self._now_ms()
+            if not owing.is_due(now_ms):
                 continue
+            if owing.again_ms <= now_ms:
+                owing.said.clear()
+            if not owing.said:
+                owing.again_ms = now_ms + owing.pause_ms
+                owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
+            # Before the store is asked: whatever comes meanwhile is asked for after this.
+            owing.has_more = False
+            owing.acknowledged.clear()
             mail = await self._store.mail.open_for(peer, WINDOW)
-            if not mail and owing.due_ms <= now_ms:
-                self._owing.pop(peer, None)
+            if not mail and not owing.has_more:
+                del self._owing[peer]
                 continue
-            owing.due_ms = now_ms + owing.pause_ms
-            owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
             for each, message in mail:
-                self._say(peer, each, message)
+                if each.reference not in owing.said and each.reference not in owing.acknowledged:
+                    owing.said.add(each.reference)
+                    self._say(peer, each, message)
 
     def _say(self, peer: NodeName, mail: StoredMail, message: StoredMessage | None) -> None:
         if mail.kind == STATE:
@@ -201,8 +234,10 @@ class GroupMail:
                     if (peer, transition.leaf) in self._transfers:
                         del self._transfers[(peer, transition.leaf)]
                         self._rounds[(peer, digest)] = transition.leaf
+                while len(self._rounds) > ROUNDS_KEPT_MAX:
+                    del self._rounds[next(iter(self._rounds))]
             case ConnectionMade(peer) if peer in self._owing:
-                self._owing[peer].due_ms, self._owing[peer].pause_ms = 0, PAUSE_MS
+                self._owing[peer].forget_said()
                 self._changed.set()
         return False
 
@@ -253,9 +288,11 @@ class GroupMail:
         owing = self._owing.get(peer)
         if owing is not None:
             owing.count = max(0, owing.count - 1)
+            owing.said.discard(reference)
+            owing.acknowledged.add(reference)
             # A window that is acknowledged makes room for the next.
-            if owing.count % WINDOW == 0:
-                owing.due_ms, owing.pause_ms = 0, PAUSE_MS
+            if not owing.said:
+                owing.has_more, owing.pause_ms = True, PAUSE_MS
                 self._changed.set()
 
     def _nodes_of(self, contract: ContractAddress) -> tuple[NodeName, ...]:

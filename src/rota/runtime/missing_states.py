@@ -1,7 +1,8 @@
 """Which contracts lack private states at this node, and asking peers for them again (`automation.shipped`).
 
 A node cannot know which states it may see, so that it may lack states for ever that are somebody else's. A contract is
-asked for again while that brings something, and a few times in vain; then only when it lacks others than before.
+asked for again while that brings something, and a few times in vain; then only when it lacks others than before. A look
+goes through some contracts, and the next one goes on behind them: a node may have very many.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ IN_VAIN_MAX: Final = 4
 LEAVES_MAX: Final = 2_048
 # What is younger may still be on its way to us by itself.
 SETTLED_BLOCKS: Final = 20
+CONTRACTS_A_LOOK_MAX: Final = 64
 
 
 class MissingStates:
@@ -35,16 +37,23 @@ class MissingStates:
         self._tell: Final = tell
         # What each contract lacked when it was last asked for, how often in vain, and how often at all.
         self._asked: Final[dict[ContractAddress, tuple[tuple[Leaf, ...], int, int]]] = {}
+        self._next = 0
 
-    async def lacking(self) -> tuple[tuple[ContractAddress, int], ...]:
-        """Those for which asking may help, each with how often it was asked for."""
+    async def lacking(self, *wanted: ContractAddress) -> tuple[tuple[ContractAddress, int], ...]:
+        """Those for which asking may help, each with how often it was asked for; of these, or of the next ones."""
         found = []
-        for address in self._addresses():
+        for address in wanted or self._some():
             leaves = await self._leaves(address)
             before, in_vain, count = self._asked.get(address, ((), 0, 0))
             if leaves and (leaves != before or in_vain < IN_VAIN_MAX):
                 found.append((address, count))
         return tuple(found)
+
+    def _some(self) -> tuple[ContractAddress, ...]:
+        every = self._addresses()
+        begin = self._next if self._next < len(every) else 0
+        self._next = begin + CONTRACTS_A_LOOK_MAX
+        return every[begin : self._next]
 
     async def ask(self, address: ContractAddress) -> None:
         """Ask peers for all that it lacks; they send what this node may see."""

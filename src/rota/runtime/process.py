@@ -38,6 +38,7 @@ from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
 from rota.keys.transport_files import TransportFolder
 from rota.ledger.account import Account
+from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
@@ -66,6 +67,7 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
+from rota.runtime.renewal import Renewal
 from rota.runtime.services import Services
 from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
@@ -73,7 +75,7 @@ from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, Sqlite
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
 from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -316,7 +318,9 @@ async def opened(
         _deployments_on(client, configuration),
         _measured(peers),
         _defaults(configuration),
-        Surroundings(LookingUp(client), registry, peers.status, _owners(registry), CertificateExpiry(keys.certificate)),
+        Surroundings(
+            LookingUp(client), registry, peers.status, _registered(registry), CertificateExpiry(keys.certificate)
+        ),
         client,
         automating,
     )
@@ -326,7 +330,7 @@ async def opened(
     facade.commands.failed = running.fail
     facade.itself = Itself(running, configuration, wall_clock_ms())
     entrance = Entrance(facade, entrance_settings, CollectorRegistry(), add_pages=add_pages)
-    following = asyncio.create_task(registry.run()) if isinstance(registry, ChainRegistry) else None
+    following = _following(configuration, keys, registry, registrar)
     try:
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
@@ -335,9 +339,9 @@ async def opened(
             process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
-        if following is not None:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
         await client.close()
         if tracing is not None and spans is not None:
             spans.close()
@@ -412,6 +416,20 @@ def _database(configuration: NodeConfiguration) -> Database:
     except KeyFileError as error:
         raise CannotStart(f"store.password_file: {error}") from error
     return PostgresDatabase(store.url.with_password(password), configuration.node.name)
+
+
+def _following(
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, registrar: Account
+) -> tuple[asyncio.Task[None], ...]:
+    """The Registry of the ledger is followed, and our own entry in it kept up."""
+    if not isinstance(registry, ChainRegistry) or configuration.ledger.registry is None:
+        return ()
+    tasks = [asyncio.create_task(registry.run())]
+    if configuration.transport.renews_certificate:
+        overlap_s = FILES_LOOK_S + configuration.transport.settings.certificate_look_max_ms / 1_000
+        renewal = Renewal(keys.transport, registrar, configuration.ledger.registry, overlap_s)
+        tasks.append(asyncio.create_task(renewal.run()))
+    return tuple(tasks)
 
 
 def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
@@ -502,14 +520,9 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
     return measure
 
 
-def _owners(registry: Registry) -> Callable[[], Mapping[NodeName, ContractAddress]]:
-    """Who registered each node, where the chain knows it."""
-
-    def read() -> Mapping[NodeName, ContractAddress]:
-        nodes = registry.nodes() if isinstance(registry, ChainRegistry) else {}
-        return {name: node.owner for name, node in nodes.items()}
-
-    return read
+def _registered(registry: Registry) -> Callable[[], Mapping[NodeName, RegisteredNode]]:
+    """What the chain knows more of the registered nodes than a file does."""
+    return registry.nodes if isinstance(registry, ChainRegistry) else dict
 
 
 def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:

@@ -25,7 +25,7 @@ from rota.core.events.chain import Objection
 from rota.core.public_transaction import (
     CANCELLED,
     NONCE_TAKEN,
-    TAKEN_LOOKS_MIN,
+    TAKEN_MS_MIN,
     Ending,
     Mined,
     PublicTransaction,
@@ -37,6 +37,7 @@ from rota.core.public_transaction import (
     fees_for,
     gas_for,
     is_repricing_due,
+    is_taken_for_good,
     next_nonce,
     verdict_of,
 )
@@ -57,12 +58,16 @@ logger = structlog.get_logger("rota.public")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicLimits:
-    """How often the chain is looked at, how long a sent transaction is left alone, and the most paid for gas."""
+    """How often the chain is looked at, how long a sent transaction is left alone, the most paid for gas.
+
+    `taken_ms` is how long a nonce must have been used by nothing of ours before that is believed.
+    """
 
     look_ms: int = 100
     look_later_ms: int = 500
     hurry_ms: int = 3_000
     resend_ms: int = 2_000
+    taken_ms: int = TAKEN_MS_MIN
     fee_max_wei: int = 500_000_000_000
 
 
@@ -87,6 +92,7 @@ class Held:
     sent_at_ms: int = 0
     refusals: int = 0
     taken_looks: int = 0
+    taken_since_ms: int = 0
     is_underpriced: bool = False
     mined: Mined | None = None
     history: deque[Activity] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
@@ -276,6 +282,8 @@ class PublicTransactions:
 
     async def _take_verdict(self, held: Held, verdict: Verdict, mined: Mined | None) -> None:
         held.taken_looks = held.taken_looks + 1 if verdict is Verdict.TAKEN else 0
+        if held.taken_looks == 1:
+            held.taken_since_ms = self._clock()
         if mined is None:
             self._unseen(held)
         elif held.mined != mined:
@@ -284,7 +292,7 @@ class PublicTransactions:
             held.waits_for = f"{self._confirmations} blocks on top of block {mined.height}"
         if verdict is Verdict.FINAL and mined is not None:
             await self._end_mined(held, mined)
-        elif held.taken_looks >= TAKEN_LOOKS_MIN:
+        elif is_taken_for_good(held.taken_looks, held.taken_since_ms, self._clock(), self._limits.taken_ms):
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
 
     def _unseen(self, held: Held) -> None:

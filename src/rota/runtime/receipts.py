@@ -2,7 +2,8 @@
 
 Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
 numbers it soon after it became so. It looks when it is told that something may have, no more often than every
-`PAUSE_S`, so that many receipts share a write. Whoever cannot wait asks for a look at once.
+`PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
+under way. Whoever cannot wait asks for a look at once.
 
 A number is given once. Listeners read from the order, never from what happens: nothing is lost between two lives, and
 a receipt that was numbered while nobody listened is read as any other.
@@ -11,8 +12,10 @@ a receipt that was numbered while nobody listened is read as any other.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -25,12 +28,14 @@ from rota.runtime.listeners import Bell, Found
 from rota.types import ContractAddress, IntentId
 
 PAUSE_S: Final = 0.02
+REST: Final = 4
 RETRY_S: Final = 0.5
 LOOKS_BETWEEN_CLEANINGS: Final = 500
 RECEIPTS_A_BATCH_MAX: Final = 100
 FULL_RECEIPTS_A_BATCH_MAX: Final = 10
 PAGE: Final = 200
 VIEWS_KEPT_MAX: Final = 4_096
+PAGES_KEPT_MAX: Final = 64
 
 View = Callable[[IntentId], Awaitable[ReceiptView | None]]
 FullView = Callable[[IntentId], Awaitable[FullReceipt | None]]
@@ -59,6 +64,7 @@ class ReceiptOrder:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
+            began_s = time.monotonic()
             try:
                 await self.look()
                 await self._clean()
@@ -66,7 +72,7 @@ class ReceiptOrder:
                 logger.warning("receipts wait to be numbered", reason=str(trouble))
                 self._wanted.set()
                 await asyncio.sleep(RETRY_S)
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(max(PAUSE_S, REST * (time.monotonic() - began_s)))
 
     async def look(self) -> None:
         """Number what is due. `Unavailable` when the store is away."""
@@ -107,7 +113,8 @@ class ReceiptSource:
         self._store: Final = store
         self._view: Final = view
         self._full_view: Final = full_view
-        self._kept: Final[OrderedDict[int, ReceiptView]] = OrderedDict()
+        self._pages: Final[OrderedDict[int, tuple[NumberedReceipt, ...]]] = OrderedDict()
+        self._kept: Final[OrderedDict[int, asyncio.Future[ReceiptView]]] = OrderedDict()
 
     def encode(self, definition: ReceiptDefinition) -> bytes:
         """As JSON."""
@@ -124,7 +131,7 @@ class ReceiptSource:
     async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
         """The next page of the order, as far as it passes the filters and fits in a batch."""
         most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
-        page = await self._store.listening.receipts_after(position.number, PAGE)
+        page = await self._page(position.number)
         wanted: list[NumberedReceipt] = []
         reached = position.number
         for each in page:
@@ -139,16 +146,39 @@ class ReceiptSource:
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
         return Found(tuple(views), ListenerPosition(reached), is_all)
 
+    async def _page(self, after: int) -> tuple[NumberedReceipt, ...]:
+        """The next of the order. A full page never changes: those that were read last are kept."""
+        page = self._pages.get(after)
+        if page is None:
+            page = await self._store.listening.receipts_after(after, PAGE)
+            if len(page) == PAGE:
+                self._pages[after] = page
+                if len(self._pages) > PAGES_KEPT_MAX:
+                    self._pages.popitem(last=False)
+        return page
+
     async def view_of(self, place: NumberedReceipt) -> ReceiptView:
         """What users see of it."""
         kept = self._kept.get(place.sequence)
+        if kept is not None and kept.done():
+            return kept.result()
         if kept is None:
-            kept = await self._view(place.intent)
-            assert kept is not None, "what has a number is known"
-            self._kept[place.sequence] = kept
+            # Many listeners come to the same receipt at the same time: one of them looks, the others wait.
+            kept = self._kept[place.sequence] = asyncio.ensure_future(self._look(place))
+            kept.add_done_callback(partial(self._drop_failed, place.sequence))
             if len(self._kept) > VIEWS_KEPT_MAX:
                 self._kept.popitem(last=False)
-        return kept
+        return await asyncio.shield(kept)
+
+    async def _look(self, place: NumberedReceipt) -> ReceiptView:
+        view = await self._view(place.intent)
+        assert view is not None, "what has a number is known"
+        return view
+
+    def _drop_failed(self, sequence: int, looked: asyncio.Future[ReceiptView]) -> None:
+        """Who could not look now may look again."""
+        if looked.cancelled() or looked.exception() is not None:
+            self._kept.pop(sequence, None)
 
     async def _full(self, place: NumberedReceipt) -> FullReceipt:
         full = await self._full_view(place.intent)

@@ -7,7 +7,7 @@ submitted, so that no id is given to two intents.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rota import drafting, hosting
@@ -17,10 +17,19 @@ from rota.domains.base import Rejected
 from rota.drafting import Draft
 from rota.ledger.settlement import leg_of
 from rota.ports import StoredTransaction
+from rota.runtime.facades.submitting import Read
 from rota.runtime.node import RunningNode
 from rota.types import ContractAddress, Intent, IntentId, NodeName, StateId
 
 DRAFTS_KEPT_MAX: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A draft, and what its user asked for."""
+
+    draft: Draft
+    read: Read
 
 
 class Settlements:
@@ -29,16 +38,16 @@ class Settlements:
     def __init__(self, running: RunningNode, chain_id: int) -> None:
         self._running: Final = running
         self._chain_id: Final = chain_id
-        self._drafts: Final[OrderedDict[IntentId, Draft]] = OrderedDict()
+        self._drafts: Final[OrderedDict[IntentId, Drafted]] = OrderedDict()
 
-    async def draft(self, intent: Intent, readers: tuple[NodeName, ...]) -> facade.DraftView:
+    async def draft(self, read: Read, intent: Intent, readers: tuple[NodeName, ...]) -> facade.DraftView:
         """An external intent as it would be now; its id is kept for `bind`."""
         hosted = self._hosted(intent.contract, "to")
         try:
             made = await self._running.adapters.services.draft(hosted, intent)
         except Rejected as flaw:
             raise errors.invalid("data", str(flaw)) from None
-        self.put_back(made)
+        self.put_back(Drafted(made, read))
         known = await self._known(intent.contract, (*made.transition.inputs, *made.transition.reads))
         told = hosting.receipt(hosted, made.transition, known, self._running.name)
         openings = tuple(made.opening_for(reader) for reader in readers)
@@ -55,21 +64,19 @@ class Settlements:
             raise errors.invalid(flaw.field, flaw.message) from None
         return facade.ExaminedView(opening.contract, examined.core, examined.told)
 
-    def take_out(self, draft: IntentId) -> Draft:
-        """A draft that is to be submitted, once."""
-        found = self._drafts.pop(draft, None)
-        if found is None:
-            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
-        return found
+    def take_out(self, draft: IntentId) -> Drafted | None:
+        """A draft that is to be submitted, once; nothing when it is not here, or not any more."""
+        return self._drafts.pop(draft, None)
 
-    def put_back(self, draft: Draft) -> None:
+    def put_back(self, drafted: Drafted) -> None:
         """It was not submitted after all, or is new."""
-        self._drafts[draft.intent.id] = draft
+        self._drafts[drafted.draft.intent.id] = drafted
         if len(self._drafts) > DRAFTS_KEPT_MAX:
             self._drafts.popitem(last=False)
 
-    def bound(self, draft: Draft, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> Intent:
+    def bound(self, drafted: Drafted, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> Intent:
         """The intent to be submitted. `errors.Rejected` when it is not one of the legs."""
+        draft = drafted.draft
         named = tuple((leg.contract, tuple(map(Core, leg.cores))) for leg in legs)
         try:
             condition = drafting.condition_of(named, draft.intent.contract, draft.core)

@@ -106,10 +106,6 @@ class Board:
         """How often this happened to this member, and it heard of it."""
         return sum(r.member == member and r.verdict is verdict and r.is_heard for r in self.records)
 
-    def duplicates(self, task: str) -> int:
-        """Attempts of a task that reached the ledger and were too late."""
-        return sum(record.task == task and record.verdict is Verdict.TOO_LATE for record in self.records)
-
 
 @dataclass(slots=True)
 class MemberNode:

@@ -44,6 +44,7 @@ from rota.commands.effects import (
     LookUpAcceptance,
     LookUpPruning,
     Pause,
+    Pruned,
     PublishStream,
     RemoveInFlight,
     WriteCompletions,
@@ -63,6 +64,7 @@ from rota.commands.events import (
     InFlightWritten,
     PruningLookedUp,
     PruningNotWritten,
+    PruningRequested,
     PruningWritten,
     RetryDue,
     TransactionEnded,
@@ -149,6 +151,14 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruning:
+    """What an operator did, and when: what is pruned is the latest completion but so many."""
+
+    at_ms: int
+    but: int
+
+
+@dataclass(frozen=True, slots=True)
 class Faults:
     """How often what goes wrong, of a thousand."""
 
@@ -164,7 +174,11 @@ class CommandWorld:
     """One node's desk, its disk, its sequencer and its clients. `crash_at` names the moment before which it crashes."""
 
     def __init__(
-        self, script: Sequence[Submitted], seed: int = 0, faults: Faults | None = None, crash_at: int | None = None
+        self,
+        script: Sequence[Submitted | Pruning],
+        seed: int = 0,
+        faults: Faults | None = None,
+        crash_at: int | None = None,
     ) -> None:
         self.random: Final = Random(seed)
         self.faults: Final = faults or Faults()
@@ -176,6 +190,7 @@ class CommandWorld:
         self.maximum_ms: Final = 1_000
         self.now_ms = EPOCH_MS
         self.moments = 0
+        self.prunings = 0
         self.crashes = 0
         self.is_up = True
         self._skew_ms = 0
@@ -185,8 +200,9 @@ class CommandWorld:
         self._writes: Final[deque[tuple[DeskEffect, int]]] = deque()
         self._calls: Final[dict[int, Submitted]] = {}
         self.desk = Desk(Stream(), (), self.maximum_ms, DeskLimits(retry_ms=5, batch_max=3))
-        for submitted in script:
-            self._at(submitted.at_ms, partial(self._submit, submitted))
+        for each in script:
+            does = partial(self._submit, each) if isinstance(each, Submitted) else partial(self._prune, each)
+            self._at(each.at_ms, does)
 
     def run(self) -> None:
         """Until nothing is left to happen."""
@@ -210,6 +226,11 @@ class CommandWorld:
             self._order, submitted.command, key, submitted.transaction, wants_outcome=submitted.wants_outcome
         )
         self._step(event)
+
+    def _prune(self, pruning: Pruning) -> None:
+        if self.is_up:
+            self._order += 1
+            self._step(PruningRequested(self._order, max(self.desk.stream.end - pruning.but, 0)))
 
     def _step(self, event: DeskEvent) -> None:
         if self._crashes_now():
@@ -300,6 +321,7 @@ class CommandWorld:
         self._tell_soon(life, _outcome_of(effect, is_well=not fails and not is_unknown))
 
     def _answer(self, call: int, answer: Answer) -> None:
+        self.prunings += isinstance(answer, Pruned) and answer.offset > 0
         submitted = self._calls.pop(call, None)
         if submitted is not None:
             self.answers.append((submitted, answer))

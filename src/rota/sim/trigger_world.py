@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 from rota.automation.duty import DutySetup
 from rota.automation.events import LookWanted, TaskDone, TasksFound
 from rota.automation.settings import Strategy, TriggerSettings
-from rota.automation.strategies import Member
 from rota.automation.triggers import (
     Action,
     Ask,
@@ -227,8 +226,3 @@ class TriggerWorld(AutomationWorld):
         tasks = self.listed_by(node)
         stale = self.stale_to(node, tasks)
         return tuple(task.id for task in tasks if task.id not in stale and task.ready_ms <= self.now_ms)
-
-
-def known_members(names: Iterable[str]) -> tuple[Member, ...]:
-    """The accounts of simulated nodes, as members."""
-    return tuple(Member(account_of(name)) for name in names)

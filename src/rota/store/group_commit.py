@@ -104,7 +104,7 @@ class DatabaseStore:
         self._trouble = ""
         self.abis: Final = Abis(self, clock)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
-        self.traces: Final = Traces(self, self._asking.final_height)
+        self.traces: Final = Traces(self)
         self.public: Final = PublicTransactions(self, self._asking, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.archive = Archive(self._read, self._write_alone)

@@ -166,6 +166,13 @@ def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
     return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
 
 
+def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
+    """The places of these in the order, as far as they have one; not more than fit in one statement."""
+    marks = ", ".join("?" * len(intents))
+    found = yield from _receipts(Statement(f"{_RECEIPTS} WHERE intent IN ({marks})", tuple(intents)))
+    return {each.intent: each for each in found}
+
+
 def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
     rows: Any = yield query
     return tuple(
@@ -213,12 +220,13 @@ _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
 ON CONFLICT (contract, leaf) DO NOTHING"""
 
-# Little is due at a time: that is gone through, whatever order a planner of queries would like better.
+# Little is due at a time: that is gone through, whatever order a planner of queries would like better. The contract is
+# compared as an expression, so that no database goes through all outcomes of it for each that is due.
 _COMMITTED_AND_DUE: Final = f"""
 SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf
 FROM receipts_due CROSS JOIN outcomes
 WHERE receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
-AND outcomes.contract = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
+AND outcomes.contract || '' = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
 AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?
 AND (receipts_due.is_whole = 1 OR receipts_due.valid_until_s < ?)
 ORDER BY outcomes.height, outcomes.place LIMIT ?"""

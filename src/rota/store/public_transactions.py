@@ -118,6 +118,7 @@ def saving(transaction: PublicTransaction) -> Statement:
             transaction.to,
             transaction.nonce,
             mined.hash if mined is not None else None,
+            mined.height if mined is not None else None,
             mined.contract if mined is not None else None,
             int(ending is not None),
             int(ending.has_succeeded) if ending is not None else None,
@@ -186,5 +187,6 @@ VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM public_transactions AS 
 
 _SAVE: Final = """
 UPDATE public_transactions SET
-    recipient = ?, nonce = ?, hash = ?, contract = ?, is_final = ?, has_succeeded = ?, value_wei = ?, record = ?
+    recipient = ?, nonce = ?, hash = ?, height = ?, contract = ?, is_final = ?, has_succeeded = ?, value_wei = ?,
+    record = ?
 WHERE number = ?"""

@@ -24,7 +24,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
-from rota.ports import StateChanges, StatePage, StatePlace, StoredTransaction
+from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -45,6 +45,7 @@ from rota.store.encoding import (
     decode_transition_prepared,
     encode_text,
 )
+from rota.store.listening import places_of
 from rota.types import (
     NO_CONTRACT,
     NO_LEAF,
@@ -220,8 +221,12 @@ class Asking:
     def _transactions(self, query: Statement) -> Reading[tuple[StoredTransaction, ...]]:
         rows: Any = yield query
         final_height = yield from self.final_height()
-        commits = yield from self._commits([row[0] for row in rows])
-        return tuple(_transaction(row, commits.get(row[0]), final_height) for row in rows)
+        ids = [IntentId(row[0]) for row in rows]
+        commits = yield from self._commits(ids)
+        places: dict[IntentId, NumberedReceipt] = {}
+        for some in _in_batches(ids):
+            places |= yield from places_of(some)
+        return tuple(_transaction(row, commits.get(row[0]), final_height, places.get(row[0])) for row in rows)
 
     def _commits(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, tuple[int, LedgerOutcome]]]:
         """Where these are on the chain, final or not, and not by their empty transition."""
@@ -373,7 +378,9 @@ def _restored(row: Sequence[Any], final_height: int) -> Restored:
     )
 
 
-def _transaction(row: Sequence[Any], commit: tuple[int, LedgerOutcome] | None, final_height: int) -> StoredTransaction:
+def _transaction(
+    row: Sequence[Any], commit: tuple[int, LedgerOutcome] | None, final_height: int, place: NumberedReceipt | None
+) -> StoredTransaction:
     _, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt = row
     height, outcome = commit if commit is not None else (None, None)
     decided = None if receipt is None else decode_receipt(receipt)
@@ -391,6 +398,7 @@ def _transaction(row: Sequence[Any], commit: tuple[int, LedgerOutcome] | None, f
         decode_text(parked_reason),
         decode_text(ending_reason),
         None if issued is None else decode_prepared(issued),
+        place,
     )
 
 

@@ -14,11 +14,12 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rota.ports import Unavailable
 from rota.store.database import (
@@ -42,6 +43,7 @@ SETTINGS: Final = (
     "PRAGMA journal_size_limit = 67108864",
 )
 BUSY_TIMEOUT_S: Final = 5.0
+READINGS_TOGETHER_MAX: Final = 64
 
 
 class SqliteDatabase:
@@ -55,6 +57,8 @@ class SqliteDatabase:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="rota-store-reader")
         self._writing: sqlite3.Connection | None = None
         self._reading: sqlite3.Connection | None = None
+        self._readings: deque[tuple[Reading[Any], asyncio.Future[Any]]] = deque()
+        self._is_reading = False
 
     async def open(self) -> None:
         """Open the file, or make it; only one process may have it."""
@@ -66,7 +70,13 @@ class SqliteDatabase:
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database."""
-        return await self._run(self._reader, lambda: self._read(reading))
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Answer] = loop.create_future()
+        self._readings.append((reading, answered))
+        if not self._is_reading:
+            self._is_reading = True
+            self._reader.submit(self._read_all, loop)
+        return await answered
 
     async def close(self) -> None:
         """Give the file back."""
@@ -184,6 +194,25 @@ class SqliteDatabase:
 
     # In the reader's thread.
 
+    def _read_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        """All that wait, and all that come meanwhile: to change threads costs more than a short reading does."""
+        while self._readings:
+            told: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+            while self._readings and len(told) < READINGS_TOGETHER_MAX:
+                reading, answered = self._readings.popleft()
+                try:
+                    told.append((answered, self._read(reading), None))
+                except BaseException as problem:
+                    told.append((answered, None, problem))
+            loop.call_soon_threadsafe(_tell_all, told)
+        loop.call_soon_threadsafe(self._read_more, loop)
+
+    def _read_more(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop's thread: something may have come after the last look."""
+        self._is_reading = bool(self._readings)
+        if self._is_reading:
+            self._reader.submit(self._read_all, loop)
+
     def _read(self, reading: Reading[Answer]) -> Answer:
         try:
             if self._reading is None:
@@ -206,6 +235,17 @@ def _speak_like_postgres(connection: sqlite3.Connection) -> None:
     """Texts compare by their letters and with their case: then one query has one answer on both databases."""
     connection.execute("PRAGMA case_sensitive_like = ON")
     connection.create_collation("C", lambda one, other: (one > other) - (one < other))
+
+
+def _tell_all(told: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+    """Who stopped waiting is not told."""
+    for answered, answer, problem in told:
+        if answered.done():
+            continue
+        if problem is None:
+            answered.set_result(answer)
+        else:
+            answered.set_exception(problem)
 
 
 def _answer(connection: sqlite3.Connection, reading: Reading[Answer]) -> Answer:

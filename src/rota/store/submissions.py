@@ -6,6 +6,7 @@ A private one is noted beside its intent, which the core accepts; one without an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -41,6 +42,12 @@ _TABLE: Final = Table(
 )
 
 
+# Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
+_HAS_SUCCEEDED: Final = f"""
+CASE WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
+WHEN receipts.leaf <> receipts.intent THEN 1
+WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
+
 _ENDED: Final = Table(
     "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
     "LEFT JOIN intents ON intents.id = receipts.intent",
@@ -50,7 +57,8 @@ _ENDED: Final = Table(
         "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
         "domain": Column("receipts.domain", Kind.TEXT),
         "type": Column("receipts.type", Kind.TEXT),
-        "blockNumber": Column("intents.settled_at", Kind.NUMBER),
+        "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
+        "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),
         "transactionHash": Column("public_transactions.hash", Kind.BYTES),
         "contractAddress": Column("public_transactions.contract", Kind.TEXT),
     },
@@ -88,6 +96,17 @@ class Submissions:
         """Note what a private transaction asks for; and the ABI that came with it."""
         await self._door.write(noting_submission(submission, abi, self._clock()))
 
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        row = (
+            submission.to,
+            stored_text(submission.function),
+            submission.abi or None,
+            msgspec.msgpack.encode(_written(submission)),
+            submission.id,
+        )
+        await self._door.write([*(adding(abi, self._clock()) if abi else ()), Statement(_CHANGE, row)])
+
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
         await self._door.write(
@@ -115,16 +134,20 @@ class Submissions:
         found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
         return next((each.id for each in found if each.idempotency_key == key), None)
 
-    async def find(self, query: Query, is_open: bool = False) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for; perhaps only such as have not ended."""
-        return await self._door.read(self._find(query, is_open))
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for; perhaps only such as have not ended, or that wait for who commits them."""
+        return await self._door.read(self._find(query, is_open, is_prepared))
 
-    def _find(self, query: Query, is_open: bool) -> Reading[tuple[StoredSubmission, ...]]:
-        also = _IS_ACCEPTED
-        if is_open:
-            height = yield from self._final_height()
-            also = _IS_OPEN.format(height=int(height))
-        return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=also)))
+    def _find(self, query: Query, is_open: bool, is_prepared: bool) -> Reading[tuple[StoredSubmission, ...]]:
+        if not is_open and not is_prepared:
+            return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=_IS_ACCEPTED)))
+        height = yield from self._final_height()
+        among = (_PREPARED if is_prepared else _OPEN).format(height=int(height))
+        # Few are open of the many that ever were: these few are gone through, not the many.
+        table = replace(_TABLE, source=f"({among}) AS few CROSS JOIN submissions")
+        return (yield from _submissions(selection(table, _COLUMNS, query, also="submissions.id = few.id")))
 
     async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
         """Those that have ended for good, also others', and whose receipts are looked for; the latest first."""
@@ -142,18 +165,6 @@ def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
     """What notes a submission; for whoever accepts it in the same write."""
-    written = _Written(
-        submission.data,
-        submission.sender,
-        submission.domain,
-        submission.function,
-        submission.idempotency_key,
-        submission.depends_on,
-        _text(submission.gas),
-        _text(submission.value_wei),
-        _text(submission.fee_max_wei),
-        _text(submission.tip_wei),
-    )
     row: tuple[Value, ...] = (
         submission.id,
         now_ms,
@@ -165,13 +176,28 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
         stored_text(submission.function),
         submission.abi or None,
         stored_text(submission.idempotency_key) or None,
-        msgspec.msgpack.encode(written),
+        msgspec.msgpack.encode(_written(submission)),
     )
     statements = adding(abi, now_ms) if abi else []
     statements.append(Statement(_ADD, row))
     for other in dict.fromkeys(submission.depends_on):
         statements.append(Statement(_DEPEND, (submission.id, other)))
     return statements
+
+
+def _written(submission: StoredSubmission) -> _Written:
+    return _Written(
+        submission.data,
+        submission.sender,
+        submission.domain,
+        submission.function,
+        submission.idempotency_key,
+        submission.depends_on,
+        _text(submission.gas),
+        _text(submission.value_wei),
+        _text(submission.fee_max_wei),
+        _text(submission.tip_wei),
+    )
 
 
 def _submissions(query: Statement) -> Reading[tuple[StoredSubmission, ...]]:
@@ -234,12 +260,14 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 _IS_ACCEPTED: Final = f"""
 type = '{PUBLIC}' OR EXISTS (SELECT 1 FROM intents WHERE intents.id = submissions.id)"""
 
-_IS_OPEN: Final = f"""
-(type = '{PUBLIC}' AND EXISTS (
-    SELECT 1 FROM public_transactions WHERE public_transactions.id = submissions.id AND is_final = 0))
-OR (type = '{PRIVATE}' AND EXISTS (
-    SELECT 1 FROM intents WHERE intents.id = submissions.id AND receipt IS NULL
-    AND (settled_at IS NULL OR settled_at > {{height}})))"""
+_OPEN: Final = """
+SELECT id FROM intents WHERE receipt IS NULL AND settled_at IS NULL
+UNION ALL SELECT id FROM intents WHERE receipt IS NULL AND settled_at > {height}
+UNION ALL SELECT id FROM public_transactions WHERE is_final = 0"""
+
+_PREPARED: Final = """
+SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND voided_at IS NULL AND settled_at IS NULL
+UNION ALL SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at > {height}"""
 
 _ADD: Final = """
 INSERT INTO submissions (
@@ -248,4 +276,5 @@ INSERT INTO submissions (
 VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING"""
 
+_CHANGE: Final = "UPDATE submissions SET recipient = ?, function = ?, abi = ?, submission = ? WHERE id = ?"
 _DEPEND: Final = "INSERT INTO dependencies (id, depends_on) VALUES (?, ?) ON CONFLICT (id, depends_on) DO NOTHING"

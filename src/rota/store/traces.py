@@ -6,11 +6,11 @@ states each time: they are put together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from rota.core.effects import RoundDispatch
+from rota.core.events.chain import MinedStatus
 from rota.domains.queries import Query
 from rota.ports import Dispatched
 from rota.store.database import Door, Reading, Statement
@@ -34,9 +34,8 @@ _DISPATCHES: Final = Table(
 class Traces:
     """`ports.TraceStore` in a database."""
 
-    def __init__(self, door: Door, final_height: Callable[[], Reading[int]]) -> None:
+    def __init__(self, door: Door) -> None:
         self._door: Final = door
-        self._final_height: Final = final_height
 
     async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
         """What this node has of a transition: dispatched, received, or prepared for its user."""
@@ -50,18 +49,13 @@ class Traces:
         """The round that this node sent with this nonce."""
         return await self._door.read(_dispatch(nonce))
 
+    async def has_succeeded(self, nonce: int) -> bool | None:
+        """What became of this node's transaction with this nonce; nothing while no block has it."""
+        return await self._door.read(_has_succeeded(nonce))
+
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
         return await self._door.read(_dispatched(selection(_DISPATCHES, "nonce, intent", query)))
-
-    async def issued(self, limit: int) -> tuple[IntentId, ...]:
-        """External intents whose users were given what they need, and that have not ended; the latest first."""
-        return await self._door.read(self._issued(limit))
-
-    def _issued(self, limit: int) -> Reading[tuple[IntentId, ...]]:
-        height = yield from self._final_height()
-        rows: Any = yield Statement(_ISSUED, (height, limit))
-        return tuple(IntentId(intent) for (intent,) in rows)
 
 
 def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | None]:
@@ -95,6 +89,11 @@ def _dispatch(nonce: int) -> Reading[RoundDispatch | None]:
     return decode_dispatch(rows[0][0]) if rows else None
 
 
+def _has_succeeded(nonce: int) -> Reading[bool | None]:
+    rows: Any = yield Statement("SELECT status FROM mined WHERE nonce = ?", (nonce,))
+    return rows[0][0] == MinedStatus.SUCCEEDED.value if rows else None
+
+
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
     rows: Any = yield query
     return tuple(Dispatched(nonce, IntentId(intent)) for nonce, intent in rows)
@@ -103,8 +102,3 @@ def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
 _DISPATCHES_OF: Final = """
 SELECT dispatch FROM dispatches WHERE nonce IN (SELECT nonce FROM dispatched_intents WHERE intent = ?)
 ORDER BY nonce LIMIT ?"""
-
-_ISSUED: Final = """
-SELECT id FROM intents
-WHERE issued IS NOT NULL AND receipt IS NULL AND (settled_at IS NULL OR settled_at > ?) AND voided_at IS NULL
-ORDER BY position DESC LIMIT ?"""

@@ -196,5 +196,16 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
             assert told is not None
             assert told.failure_message.startswith("call 0 failed: 0x")
             assert told.failure_message.endswith(reason)
+        # An ABI that was stored since tells it too.
+        unknown = await group.send(NODE2, "invoke", call_of(place, playground(), "callOutside", target, FAIL, 1))
+        await group.final(NODE2, unknown)
+        told = await facade.receipt(unknown)
+        assert told is not None
+        assert told.revert_data == refused
+        assert told.failure_message.endswith(f"reverted with 0x{refused.hex()}")
+        await facade.types.store_abi(list(target_artifact.abi))
+        told = await facade.receipt(unknown)
+        assert told is not None
+        assert told.failure_message.endswith(": Refused()")
         await group.until_told({"value": "42"}, NODE3, place, playground(), "retrieve")
         assert (await group.invoke(NODE3, place, playground(), "store", 7)).outcome is Outcome.CONFIRMED

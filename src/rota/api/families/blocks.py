@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from rota.api.chain import EventWithData, HasChain, IndexedBlock, IndexedEvent, IndexedTransaction
+from rota.api.chain import DecodedEvent, HasChain, IndexedBlock, IndexedEvent, IndexedTransaction
 from rota.api.credentials import Role
 from rota.api.formats import Address, Quantity, Word, quantity_of
 from rota.api.methods import method
@@ -71,7 +71,7 @@ async def decode_events(
     transaction_hash: TransactionHash,
     abi: Annotated[Abi, Meta(description="Entries of an ABI; what is no event is passed over")],
     result_format: Annotated[str, Meta(description="How values are written, such as mode=object&number=string")] = "",
-) -> Annotated[list[EventWithData], Meta(description="Those that the ABI knows, in the order of the block")]:
+) -> Annotated[list[DecodedEvent], Meta(description="Those that the ABI knows, in the order of the block")]:
     """What a base-ledger transaction emitted, decoded."""
     return [*await node.chain.decoded_events(transaction_hash.content, tuple(abi), result_format)]
 

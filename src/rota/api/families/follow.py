@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.facade import FullTransaction, HasFollowing, Transactions
+from rota.api.facade import FullTransaction, HasFollowing, Sequencing, Transactions
 from rota.api.followed import (
     ChainedDispatch,
     Dependencies,
@@ -24,7 +25,7 @@ from rota.api.followed import (
     shown_prepared,
     shown_states,
 )
-from rota.api.formats import Uuid, uuid_of
+from rota.api.formats import Address, Uuid, uuid_of
 from rota.api.methods import method
 from rota.api.query_json import QueryJson
 from rota.api.transactions import Text, Transaction, TransactionReceipt, shown_receipt, shown_transaction
@@ -214,6 +215,32 @@ async def query_chained_dispatches(
     return []
 
 
+# For those who look into what goes on.
+
+
+class TransactionStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a transaction is. seq_explain says more of it."""
+
+    transaction_id: Uuid
+    status: str
+    latest_event: str
+    latest_error: str
+
+
+@method("debug_getTransactionStatus", role=Role.READ, answers="status")
+async def get_transaction_status(
+    node: Sequencing,
+    contract_address: Annotated[Address, Meta(description="The contract that the transaction is for")],
+    transaction_id: Id,
+) -> Annotated[TransactionStatus | None, Meta(description="Null when this node knows no such transaction of it")]:
+    """The state of a transaction of a contract, and what happened to it last."""
+    found = await node.explain(transaction_id.intent)
+    if found is None or found.contract != contract_address.contract:
+        return None
+    latest = found.history[-1].text if found.history else found.state
+    return TransactionStatus(transaction_id, found.state, latest, found.detail)
+
+
 METHODS: Final = (
     get_transaction,
     get_transaction_full,
@@ -234,4 +261,5 @@ METHODS: Final = (
     query_dispatches,
     get_chained_dispatch,
     query_chained_dispatches,
+    get_transaction_status,
 )

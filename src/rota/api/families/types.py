@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.facade import AbiView, DecodedData, HasTypes
+from rota.api.facade import AbiView, Decoded, HasTypes
 from rota.api.formats import HexText, Word, word_of
 from rota.api.methods import method
 from rota.api.query_json import QueryJson
@@ -34,7 +34,7 @@ class StoredABI(msgspec.Struct, frozen=True):
     abi: list[dict[str, Any]]
 
 
-class ABIDecodedData(msgspec.Struct, frozen=True):
+class DecodedBytes(msgspec.Struct, frozen=True):
     """What bytes mean."""
 
     data: msgspec.Raw
@@ -73,7 +73,7 @@ async def decode_call(
     node: HasTypes,
     call_data: Annotated[HexText, Meta(description="The data of a call: a selector and values")],
     data_format: DataFormat = DEFAULT,
-) -> Annotated[ABIDecodedData, Meta(description="The function, and the values that it is called with")]:
+) -> Annotated[DecodedBytes, Meta(description="The function, and the values that it is called with")]:
     """What a call asks for, by the ABIs that are stored."""
     return _shown_data(await node.types.decode_call(call_data.content, data_format))
 
@@ -84,7 +84,7 @@ async def decode_event(
     topics: Topics,
     data: Annotated[HexText, Meta(description="What the event has beside its topics")],
     data_format: DataFormat = DEFAULT,
-) -> Annotated[ABIDecodedData, Meta(description="The event, and its values")]:
+) -> Annotated[DecodedBytes, Meta(description="The event, and its values")]:
     """What an event tells, by the ABIs that are stored. The error has PD012229 when none of them fits."""
     words = [topic.content for topic in topics]
     return _shown_data(await node.types.decode_event(words, data.content, data_format))
@@ -95,7 +95,7 @@ async def decode_error(
     node: HasTypes,
     revert_data: Annotated[HexText, Meta(description="What a contract reverted with")],
     data_format: DataFormat = DEFAULT,
-) -> Annotated[ABIDecodedData, Meta(description="The error, and its values")]:
+) -> Annotated[DecodedBytes, Meta(description="The error, and its values")]:
     """Why a contract reverted: Solidity's own errors, and those of the ABIs that are stored."""
     return _shown_data(await node.types.decode_error(revert_data.content, data_format))
 
@@ -115,8 +115,8 @@ def _shown_abi(view: AbiView) -> StoredABI:
     return StoredABI(word_of(view.hash), [dict(entry) for entry in view.abi])
 
 
-def _shown_data(decoded: DecodedData) -> ABIDecodedData:
-    return ABIDecodedData(
+def _shown_data(decoded: Decoded) -> DecodedBytes:
+    return DecodedBytes(
         msgspec.Raw(decoded.data.encode("utf-8", "replace")),
         decoded.summary,
         dict(decoded.definition),

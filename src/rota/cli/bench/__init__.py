@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from rota.cli.bench import automation, commands, core, dashboard, failover, gas, ledger, node, pente, wan
+from rota.cli.bench import api, automation, commands, core, dashboard, failover, gas, ledger, node, pente, wan
 from rota.cli.bench.printing import describe_machine, print_json
 
 
@@ -24,6 +24,7 @@ BENCHMARKS: Final = {
     "wan": Benchmark(wan.command, wan.measure, wan.show),
     "failover": Benchmark(failover.command, failover.measure, failover.show),
     "node": Benchmark(node.command, node.measure, node.show),
+    "api": Benchmark(api.command, api.measure, api.show),
     "commands": Benchmark(commands.command, commands.measure, commands.show),
     "gas": Benchmark(gas.command, gas.measure, gas.show),
     "ledger": Benchmark(ledger.command, ledger.measure, ledger.show),

@@ -105,6 +105,8 @@ def _print(figures: Figures) -> None:
     table.add_row("plain transactions, a second", f"{rates.plain_median_per_s:.0f}")
     table.add_row("commands, a second", f"{rates.commands_median_per_s:.0f}")
     table.add_row("commands are slower by", f"{rates.apart_percent:.1f} %")
+    table.add_row("processor time of a plain transaction", f"{rates.plain_processor_ms:.2f} ms")
+    table.add_row("processor time of a command", f"{rates.commands_processor_ms:.2f} ms")
     table.add_row(f"look-up among {look_up.few:,} changes", f"{look_up.few_median_us:.0f} µs")
     table.add_row(f"look-up among {look_up.many:,} changes", f"{look_up.many_median_us:.0f} µs")
     table.add_row("that is times", f"{look_up.ratio:.2f}")

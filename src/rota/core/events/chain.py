@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rota.core.events import LedgerOutcome
@@ -30,7 +30,7 @@ class MinedTransaction:
     nonce: int
     status: MinedStatus
     reason: str = ""
-    gas_used: int | None = None
+    gas_used: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import { Model } from "./model.js";
 import { AutomationView } from "./view_automation.js";
 import { CommandsView } from "./view_commands.js";
 import { ContractView } from "./view_contract.js";
-import { NetworkView } from "./view_network.js";
+import { NetworkView, problemsOf } from "./view_network.js";
 import { NodeView } from "./view_node.js";
 import { TransactionView } from "./view_transaction.js";
 
@@ -142,7 +142,17 @@ class App {
     });
   }
 
+  // What is wrong is said once when it begins, and once when it is over; figures are not read out.
+  tell() {
+    const problems = problemsOf(this).map((each) => each.text);
+    const key = problems.join("\n");
+    if (key === this.told) return;
+    if (this.told !== undefined) announce(problems.length ? problems.join(" ") : "All is well.");
+    this.told = key;
+  }
+
   tick() {
+    if (this.hasBeenLive) this.tell();
     if (this.connection.state === "live" && !document.hidden) this.view?.tick?.();
     this.draw();
   }

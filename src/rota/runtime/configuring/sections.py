@@ -146,6 +146,12 @@ class TransportSection:
     registry: Path | Literal["chain"] = key(
         RegistrySource(), "chain", '"chain" for the Registry of the ledger, or a file with the nodes.'
     )
+    renews_certificate: bool = key(
+        Flag(),
+        True,
+        "Whether the node exchanges its certificate by itself, 30 days before it ends, where `registry` is the "
+        "ledger's; the registrar pays.",
+    )
     settings: TransportSettings = field(default_factory=TransportSettings)
 
 

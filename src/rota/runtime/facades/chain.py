@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from rota import abi
 from rota.api import errors
-from rota.api.chain import EventWithData, IndexedBlock, IndexedEvent, IndexedTransaction
+from rota.api.chain import DecodedEvent, IndexedBlock, IndexedEvent, IndexedTransaction
 from rota.api.formats import Address, timestamp_of, word_of
 from rota.api.values import AbiEntry, JsonValue
 from rota.domains.base import Rejected as DomainRejected
@@ -65,7 +65,7 @@ class Chain:
 
     async def decoded_events(
         self, transaction_hash: bytes, entries: tuple[AbiEntry, ...], result_format: str
-    ) -> tuple[EventWithData, ...]:
+    ) -> tuple[DecodedEvent, ...]:
         """Those of its events that an ABI knows."""
         try:
             known = [each for each in abi.entries_of([dict(entry) for entry in entries], "abi") if each.kind == "event"]
@@ -290,13 +290,13 @@ def _event(log: Log, place: int, transaction: IndexedTransaction | None = None) 
     )
 
 
-def _decoded(log: Log, event: IndexedEvent, known: list[abi.Entry], style: abi.Style) -> EventWithData | None:
+def _decoded(log: Log, event: IndexedEvent, known: list[abi.Entry], style: abi.Style) -> DecodedEvent | None:
     for entry in known:
         try:
             values = abi.decode_event(entry, log.topics, log.data, "data", style)
         except Rejected:
             continue
-        return EventWithData(
+        return DecodedEvent(
             event.block_number,
             event.transaction_index,
             event.log_index,

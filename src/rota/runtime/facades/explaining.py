@@ -29,12 +29,12 @@ class Explaining:
         if under_way is not None:
             return under_way
         stored = await self._running.adapters.store.transaction(intent)
-        place = await self._running.adapters.store.listening.receipt_number(intent)
         if stored is None:
+            place = await self._running.adapters.store.listening.receipt_number(intent)
             ended = await self._public.explain_ended(intent)
             return ended if ended is not None or place is None else _explain_anothers(place)
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        return explain_stored(stored, receipt, place, self._running.name)
+        return explain_stored(stored, receipt, stored.place, self._running.name)
 
     def _under_way(self, intent: IntentId) -> Explanation | None:
         core = self._running.engine.core
@@ -101,13 +101,12 @@ def explain_stored(
 
 def _standing(
     stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
-) -> tuple[State, str, tuple[NodeName, ...], str]:
-    """State, what is awaited, from whom, and what else there is to say."""
+) -> tuple[State | Outcome, str, tuple[NodeName, ...], str]:
+    """State or end, what is awaited, from whom, and what else there is to say."""
     ourselves = (node,)
     if receipt is not None:
-        state = State.CONFIRMED if receipt.outcome is Outcome.CONFIRMED else State.REVERTED
         waits_for = "" if place is not None else "its private states to arrive here"
-        return state, waits_for, (), receipt.reason
+        return receipt.outcome, waits_for, (), receipt.reason
     if stored.height is not None:
         return State.CONFIRMED, "its block to become final", (), f"block {stored.height}"
     if stored.parked_reason is not None:
@@ -124,9 +123,9 @@ def _explain_anothers(place: NumberedReceipt) -> Explanation:
     return Explanation(
         place.intent,
         SequencerRole.OBSERVER,
-        State.CONFIRMED.value,
+        Outcome.CONFIRMED.value,
         place.contract,
         place.numbered_at_ms,
-        history=(Moment(place.numbered_at_ms, State.CONFIRMED.value),),
-        meaning=MEANINGS[State.CONFIRMED],
+        history=(Moment(place.numbered_at_ms, Outcome.CONFIRMED.value),),
+        meaning=MEANINGS[Outcome.CONFIRMED],
     )

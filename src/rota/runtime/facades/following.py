@@ -36,6 +36,7 @@ from rota.domains.available import readable
 from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
+from rota.ledger.transaction import decode
 from rota.ports import Dispatched, Store, StoredSubmission, StoredTransaction
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
@@ -43,7 +44,7 @@ from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_n
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, NO_LEAF, IntentId, Rejected, State, StateId, Transition
 
-PREPARED_MAX: Final = 1_000
+INTENTS_A_ROUND_MAX: Final = 1_000
 COMMIT: Final = "commit"
 LEDGER: Final = "Endorsed"
 
@@ -234,12 +235,8 @@ class Following:
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
         """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
-        issued = await self._store.traces.issued(PREPARED_MAX)
-        if not issued:
-            return ()
-        found = await self._find(query, is_open=True)
-        wanted = [each.id for each in found if each.id in issued]
-        prepared = [await self.prepared(each) for each in wanted]
+        found = await asked(query, lambda read: self._store.submissions.find(read, is_prepared=True))
+        prepared = [await self.prepared(each.id) for each in found]
         return tuple(each for each in prepared if each is not None)
 
     # Asking contracts.
@@ -293,7 +290,7 @@ class Following:
         if not nonce.isdecimal() or len(nonce) > 18:
             return None
         query = Query.parse(
-            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": PREPARED_MAX}
+            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": INTENTS_A_ROUND_MAX}
         )
         found = await self._store.traces.find_dispatched(query)
         return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
@@ -312,10 +309,14 @@ class Following:
         return tuple([await self._shown_round(each, intent) for each in rounds])
 
     async def _shown_round(self, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
+        """A round as the base-ledger transaction that it is, for this intent or the first in it."""
         order = dispatch.round
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
-        outcome = stored.transaction if stored is not None else b""
+        place = await self._store.listening.receipt_number(first)
+        has_succeeded = await self._store.traces.has_succeeded(dispatch.nonce)
+        ended_at_ms = place.numbered_at_ms if place is not None else None
+        sent = decode(dispatch.transaction).transaction
         return PublicView(
             NUMBERS * dispatch.nonce + 1,
             first,
@@ -323,17 +324,17 @@ class Following:
             stored.intent.sender if stored is not None else "",
             self._running.account,
             order.contract,
-            dispatch.transaction,
-            stored.accepted_at_ms if stored is not None else 0,
+            sent.data,
+            stored.accepted_at_ms if stored is not None else ended_at_ms or 0,
             self._running.name,
             dispatch.nonce,
             0,
-            None,
+            sent.gas_limit,
             dispatch.fees.most_wei,
             dispatch.fees.tip_wei,
-            None,
-            outcome or dispatch.hash,
-            True if outcome else None,
+            ended_at_ms if has_succeeded is not None else None,
+            (stored.transaction if stored is not None else b"") or dispatch.hash,
+            has_succeeded,
         )
 
 

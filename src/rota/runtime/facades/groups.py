@@ -70,7 +70,7 @@ class Groups:
             },
             idempotency_key=wanted.idempotency_key,
         )
-        await self._submitted(submission)
+        await self._submitted(submission, "members")
         created = await self.with_id(wanted.domain, group)
         assert created is not None, "a group is written with the intent that deploys it"
         return created
@@ -205,12 +205,13 @@ class Groups:
             raise errors.invalid("from", f"must be a party of this node, such as alice@{self._node}, not {text!r}")
         return party
 
-    async def _submitted(self, submission: facade.Submission) -> IntentId:
-        """The user knows nothing of `data`: its fields are the user's own."""
+    async def _submitted(self, submission: facade.Submission, whole: str = "") -> IntentId:
+        """The user knows nothing of `data`: its fields are the user's own, and `whole` is what all of it is about."""
         try:
             return await self._submit(submission)
         except errors.Rejected as flaw:
-            raise errors.Rejected(flaw.code, flaw.field.removeprefix("data."), flaw.message, flaw.details) from None
+            field = whole if flaw.field == "data" else flaw.field.removeprefix("data.")
+            raise errors.Rejected(flaw.code, field, flaw.message, flaw.details) from None
 
 
 def message_view(stored: StoredMessage) -> MessageView:

@@ -25,6 +25,7 @@ from rota.api.values import JsonValue
 from rota.digests import keccak
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.records import Record, shown
+from rota.ledger.bindings import RegisteredNode
 from rota.ports import Mail, Registration, Registry
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.engine import monotonic_ms
@@ -40,7 +41,7 @@ OWNER_PROPERTY: Final = "$owner"
 NO_ADDRESS: Final = ContractAddress("0x" + "00" * 20)
 
 ReadPeers = Callable[[], tuple[PeerStatus, ...]]
-ReadOwners = Callable[[], Mapping[NodeName, ContractAddress]]
+ReadRegistered = Callable[[], Mapping[NodeName, RegisteredNode]]
 
 
 class Neighbours:
@@ -123,11 +124,11 @@ class Neighbours:
 
 
 class Registries:
-    """`api.network.Registries`: one, which is the chain's or a file. `read_owners` tells what the chain knows more."""
+    """`api.network.Registries`: one, the chain's or a file. `read_registered` tells what the chain knows more."""
 
-    def __init__(self, registry: Registry, read_owners: ReadOwners) -> None:
+    def __init__(self, registry: Registry, read_registered: ReadRegistered) -> None:
         self._registry: Final = registry
-        self._read_owners: Final = read_owners
+        self._read_registered: Final = read_registered
 
     def names(self) -> tuple[str, ...]:
         """There is one."""
@@ -136,20 +137,17 @@ class Registries:
     def entries(self, registry: str, query: JsonValue, active_filter: str) -> tuple[RegistryEntryWithProperties, ...]:
         """The nodes that are registered now; what was dropped is not kept."""
         _require_registry(registry)
-        owners = self._read_owners()
+        on_chain = self._read_registered()
         registered = () if active_filter == "inactive" else tuple(self._registry.registrations().items())
-        every = [
-            RegistryEntryWithProperties(
-                REGISTRY, hex_of(_entry_id(name)), name, True, _properties(registration, owners.get(name))
-            )
-            for name, registration in registered
-        ]
+        every = [_entry(name, registration, on_chain.get(name)) for name, registration in registered]
         return selected(query, every, EntryRow.of)
 
     def properties(self, registry: str, entry: bytes, active_filter: str) -> tuple[RegistryProperty, ...]:
         """Of one node."""
         return tuple(
-            RegistryProperty(REGISTRY, found.id, name, value, True)
+            RegistryProperty(
+                REGISTRY, found.id, name, value, True, found.block_number, found.transaction_index, found.log_index
+            )
             for found in self.entries(registry, None, active_filter)
             if found.id.content == entry
             for name, value in sorted(found.properties.items())
@@ -250,9 +248,20 @@ def _entry_id(name: NodeName) -> bytes:
     return keccak(name.encode())
 
 
-def _properties(registration: Registration, owner: ContractAddress | None) -> dict[str, str]:
-    owned = {OWNER_PROPERTY: str(owner)} if owner is not None else {}
-    return {TRANSPORT_PROPERTY: _details(registration), **owned}
+def _entry(name: NodeName, registration: Registration, on_chain: RegisteredNode | None) -> RegistryEntryWithProperties:
+    """A node as it is registered, and by which event, where that is known."""
+    owned = {OWNER_PROPERTY: str(on_chain.owner)} if on_chain is not None else {}
+    event = on_chain.event if on_chain is not None else None
+    return RegistryEntryWithProperties(
+        REGISTRY,
+        hex_of(_entry_id(name)),
+        name,
+        True,
+        {TRANSPORT_PROPERTY: _details(registration), **owned},
+        block_number=event.height if event is not None else None,
+        transaction_index=event.place if event is not None else None,
+        log_index=event.number if event is not None else None,
+    )
 
 
 def _details(registration: Registration) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Final
 
 from rota import abi
 from rota.abi import Style
 from rota.api import errors, facade
 from rota.api.facade import Moment, PublicView, ReceiptView, SequencerRole, Submission
+from rota.core.explanation import MEANINGS
 from rota.core.public_transaction import PublicTransaction, State, Wish
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
@@ -16,7 +18,7 @@ from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
 from rota.runtime.public_transactions import Held, PublicTransactions
-from rota.types import ContractAddress, IntentId, NodeName, Party, Rejected
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Rejected
 
 # What a signed transaction may hold leaves this much for its data.
 DATA_BYTES_MAX: Final = 120_000
@@ -54,16 +56,22 @@ class Public:
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
         transaction = self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
-        await self._transactions.accept(self._noted(read, intent, sender), transaction, read.entries)
+        unwritten = self._submitting.unwritten(read)
+        await self._transactions.accept(self._noted(read, intent, sender), transaction, unwritten)
+        self._submitting.note_written(read)
         return intent
 
     async def update(self, read: Read, submission: StoredSubmission) -> None:
         """What is under way asks for this from now on. `Rejected` when it has ended."""
-        changed = self._transaction(read, submission.id, submission.sender)
-        if changed.account != self._account(submission.sender):
+        if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
+        changed = self._transaction(read, submission.id, submission.sender)
         if not await self._transactions.update(changed):
             raise errors.invalid("transactionId", "has ended, and cannot be changed")
+        # It keeps its key and what it depends on.
+        asked = self._noted(read, submission.id, submission.sender)
+        kept = replace(asked, idempotency_key=submission.idempotency_key, depends_on=submission.depends_on)
+        await self._submitting.change(kept, read)
 
     async def cancel(self, intent: IntentId) -> bool:
         """From now on it ends; false when it is not one that is under way."""
@@ -176,7 +184,7 @@ class Public:
             ending.has_succeeded if ending is not None else None,
             ending.revert_data if ending is not None else b"",
             tuple(facade.PublicSubmission(v.signed_at_ms, v.hash, *v.fees) for v in transaction.versions),
-            tuple(Moment(each.at_ms, each.text) for each in held.history) if held is not None else (),
+            _history_of(transaction, held),
             mined.contract if mined is not None else None,
         )
 
@@ -190,18 +198,16 @@ class Public:
         found = await self._store.get(intent)
         if found is None or found.ending is None:
             return None
-        state = "confirmed" if found.ending.has_succeeded else "reverted"
-        moments = [Moment(found.created_at_ms, "accepted")]
-        moments += [Moment(each.signed_at_ms, f"signed with nonce {found.nonce}") for each in found.versions]
-        moments.append(Moment(found.ending.ended_at_ms, found.ending.reason or "done"))
+        outcome = Outcome.CONFIRMED if found.ending.has_succeeded else Outcome.REVERTED
         return facade.Explanation(
             intent,
             SequencerRole.SENDER,
-            state,
+            outcome.value,
             found.to or (found.ending.mined.contract if found.ending.mined is not None else None),
             found.ending.ended_at_ms,
             detail=found.ending.reason,
-            history=tuple(moments),
+            history=_history_of(found, None),
+            meaning=MEANINGS[outcome],
         )
 
 
@@ -224,6 +230,18 @@ def receipt_view(transaction: PublicTransaction) -> ReceiptView:
     )
 
 
+def _history_of(transaction: PublicTransaction, held: Held | None) -> tuple[Moment, ...]:
+    """What happened to it; of what has ended, and of an earlier life, what was written down."""
+    if held is not None:
+        return tuple(Moment(each.at_ms, each.text) for each in held.history)
+    moments = [Moment(transaction.created_at_ms, "accepted")]
+    for version in transaction.versions:
+        moments.append(Moment(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
+    if transaction.ending is not None:
+        moments.append(Moment(transaction.ending.ended_at_ms, transaction.ending.reason or "done"))
+    return tuple(moments)
+
+
 def _explained(held: Held, trouble: str) -> facade.Explanation:
     waits_for = held.waits_for or ("the chain" if held.state is not State.ENDED else "")
     return facade.Explanation(
@@ -235,7 +253,8 @@ def _explained(held: Held, trouble: str) -> facade.Explanation:
         waits_for,
         (),
         trouble or held.trouble,
-        tuple(Moment(each.at_ms, each.text) for each in held.history),
+        _history_of(held.transaction, held),
+        MEANINGS[held.state],
     )
 
 

@@ -7,6 +7,7 @@ names them. What came with a submission, the ABI too, is kept.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
@@ -17,6 +18,7 @@ from rota import abi
 from rota.abi import Entry, Parameter
 from rota.api import errors, facade
 from rota.api.facade import AbiEntry, JsonValue, Submission, TransactionType
+from rota.digests import keccak
 from rota.domains.base import party_of
 from rota.domains.records import Record, selector_text
 from rota.ports import AbiStore, StoredSubmission, SubmissionStore
@@ -24,6 +26,7 @@ from rota.runtime.facades.types import read_abi
 from rota.types import IntentId, NodeName, Party, Rejected, node_of
 
 FEE_MAX_WEI: Final = 2**63 - 1
+ABIS_REMEMBERED_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Read:
 
     submission: Submission
     entries: tuple[Entry, ...] = ()
+    abi_hash: bytes = b""
     function: Entry | None = None
 
 
@@ -44,6 +48,9 @@ class Submitting:
         self._submissions: Final = submissions
         # Keys of what is being accepted: the store does not know them yet.
         self._keys: Final[dict[str, None]] = {}
+        # Applications send the same few ABIs with everything: each is read once, and written once.
+        self._read: Final[OrderedDict[bytes, tuple[tuple[Entry, ...], bytes]]] = OrderedDict()
+        self._kept: Final[OrderedDict[bytes, None]] = OrderedDict()
 
     async def read(self, submission: Submission) -> Read:
         """`errors.Rejected` names what is to be mended. What needs no look into the store is not kept waiting."""
@@ -52,8 +59,31 @@ class Submitting:
             if stored is None:
                 raise errors.invalid("abiReference", "must be the hash of an ABI that was stored")
             submission = replace(submission, abi=tuple(msgspec.json.decode(stored.written)))
-        entries = read_abi(submission.abi, "abi")
-        return Read(submission, entries, _function_in(submission, entries))
+        entries, abi_hash = self._abi(submission.abi)
+        return Read(submission, entries, abi_hash, _function_in(submission, entries))
+
+    def _abi(self, given: Sequence[AbiEntry]) -> tuple[tuple[Entry, ...], bytes]:
+        if not given:
+            return (), b""
+        written = keccak(msgspec.json.encode(given))
+        found = self._read.get(written)
+        if found is None:
+            entries = read_abi(given, "abi")
+            found = self._read[written] = entries, abi.hash_of(entries)
+            if len(self._read) > ABIS_REMEMBERED_MAX:
+                self._read.popitem(last=False)
+        return found
+
+    def unwritten(self, read: Read) -> tuple[Entry, ...]:
+        """The entries of its ABI, if they have to be written with it."""
+        return () if read.abi_hash in self._kept else read.entries
+
+    def note_written(self, read: Read) -> None:
+        """Its ABI is in the store."""
+        if read.abi_hash:
+            self._kept[read.abi_hash] = None
+            if len(self._kept) > ABIS_REMEMBERED_MAX:
+                self._kept.popitem(last=False)
 
     def party(self, text: str, field: str = "from") -> Party:
         """A party of this node, with or without its name."""
@@ -68,6 +98,20 @@ class Submitting:
     async def is_known(self, intent: IntentId) -> bool:
         """Whether somebody submitted it here."""
         return await self._submissions.get(intent) is not None
+
+    async def change(self, submission: StoredSubmission, read: Read) -> None:
+        """It asks for something else from now on."""
+        await self._submissions.change(submission, self.unwritten(read))
+        self.note_written(read)
+
+    async def require_private(self, depends_on: Sequence[IntentId]) -> None:
+        """A private transaction waits for private ones alone: the core knows no others (decision 82)."""
+        for place, other in enumerate(depends_on):
+            known = await self._submissions.get(other)
+            if known is not None and known.is_public:
+                raise errors.invalid(
+                    f"dependsOn[{place}]", "must be a private transaction: wait for the receipt of a public one first"
+                )
 
     # Idempotency keys that private and public transactions share.
 
@@ -107,7 +151,7 @@ def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: st
         submission.to,
         function,
         msgspec.json.encode(submission.data),
-        abi.hash_of(read.entries) if read.entries else b"",
+        read.abi_hash,
         submission.idempotency_key,
         submission.depends_on,
         options.gas,

@@ -46,9 +46,9 @@ class Triggers:
         return self._automating.desk.transactions_mined
 
     @property
-    def ledger_transactions(self) -> int:
-        """Of everybody, in the blocks of that time."""
-        return self._automating.ledger_transactions
+    def ledger_transactions(self) -> int | None:
+        """Of everybody, in the blocks of that time; not counted where no trigger is about the ledger."""
+        return self._automating.ledger_transactions if self._automating.is_on_ledger else None
 
     def _known(self, name: str) -> str:
         if name not in self._automating.triggers:

@@ -14,7 +14,7 @@ import msgspec
 from rota import abi
 from rota.abi import PANIC, SELECTOR_BYTES, TEXT_ERROR, Entry, Style
 from rota.api import errors
-from rota.api.facade import AbiEntry, AbiView, DecodedData, JsonValue
+from rota.api.facade import AbiEntry, AbiView, Decoded, JsonValue
 from rota.domains.base import party_of
 from rota.keys.names import party_key
 from rota.ports import AbiStore, Signer, StoredAbi, UnknownKey
@@ -58,7 +58,7 @@ class Types:
 
     # Decoding.
 
-    async def decode_call(self, call_data: bytes, data_format: str) -> DecodedData:
+    async def decode_call(self, call_data: bytes, data_format: str) -> Decoded:
         """A call, by whatever ABI was stored."""
         style = _style(data_format)
         known = await self._store.entries("function", call_data[:SELECTOR_BYTES])
@@ -67,7 +67,7 @@ class Types:
             raise errors.invalid("callData", f"no ABI that is stored has a function 0x{_head(call_data)}")
         return decoded
 
-    async def decode_error(self, revert_data: bytes, data_format: str) -> DecodedData:
+    async def decode_error(self, revert_data: bytes, data_format: str) -> Decoded:
         """What a contract reverted with: Solidity's own errors, or one of an ABI that was stored."""
         style = _style(data_format)
         known = (TEXT_ERROR, PANIC, *await self._store.entries("error", revert_data[:SELECTOR_BYTES]))
@@ -78,7 +78,7 @@ class Types:
             raise errors.invalid("revertData", f"no ABI that is stored has an error 0x{_head(revert_data)}")
         return decoded
 
-    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> DecodedData:
+    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> Decoded:
         """An event."""
         style = _style(data_format)
         known = await self._store.entries("event", topics[0]) if topics else ()
@@ -131,7 +131,7 @@ def _style(data_format: str) -> Style:
 
 def _first(
     known: Iterable[Entry], style: Style, shown: Callable[[Entry], object], content: bytes | None = None
-) -> DecodedData | None:
+) -> Decoded | None:
     """By the first entry that fits."""
     for entry in known:
         try:
@@ -139,7 +139,7 @@ def _first(
             summary = abi.summary_of(entry, content[SELECTOR_BYTES:]) if content is not None else entry.signature
         except Rejected:
             continue
-        return DecodedData(style.text(values), summary, cast(AbiEntry, abi.definition_of(entry)), entry.signature)
+        return Decoded(style.text(values), summary, cast(AbiEntry, abi.definition_of(entry)), entry.signature)
     return None
 
 

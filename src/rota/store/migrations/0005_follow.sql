@@ -52,6 +52,7 @@ CREATE TABLE public_transactions (
     nonce BIGINT,
     -- Of the version that is in a block for good.
     hash BYTEA,
+    height BIGINT,
     contract TEXT,
     is_final BIGINT NOT NULL,
     has_succeeded BIGINT,
@@ -62,6 +63,7 @@ CREATE UNIQUE INDEX public_by_id ON public_transactions (id);
 CREATE INDEX public_open ON public_transactions (number) WHERE is_final = 0;
 CREATE INDEX public_by_account ON public_transactions (account, number);
 
--- Which rounds a private transaction was in, and which external ones wait for whoever commits them.
+-- Which rounds a private transaction was in.
 CREATE INDEX dispatched_by_intent ON dispatched_intents (intent);
-CREATE INDEX intents_issued ON intents (position) WHERE issued IS NOT NULL AND receipt IS NULL;
+-- External ones that may still be committed.
+CREATE INDEX intents_issued ON intents (id) WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at IS NULL;

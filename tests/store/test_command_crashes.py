@@ -1,13 +1,14 @@
-"""The office on a real database: a crash before everything that it does and everything that it is told.
+"""The office of commands on both databases: a crash before everything that it does and everything that it is told.
 
 Crash points are counted by a wrapper around the two doors of the office, so that there are as many as the code has. The
-sequencer is a model that forgets nothing; with a real one, and with `kill -9`, it is tested in test_killed_nodes.py.
+sequencer is a model that forgets nothing; with a real one, and with `kill -9`, it is tested in tests/commands.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from rota.commands.desk import DeskLimits
 from rota.commands.effects import DeskEffect
 from rota.commands.events import DeskEvent
 from rota.runtime.commands import CommandOffice
-from rota.store import DatabaseCommands
+from rota.store import DatabaseCommands, PostgresDatabase
+from rota.store.database import Database
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
-from tests.store.kit import Opened, in_loop, new_sqlite
+from tests.store.kit import Opened, new_postgres, new_sqlite
+from tests.store.servers import PostgresServer
 
 NODE = NodeName("node1")
 CONTRACT = ContractAddress("0x" + "c1" * 20)
@@ -104,8 +107,8 @@ class CrashingOffice(CommandOffice):
 class Life:
     """One life of the office, on a database that outlives it."""
 
-    def __init__(self, folder: Path, sequencer: ModelSequencer, crash_at: int = 0) -> None:
-        self.opened = Opened(new_sqlite(folder))
+    def __init__(self, database: Database, sequencer: ModelSequencer, crash_at: int = 0) -> None:
+        self.opened = Opened(database)
         self.office = CrashingOffice(NODE, DatabaseCommands(self.opened.store), sequencer, 60_000, limits=LIMITS)
         self.office.crash_at = crash_at
         self.office.failed = self._failed
@@ -158,10 +161,13 @@ async def submit_all(life: Life, attempt: str) -> dict[str, Any]:
     }
 
 
-async def run(folder: Path, crash_at: int) -> tuple[int, bool]:
-    """One life that crashes and one that does not; how many moments the first had, and whether it crashed."""
+async def run(databases: tuple[Database, Database], crash_at: int) -> tuple[int, bool]:
+    """One life that crashes and one that does not; how many moments the first had, and whether it crashed.
+
+    `databases` are one and the same, for each of the lives.
+    """
     sequencer = ModelSequencer()
-    first = Life(folder, sequencer, crash_at)
+    first = Life(databases[0], sequencer, crash_at)
     await first.begin()
     answers = await submit_all(first, "first")
     await first.until_quiet()
@@ -169,7 +175,7 @@ async def run(folder: Path, crash_at: int) -> tuple[int, bool]:
     moments = first.office.moments
     await first.end()
 
-    second = Life(folder, sequencer)
+    second = Life(databases[1], sequencer)
     await second.begin()
     await second.until_quiet()
     answers |= await submit_all(second, "second")
@@ -203,19 +209,44 @@ async def _check(life: Life, sequencer: ModelSequencer, answers: dict[str, Any])
             assert answer in completions
 
 
+Again = Callable[[int], Awaitable[tuple[Database, Database]]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
+    """A new database by its number, for two lives."""
+    if request.param == "sqlite":
+
+        async def made(number: int) -> tuple[Database, Database]:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            return new_sqlite(folder), new_sqlite(folder)
+    else:
+        server: PostgresServer = request.getfixturevalue("server")
+
+        async def made(number: int) -> tuple[Database, Database]:  # noqa: ARG001
+            first = await new_postgres(server)
+            return first, PostgresDatabase(first._url, NODE)
+
+    return made
+
+
 @pytest.mark.slow
-@in_loop
-async def test_a_crash_before_anything_that_is_done_or_told_changes_nothing_for_users(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.timeout(600)
+def test_a_crash_before_anything_that_is_done_or_told_changes_nothing_for_users(
+    again: Again, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "calm").mkdir()
-    moments, crashed = await run(tmp_path / "calm", 0)
+    crashes, moments = asyncio.run(crashed_everywhere(again))
+    assert crashes >= moments - 5
+    with capsys.disabled():
+        print(f"\ncommands, {request.node.callspec.id}: crashed at {crashes} of {moments} points")
+
+
+async def crashed_everywhere(again: Again) -> tuple[int, int]:
+    """At how many points it crashed, of how many."""
+    moments, crashed = await run(await again(0), 0)
     assert not crashed
     crashes = 0
     for crash_at in range(1, moments + 1):
-        folder = tmp_path / str(crash_at)
-        folder.mkdir()
-        crashes += (await run(folder, crash_at))[1]
-    assert crashes >= moments - 5
-    with capsys.disabled():
-        print(f"\nthe office on SQLite: crashed at {crashes} of {moments} points")
+        crashes += (await run(await again(crash_at), crash_at))[1]
+    return crashes, moments

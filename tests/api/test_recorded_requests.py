@@ -1,0 +1,210 @@
+"""What the SDK of existing applications sends, as it was recorded, sent to three real nodes.
+
+ABIs are put back whole; addresses, ids and locks are replaced by those of this network. Each request is answered as
+the helper that sends it expects.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.api.storage import BYTECODE
+from tests.api.three_nodes import RpcFailed, ThreeNodes, three_nodes
+
+pytestmark = pytest.mark.slow
+
+CLIENTS: Final = Path(__file__).parent / "clients"
+REQUESTS: Final = json.loads((CLIENTS / "requests.json").read_text())
+ABIS: Final = json.loads((CLIENTS / "abis.json").read_text())
+ADDRESS: Final = "0x" + "11" * 20
+WORD: Final = "0x" + "22" * 32
+TRANSACTION: Final = "00000000-0000-4000-8000-000000000001"
+ABI_OF: Final = {f"<abi {len(entries)} entries>": entries for entries in ABIS.values()}
+# This one is recorded by its length alone; what it is called by stands in the request.
+ABI_OF["<abi 56 entries>"] = [
+    {
+        "type": "function",
+        "name": "delegateLock",
+        "inputs": [
+            {"name": "utxos", "type": "uint256[]"},
+            {"name": "delegate", "type": "address"},
+            {"name": "data", "type": "bytes"},
+        ],
+        "outputs": [],
+    }
+]
+
+# Helpers of a domain that is not installed: the answer says which are.
+NOT_INSTALLED: Final = ("Zeto", "zeto.")
+
+
+# What this node does not do, and says so before there is a transaction.
+REFUSED: Final = {"NotoFactory.newNoto(hooks)": "hooks of a private contract are not supported; basic is"}
+
+
+# The recorded spend names no states, so that the ledger refuses it; what matters is that it is told.
+REVERTED: Final = ("noto.spendLock(public)",)
+
+
+class Replay:
+    """A network on which the recorded requests make sense: a token with coins and a lock, a group with a contract."""
+
+    def __init__(self, to: ThreeNodes) -> None:
+        self.to: Final = to
+        self.node: Final = to.node1
+        self.latest: dict[str, str] = {}
+        self.token = self._deploy_token()
+        self.lock = ""
+        self.group = ""
+        self.stored = ""
+        self._token_call("mint", {"to": "a@node1", "amount": 1_000, "data": "0x"})
+
+    def _deploy_token(self) -> str:
+        recorded = next(each for each in REQUESTS if each["helper"].startswith("NotoFactory.newNoto(basic)"))
+        receipt = self.node.receipt(self.node.ask("ptx_sendTransaction", *recorded["params"]))
+        return str(receipt["contractAddress"])
+
+    def _token_call(self, function: str, data: dict[str, Any]) -> dict[str, Any]:
+        sent = {"type": "private", "abi": ABIS["INotoPrivate"], "function": function, "to": self.token}
+        receipt: dict[str, Any] = self.node.receipt(
+            self.node.ask("ptx_sendTransaction", {**sent, "from": "a@node1", "data": data}), is_full=True
+        )
+        return receipt
+
+    def new_lock(self) -> str:
+        """A lock of one coin; its id stands in the receipt."""
+        locked = self._token_call("lock", {"amount": 1, "data": "0x"})
+        return str(locked["domainReceipt"]["lockInfo"]["lockId"])
+
+    def params_of(self, recorded: dict[str, Any]) -> list[Any]:
+        """As it would have been sent on this network."""
+        helper = recorded["helper"]
+        if helper.startswith(NOT_INSTALLED):
+            return [_put_back(each, {}) for each in recorded["params"]]
+        replaced = {ADDRESS: self.stored if helper.startswith("contract.") else self.token}
+        replaced[WORD] = self.group if helper.startswith(("group.", "contract.", "PenteFactory")) else self.lock
+        replaced[TRANSACTION] = self.latest.get(helper, TRANSACTION)
+        return [_put_back(each, replaced) for each in recorded["params"]]
+
+    def send(self, recorded: dict[str, Any]) -> Any:  # noqa: ANN401  # whatever it answers
+        """Send it; what it began is what its helper asks for next."""
+        if "lockId" in json.dumps(recorded["params"]):
+            self.lock = self.new_lock()
+        answer = self.node.ask(recorded["method"], *self.params_of(recorded))
+        if recorded["method"].startswith(("ptx_send", "ptx_prepare", "pgroup_send")):
+            self.latest[recorded["helper"]] = answer
+        if recorded["method"] == "pgroup_createGroup":
+            self.group = answer["id"]
+            self.latest[recorded["helper"]] = answer["genesisTransaction"]
+        return answer
+
+
+def _put_back(value: Any, replaced: dict[str, str]) -> Any:  # noqa: ANN401  # JSON
+    match value:
+        case dict():
+            return {key: _put_back(each, replaced) for key, each in value.items()}
+        case list():
+            return [_put_back(each, replaced) for each in value]
+        case str() if value in ABI_OF:
+            return ABI_OF[value]
+        case "<bytecode>":
+            return BYTECODE
+        case str():
+            return replaced.get(value, value)
+        case _:
+            return value
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
+    with three_nodes(tmp_path_factory.mktemp("replay")) as running:
+        yield Replay(running)
+
+
+def test_every_recorded_request_is_answered_as_its_helper_expects(replay: Replay) -> None:
+    ended: dict[str, Any] = {}
+    for recorded in REQUESTS:
+        if "method" not in recorded or recorded["helper"] == "ws":
+            # Over a WebSocket: the next test.
+            continue
+        helper, method = recorded["helper"], recorded["method"]
+        if helper.startswith(NOT_INSTALLED):
+            _assert_not_installed(replay, recorded)
+            continue
+        if helper in REFUSED and method == "ptx_getTransactionReceipt":
+            assert replay.node.ask(method, TRANSACTION) is None
+        elif method.startswith("ptx_getTransactionReceipt"):
+            # The helper polls: null, and then the receipt.
+            ended[helper] = replay.node.wait_for(method, *replay.params_of(recorded))
+            if helper.startswith("group.deploy"):
+                replay.stored = ended[helper]["domainReceipt"]["receipt"]["contractAddress"]
+        elif helper in REFUSED:
+            with pytest.raises(RpcFailed, match=REFUSED[helper]):
+                replay.send(recorded)
+        elif helper.startswith("ptx.decodeEvent"):
+            with pytest.raises(RpcFailed, match="PD012229"):
+                replay.send(recorded)
+        else:
+            _check(replay, recorded, replay.send(recorded))
+    for helper, transaction in replay.latest.items():
+        receipt = ended.get(helper) or replay.node.wait_for("ptx_getTransactionReceipt", transaction)
+        assert receipt.get("success", False) is (helper not in REVERTED), receipt
+        assert ("failureMessage" in receipt) is (helper in REVERTED)
+
+
+def _check(replay: Replay, recorded: dict[str, Any], answer: Any) -> None:  # noqa: ANN401
+    match recorded["helper"]:
+        case "noto.balanceOf":
+            assert set(answer) == {"totalBalance", "totalStates", "overflow"}
+        case "noto.name":
+            # The output has no name, and the recorded token has none either.
+            assert answer == {"0": ""}
+        case "PenteFactory.newPrivacyGroup.waitForDeploy":
+            assert (answer["id"], answer["members"]) == (answer["genesisSalt"], ["a@node1", "b@node2"])
+        case "PenteFactory.resumePrivacyGroup":
+            assert answer["contractAddress"]
+        case "contract.call":
+            assert answer == {"value": "1"}
+        case "verifier.address":
+            assert answer == replay.node.ask("keymgr_resolveEthAddress", "a")
+        case _:
+            assert isinstance(answer, str)
+
+
+def _assert_not_installed(replay: Replay, recorded: dict[str, Any]) -> None:
+    if recorded["method"] in ("ptx_getTransactionReceipt", "ptx_getPreparedTransaction"):
+        assert replay.node.ask(recorded["method"], TRANSACTION) is None
+        return
+    if recorded["params"][0]["type"] == "public":
+        # What is at an address is the chain's affair: nothing is there, and nothing happens.
+        assert replay.node.receipt(replay.send(recorded))
+        return
+    with pytest.raises(RpcFailed, match=r"^transaction\.") as error:
+        replay.send(recorded)
+    assert error.value.code == -32602
+
+
+def test_the_recorded_requests_over_a_websocket_are_answered(replay: Replay) -> None:
+    replay.node.ask("ptx_createReceiptListener", {"name": "l1"})
+    subscribe, _, acknowledge = (each for each in REQUESTS if each["helper"].startswith("ws"))
+    socket = replay.to.socket("node1")
+    subscription = socket.ask(subscribe["method"], *subscribe["params"])
+    push = socket.receive()
+    assert push["method"] == "ptx_subscription"
+    assert push["params"]["subscription"] == subscription
+    assert push["params"]["result"]["receipts"]
+    assert isinstance(push["params"]["result"]["batchId"], int)
+    acknowledged = socket.tell(acknowledge["method"], subscription)
+    ended = socket.tell("ptx_unsubscribe", subscription)
+    answers: list[dict[str, Any]] = []
+    while not answers or answers[-1].get("id") != ended:
+        answers.append(socket.receive())
+    socket.close()
+    # An acknowledgement has no answer.
+    assert acknowledged not in [each.get("id") for each in answers]
+    assert answers[-1]["result"] is True

@@ -1,0 +1,177 @@
+"""What a node makes of a contract that a peer has told it of: the chain is believed, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rota import hosting
+from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
+from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
+from rota.core.events.chain import EndorsedDeployment
+from rota.core.machine import Event
+from rota.genesis import Genesis, encode_genesis, genesis_hash
+from rota.keys.names import endorser_key
+from rota.ledger.deployments import FoundDeployment
+from rota.messages import Verdict
+from rota.ports import Unavailable
+from rota.runtime import acquainting as acquainting_module
+from rota.runtime.acquainting import Acquainting
+from rota.runtime.contracts import KnownContracts
+from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
+from tests.ledger.chains import in_loop
+
+CHAIN_ID = 31_337
+NODE, PEER = NodeName("node1"), NodeName("node2")
+DEPLOYMENT = IntentId(b"deployment 1....")
+MADE = ContractAddress("0x" + "cc" * 20)
+OURS, THEIRS = ContractAddress("0x" + "01" * 20), ContractAddress("0x" + "02" * 20)
+FIRST = ContractAddress("0x" + "00" * 20)
+ASKED = RequestId(1, 2)
+
+
+def genesis_of(*members: str, chain_id: int = CHAIN_ID) -> Genesis:
+    domain = hosting.load_domains()["synthetic"]
+    wanted = hosting.deploy(domain, {"members": list(members), "threshold": 1}, Party("alice@node1"))
+    return hosting.genesis_of(domain, wanted, hosting.ContractDefaults(chain_id), bytes(32))
+
+
+GENESIS = genesis_of("alice@node1", "alice@node2")
+ON_CHAIN = EndorsedDeployment(DEPLOYMENT, MADE, genesis_hash(encode_genesis(GENESIS)), (OURS, THEIRS), 1)
+
+
+class Keys:
+    """Our key in this contract."""
+
+    def address_of(self, signer: str) -> ContractAddress:
+        assert signer == endorser_key(NODE, DEPLOYMENT)
+        return OURS
+
+    async def sign(self, signer: str, digest: bytes) -> bytes:
+        raise AssertionError("nothing is signed here")
+
+
+@dataclass
+class Bench:
+    """A node that is told of contracts, and a chain that has one, or none, or does not answer."""
+
+    found: FoundDeployment | Exception | None = field(default_factory=lambda: FoundDeployment(ON_CHAIN, 7))
+    told: list[Event] = field(default_factory=list)
+    taken: list[KnownContract] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.contracts = KnownContracts(NODE, CHAIN_ID, hosting.load_domains(), bytes(32))
+        self.acquainting = Acquainting(self.contracts, Keys(), self.find, self.told.append)
+
+    async def find(self, deployment: IntentId) -> FoundDeployment | None:
+        assert deployment == DEPLOYMENT
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    async def take_in(self, known: KnownContract) -> None:
+        self.taken.append(known)
+        self.contracts.add(known)
+
+    async def acquire(self, genesis: bytes = encode_genesis(GENESIS)) -> AcquisitionEnded:
+        self.acquainting.perform(AcquireContract(MADE, PEER, DEPLOYMENT, genesis), self.take_in)
+        while not self.told:
+            await asyncio.sleep(0)
+        ended = self.told.pop()
+        assert isinstance(ended, AcquisitionEnded)
+        return ended
+
+
+@in_loop
+async def test_contract_is_taken_in_as_the_chain_has_it() -> None:
+    bench = Bench()
+    assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.ACCEPTED)
+    [known] = bench.taken
+    assert (known.contract, known.deployment) == (GENESIS.contract(MADE), DEPLOYMENT)
+    assert (known.signers, known.deployed_at) == ((OURS, THEIRS), 7)
+
+
+@in_loop
+async def test_contract_that_came_meanwhile_is_not_taken_in_twice() -> None:
+    bench = Bench()
+    await bench.acquire()
+    assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.ACCEPTED)
+    assert len(bench.taken) == 1
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        FoundDeployment(replace(ON_CHAIN, contract=THEIRS), 7),
+        FoundDeployment(replace(ON_CHAIN, genesis=bytes(32)), 7),
+    ],
+    ids=["nothing was deployed so", "another contract was", "with another genesis"],
+)
+def test_what_the_chain_does_not_say_is_false(found: FoundDeployment | None) -> None:
+    @in_loop
+    async def told() -> None:
+        bench = Bench(found)
+        assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.REFUSED, is_false=True)
+        assert bench.taken == []
+
+    told()
+
+
+@pytest.mark.parametrize(
+    ("genesis", "signers"),
+    [
+        (GENESIS, (THEIRS, OURS)),
+        (genesis_of("alice@node2", "alice@node3"), (OURS, THEIRS)),
+        (replace(GENESIS, domain="unheard of"), (OURS, THEIRS)),
+        (genesis_of("alice@node1", "alice@node2", chain_id=1), (OURS, THEIRS)),
+    ],
+    ids=["another key than ours signs", "we have no part in it", "we lack the domain", "another chain"],
+)
+def test_what_is_true_and_not_for_us_is_only_refused(genesis: Genesis, signers: tuple[ContractAddress, ...]) -> None:
+    @in_loop
+    async def told() -> None:
+        encoded = encode_genesis(genesis)
+        bench = Bench(FoundDeployment(replace(ON_CHAIN, genesis=genesis_hash(encoded), endorsers=signers), 7))
+        assert await bench.acquire(encoded) == AcquisitionEnded(MADE, PEER, Verdict.REFUSED)
+        assert bench.taken == []
+
+    told()
+
+
+@in_loop
+async def test_chain_that_does_not_answer_is_asked_again_later() -> None:
+    bench = Bench(Unavailable("the chain is away"))
+    assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.BUSY)
+
+
+@in_loop
+async def test_only_so_many_wait_for_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acquainting_module, "ACQUIRING_MAX", 1)
+    bench = Bench()
+    order = AcquireContract(MADE, PEER, DEPLOYMENT, encode_genesis(GENESIS))
+    bench.acquainting.perform(order, bench.take_in)
+    bench.acquainting.perform(order, bench.take_in)
+    assert bench.told == [AcquisitionEnded(MADE, PEER, Verdict.BUSY)]
+    await bench.acquainting.close()
+    assert bench.taken == []
+
+
+@in_loop
+async def test_peers_are_told_from_what_the_node_has() -> None:
+    bench = Bench()
+    await bench.acquire()
+    for order in (
+        ListContracts(PEER, ASKED, FIRST),
+        SiftContracts(PEER, (MADE, OURS)),
+        FindGenesis(MADE, PEER, ASKED),
+        FindGenesis(OURS, PEER, ASKED),
+    ):
+        bench.acquainting.perform(order, bench.take_in)
+    assert bench.told == [
+        ContractsListed(PEER, ASKED, (MADE,)),
+        ContractsSifted(PEER, (OURS,)),
+        GenesisFound(PEER, ASKED, bench.taken[0]),
+    ]

@@ -1,0 +1,142 @@
+"""Messages of groups: who gets them, how often, and from whom they are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rota import hosting
+from rota.core.effects import SendMessage
+from rota.core.events import ConnectionMade, MessageReceived, Tick
+from rota.domains.queries import Query
+from rota.engines.groups import pente
+from rota.genesis import encode_genesis
+from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.mail import WINDOW, GroupMail
+from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
+from tests.store.kit import NODE, Opened, in_loop, new_sqlite
+
+ALICE = Party("alice@node1")
+NODE2, NODE3, STRANGER = NodeName("node2"), NodeName("node3"), NodeName("node4")
+CONTRACT = ContractAddress("0x" + "77" * 20)
+GROUP = b"\1" * 32
+CHAIN_ID = 31_337
+
+
+def group_contract() -> KnownContract:
+    """Alice here, Bob at node2, Carol at node3."""
+    domain = pente()
+    arguments = {"members": [ALICE, "bob@node2", "carol@node3"], "salt": GROUP.hex()}
+    wanted = hosting.deploy(domain, arguments, ALICE)
+    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    contract = genesis.contract(CONTRACT)
+    return KnownContract(contract, IntentId(bytes(16)), (CONTRACT,) * 3, encode_genesis(genesis))
+
+
+@dataclass
+class Post:
+    """A node's mail, with what it has said."""
+
+    mail: GroupMail
+    opened: Opened
+    said: list[SendMessage] = field(default_factory=list)
+
+    def to(self, peer: NodeName, kind: type[Message] = GroupMessage) -> list[Message]:
+        return [each.envelope.body for each in self.said if each.peer == peer and isinstance(each.envelope.body, kind)]
+
+    def hear(self, peer: NodeName, body: Message, contract: ContractAddress = CONTRACT) -> bool:
+        return self.mail.take(MessageReceived(peer, Envelope(contract, RequestId(1, 1), 1, 1, body)))
+
+    async def until(self, peer: NodeName, count: int, kind: type[Message] = GroupMessage) -> list[Message]:
+        """The test's own time limit bounds it."""
+        while len(self.to(peer, kind)) < count:
+            await asyncio.sleep(0)
+        return self.to(peer, kind)
+
+
+@asynccontextmanager
+async def posted(home: Path) -> AsyncIterator[Post]:
+    opened = await Opened(new_sqlite(home)).start()
+    contracts = KnownContracts(NODE, CHAIN_ID, {"pente": pente()}, bytes(32))
+    contracts.add(group_contract())
+    said: list[SendMessage] = []
+    # A clock that stands: what is said again is said for another reason than time.
+    mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: 0)
+    mail.start()
+    try:
+        yield Post(mail, opened, said)
+    finally:
+        await mail.close()
+        await opened.store.close()
+
+
+@in_loop
+async def test_a_message_goes_to_each_other_node_of_the_group_until_it_is_acknowledged(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        sent = await post.mail.post(CONTRACT, GROUP, "topic", b'"hello"', b"")
+        for peer in (NODE2, NODE3):
+            (body,) = await post.until(peer, 1)
+            assert isinstance(body, GroupMessage)
+            assert (body.id, body.topic, body.content) == (sent, "topic", b'"hello"')
+        post.hear(NODE2, GroupMessageAcknowledgement(IntentId(sent)))
+        while await post.opened.store.mail.open_counts() != {NODE3: 1}:
+            await asyncio.sleep(0)
+        # A peer that comes back is told again what it has not acknowledged.
+        assert not post.mail.take(ConnectionMade(NODE3))
+        await post.until(NODE3, 2)
+        assert len(post.to(NODE2)) == 1
+        assert len(await post.opened.store.mail.messages(Query())) == 1
+
+
+@in_loop
+async def test_a_peer_is_sent_a_window_at_a_time(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        count = WINDOW + 10
+        for number in range(count):
+            await post.mail.post(CONTRACT, GROUP, "topic", b"%d" % number, b"")
+        seen: set[bytes] = set()
+        while len(seen) < count:
+            for body in await post.until(NODE2, 1):
+                assert isinstance(body, GroupMessage)
+                seen.add(body.id)
+            assert len({body.id for body in post.to(NODE2) if isinstance(body, GroupMessage)}) <= WINDOW
+            for body in post.to(NODE2):
+                assert isinstance(body, GroupMessage)
+                post.hear(NODE2, GroupMessageAcknowledgement(body.id))
+            post.said[:] = [each for each in post.said if each.peer != NODE2]
+        while NODE2 in await post.opened.store.mail.open_counts():
+            await asyncio.sleep(0)
+
+
+@in_loop
+async def test_every_copy_is_acknowledged_and_kept_once(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        message = GroupMessage(IntentId(b"m" * 16), 5, "topic", b"1")
+        for count in (1, 2):
+            assert post.hear(NODE2, message)
+            await post.until(NODE2, count, GroupMessageAcknowledgement)
+        (kept,) = await post.opened.store.mail.messages(Query())
+        assert (kept.node, kept.group, kept.sequence) == (NODE2, GROUP, 1)
+
+
+@in_loop
+async def test_a_message_of_a_stranger_or_of_an_unknown_group_is_neither_kept_nor_acknowledged(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        message = GroupMessage(IntentId(b"m" * 16), 5, "topic", b"1")
+        assert post.hear(STRANGER, message)
+        assert post.hear(NODE2, message, ContractAddress("0x" + "99" * 20))
+        assert post.hear(NODE2, GroupMessage(IntentId(b"n" * 16), 5, "topic", b"2"))
+        await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        (kept,) = await post.opened.store.mail.messages(Query())
+        assert kept.content == b"2"
+        assert post.to(STRANGER, Message) == []
+
+
+@in_loop
+async def test_what_is_not_for_the_mail_goes_on_to_the_core(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        assert not post.mail.take(Tick())

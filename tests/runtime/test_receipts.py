@@ -1,0 +1,218 @@
+"""The order of receipts at a running node: numbered soon, looked up once, read in pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from rota.api.facade import FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
+from rota.genesis import Genesis, encode_genesis
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable
+from rota.runtime import receipts
+from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource
+from rota.types import NO_CONTRACT, IntentId, Leaf, Mode, NodeName, Rotation
+from tests.api.memory_listeners import MemoryListening
+from tests.store.kit import FIRST, an_intent, in_loop, intent_id
+
+
+@dataclass
+class Orders(MemoryListening):
+    """A store that has receipts to be numbered."""
+
+    waiting: list[DueReceipt] = field(default_factory=list)
+    numbered: list[NumberedReceipt] = field(default_factory=list)
+    looks: int = 0
+    reads: int = 0
+    cleanings: int = 0
+
+    async def due(self) -> tuple[DueReceipt, ...]:
+        self._look()
+        self.looks += 1
+        return tuple(self.waiting[:2])
+
+    async def number(self, receipts: object) -> None:
+        assert isinstance(receipts, Sequence)
+        for due, domain in receipts:
+            self.put(due.intent, domain)
+            self.waiting.remove(due)
+
+    async def forget_expired(self) -> None:
+        self.cleanings += 1
+
+    async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
+        self.reads += 1
+        return tuple(self.numbered[sequence : sequence + limit])
+
+    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
+        return next((each for each in self.numbered if each.intent == intent), None)
+
+    def put(self, intent: IntentId, domain: str = "noto", type_: str = "private") -> None:
+        place = len(self.numbered) + 1
+        self.numbered.append(NumberedReceipt(place, intent, FIRST, Leaf(b"leaf"), type_, domain, 7))
+
+
+def due(number: int) -> DueReceipt:
+    return DueReceipt(intent_id(number), FIRST, Leaf(b"leaf"))
+
+
+def order_of(store: Orders) -> ReceiptOrder:
+    return ReceiptOrder(store, lambda _: "noto")  # type: ignore[arg-type]
+
+
+@dataclass
+class Views:
+    """What users see, and how often it was made."""
+
+    made: list[IntentId] = field(default_factory=list)
+    is_away: bool = False
+
+    async def view(self, intent: IntentId) -> ReceiptView | None:
+        self.made.append(intent)
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise Unavailable("the store is away")
+        return ReceiptView(intent, True, 1, int.from_bytes(intent, "big"))
+
+    async def full(self, intent: IntentId) -> FullReceipt | None:
+        view = await self.view(intent)
+        assert view is not None
+        return FullReceipt(view, domain_receipt={"transfers": []})
+
+
+def source_of(store: Orders, views: Views) -> ReceiptSource:
+    return ReceiptSource(order_of(store), store, views.view, views.full)  # type: ignore[arg-type]
+
+
+@in_loop
+async def test_all_that_is_due_is_numbered_and_told() -> None:
+    store = Orders(waiting=[due(number) for number in range(1, 6)])
+    order = order_of(store)
+    running = asyncio.create_task(order.run())
+    await order.bell.wait(0)
+    while len(store.numbered) < 5:
+        await asyncio.sleep(0)
+    assert [each.sequence for each in store.numbered] == [1, 2, 3, 4, 5]
+    assert store.cleanings == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@in_loop
+async def test_a_store_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "RETRY_S", 0)
+    monkeypatch.setattr(receipts, "PAUSE_S", 0)
+    store = Orders(waiting=[due(1)], is_away=True)
+    order = order_of(store)
+    running = asyncio.create_task(order.run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    store.is_away = False
+    await order.bell.wait(0)
+    assert len(store.numbered) == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@in_loop
+async def test_whoever_asks_for_a_final_receipt_need_not_wait_for_its_number() -> None:
+    store = Orders(waiting=[due(1)])
+    order = order_of(store)
+    assert await order.place_of(intent_id(1), is_final=False) is None
+    place = await order.place_of(intent_id(1), is_final=True)
+    assert place is not None
+    assert place.sequence == 1
+
+
+@in_loop
+async def test_a_deployment_is_of_the_domain_of_the_contract_to_come() -> None:
+    nodes = (NodeName("node1"),)
+    genesis = Genesis("pente", b"[]", (), nodes, nodes, 1, Mode.STATIC, Rotation.STICKY, 100, 8, 1337, bytes(32))
+    deployment = an_intent(1, NO_CONTRACT, payload=encode_genesis(genesis))
+    store = Orders(waiting=[DueReceipt(intent_id(1), NO_CONTRACT, Leaf(b"leaf"), deployment)])
+    await order_of(store).look()
+    assert [each.domain for each in store.numbered] == ["pente"]
+
+
+@in_loop
+async def test_many_who_come_to_a_receipt_at_once_have_it_looked_up_once() -> None:
+    store, views = Orders(), Views()
+    for number in range(1, 4):
+        store.put(intent_id(number))
+    source = source_of(store, views)
+    found = await asyncio.gather(*(source.read(ReceiptDefinition(), ListenerPosition(0)) for _ in range(20)))
+    assert {len(each.items) for each in found} == {3}
+    assert len(views.made) == 3
+
+
+@in_loop
+async def test_who_could_not_look_looks_again() -> None:
+    store, views = Orders(), Views(is_away=True)
+    store.put(intent_id(1))
+    source = source_of(store, views)
+    with pytest.raises(Unavailable):
+        await source.read(ReceiptDefinition(), ListenerPosition(0))
+    views.is_away = False
+    assert len((await source.read(ReceiptDefinition(), ListenerPosition(0))).items) == 1
+
+
+@in_loop
+async def test_a_batch_is_bounded_and_the_next_goes_on_behind_it() -> None:
+    store = Orders()
+    for number in range(1, PAGE + 51):
+        store.put(intent_id(number))
+    source, position, seen = source_of(store, Views()), ListenerPosition(0), []
+    while True:
+        found = await source.read(ReceiptDefinition(), position)
+        assert len(found.items) <= RECEIPTS_A_BATCH_MAX
+        seen += [each.sequence for each in found.items if isinstance(each, ReceiptView)]
+        position = found.position
+        if found.is_all:
+            break
+    assert seen == list(range(1, PAGE + 51))
+
+
+@in_loop
+async def test_filters_pass_over_what_is_not_wanted_without_looking_it_up() -> None:
+    store, views = Orders(), Views()
+    for number in range(1, 7):
+        store.put(intent_id(number), "pente" if number % 2 else "noto", "public" if number == 3 else "private")
+    source = source_of(store, views)
+    wanted = ReceiptDefinition(type=TransactionType.PRIVATE, domain="pente")
+    found = await source.read(wanted, ListenerPosition(0))
+    assert [each.sequence for each in found.items if isinstance(each, ReceiptView)] == [1, 5]
+    assert found.position == ListenerPosition(6)
+    assert len(views.made) == 2
+
+
+@in_loop
+async def test_with_domain_receipts_they_come_whole_and_a_few_at_a_time() -> None:
+    store = Orders()
+    for number in range(1, 31):
+        store.put(intent_id(number))
+    found = await source_of(store, Views()).read(ReceiptDefinition(has_domain_receipts=True), ListenerPosition(0))
+    assert len(found.items) == receipts.FULL_RECEIPTS_A_BATCH_MAX
+    assert all(isinstance(each, FullReceipt) and each.domain_receipt for each in found.items)
+    assert found.position == ListenerPosition(receipts.FULL_RECEIPTS_A_BATCH_MAX)
+
+
+@in_loop
+async def test_receipts_are_followed_from_what_is_there_into_what_comes() -> None:
+    store = Orders()
+    store.put(intent_id(1))
+    source = source_of(store, Views())
+    following = source.after(0)
+    assert (await anext(following)).sequence == 1
+    coming = asyncio.ensure_future(anext(following))
+    await asyncio.sleep(0)
+    store.put(intent_id(2))
+    source.bell.ring()
+    assert (await coming).sequence == 2
+
+
+def test_a_definition_is_kept_as_it_was() -> None:
+    source = source_of(Orders(), Views())
+    wanted = ReceiptDefinition(3, TransactionType.PUBLIC, "noto", True)
+    assert source.decode(source.encode(wanted)) == wanted

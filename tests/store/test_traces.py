@@ -1,0 +1,93 @@
+"""What the sequencer left of private transactions is found again; the same on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived, TransitionIssued
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.core.node import OWN
+from rota.domains.queries import Query
+from rota.ports import StoredSubmission
+from rota.store.database import Database
+from rota.types import BlockHash, Party, SubmitMode
+from tests.store.kit import (
+    FIRST,
+    SECOND,
+    Opened,
+    a_dispatch,
+    a_prepared,
+    a_transition,
+    an_intent,
+    digest,
+    in_loop,
+    intent_id,
+)
+
+
+@in_loop
+async def test_copies_of_a_transition_are_put_together(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    try:
+        whole = a_transition(1)
+        first, *rest = whole.outputs
+        half = replace(whole, outputs=(replace(first, content=None), *rest))
+        other = replace(whole, outputs=(first, *(replace(each, content=None) for each in rest)))
+        assert await opened.store.traces.transition(FIRST, whole.leaf) is None
+        assert await opened.write(FIRST, StatesReceived(digest(1), (half,)))
+        assert await opened.store.traces.transition(FIRST, whole.leaf) == half
+        assert await opened.write(FIRST, StatesReceived(digest(2), (other,)))
+        assert await opened.store.traces.transition(FIRST, whole.leaf) == whole
+        assert await opened.store.traces.transition(SECOND, whole.leaf) is None
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    traces = opened.store.traces
+    try:
+        one, two = a_dispatch(1, 0, (a_transition(1), a_transition(2))), a_dispatch(2, 1, (a_transition(2, 1),))
+        for dispatch in (one, two):
+            assert await opened.write(OWN, dispatch)
+        assert await traces.dispatches(intent_id(2)) == (one, two)
+        assert await traces.dispatches(intent_id(9)) == ()
+        assert (await traces.dispatch(1), await traces.dispatch(5)) == (two, None)
+        mine = Query.parse({"eq": [{"field": "publicTransactionID", "value": 1}], "sort": ["transactionID"]})
+        assert await traces.find_dispatched(mine) == ((0, intent_id(1)), (0, intent_id(2)))
+        assert len(await traces.find_dispatched(Query())) == 3
+        assert await traces.has_succeeded(0) is None
+        mined = (MinedTransaction(0, MinedStatus.SUCCEEDED), MinedTransaction(1, MinedStatus.FAILED))
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
+        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        assert (await traces.has_succeeded(0), await traces.has_succeeded(1)) == (True, False)
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_what_its_user_was_given_tells_what_it_did(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    submissions = opened.store.submissions
+    try:
+        prepared = a_prepared(a_transition(1), 1)
+        leaf = prepared.transition.leaf
+        for number in (1, 2):
+            asked = StoredSubmission(intent_id(number), 0, False, SubmitMode.EXTERNAL, Party("alice@node1"))
+            await submissions.add(asked, ())
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
+        assert await submissions.find(Query(), is_prepared=True) == ()
+        assert await opened.write(FIRST, TransitionIssued(prepared, 900))
+        assert [each.id for each in await submissions.find(Query(), is_prepared=True)] == [intent_id(1)]
+        outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
+        later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11)
+        assert await opened.write(OWN, BlocksIndexed(0, (block, later)))
+        assert await submissions.find(Query(), is_prepared=True) == ()
+        # Whoever committed it.
+        assert await opened.store.traces.transition(FIRST, leaf) == prepared.transition
+    finally:
+        await opened.store.close()
