@@ -31,7 +31,7 @@ from rota.core.effects import BlocksIndexed, Effect, Persist, RoundDispatch
 from rota.core.events import ForContract, MessageReceived
 from rota.core.machine import Event
 from rota.messages import CoordinatorHeartbeat
-from rota.runtime.milestones import Milestones, Sighting
+from rota.runtime.milestones import Milestones, Sighting, is_telling_effect, is_telling_event
 from rota.types import ContractAddress, IntentId, NodeName
 
 FOLLOWERS_MAX: Final = 32
@@ -124,7 +124,8 @@ class LiveFeed:
 
     def saw_event(self, event: Event) -> None:
         """Told to the core."""
-        self._note(self._milestones.of_event(event))
+        if is_telling_event(event):
+            self._note(self._milestones.of_event(event))
         match event:
             case MessageReceived(peer, envelope):
                 if isinstance(envelope.body, CoordinatorHeartbeat):
@@ -138,7 +139,8 @@ class LiveFeed:
 
     def saw_effect(self, effect: Effect) -> None:
         """Asked for by the core."""
-        self._note(self._milestones.of_effect(effect))
+        if is_telling_effect(effect):
+            self._note(self._milestones.of_effect(effect))
         if isinstance(effect, Persist):
             for record in effect.records:
                 if isinstance(record, RoundDispatch):

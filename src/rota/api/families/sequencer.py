@@ -250,11 +250,14 @@ def _counts(counts: tuple[StateCount, ...]) -> dict[str, int]:
 # The live feed.
 
 
-class StepShown(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A milestone on the way of a transaction, and whose doing it was, where it was another node's."""
+class StepShown(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A milestone on the way of a transaction, and whose doing it was, where it was another node's.
+
+    There are many of them, so that their times are plain numbers: milliseconds since 1970.
+    """
 
     milestone: str
-    at: Timestamp
+    at_ms: int
     by: str | None = None
     detail: str = ""
 
@@ -394,7 +397,7 @@ def _shown_heartbeats(heard: Heartbeats) -> HeartbeatsShown:
 
 
 def _shown_step(step: Step) -> StepShown:
-    return StepShown(step.milestone, timestamp_of(step.at_ms), step.by, step.detail)
+    return StepShown(step.milestone, step.at_ms, step.by, step.detail)
 
 
 def _shown_change(change: TransactionChange) -> TransactionChanged:

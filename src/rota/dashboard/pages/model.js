@@ -134,8 +134,8 @@ export class Model {
     held.failed = change.failed ?? held.failed ?? false;
     held.atMs = msOf(change.at);
     held.hasEnded = held.hasEnded || ENDED.has(held.milestone);
-    for (const step of change.steps ?? (change.milestone ? [change] : [])) {
-      held.steps.push({ milestone: step.milestone, atMs: msOf(step.at), by: step.by ?? null, detail: step.detail ?? "" });
+    for (const step of change.steps ?? (change.milestone ? [{ ...change, atMs: held.atMs }] : [])) {
+      held.steps.push({ milestone: step.milestone, atMs: step.atMs, by: step.by ?? null, detail: step.detail ?? "" });
       if (held.steps.length > STEPS_MAX) held.steps.shift();
     }
     this.transactions.set(change.id, held);
