@@ -35,7 +35,7 @@ export class Ring {
     this.element = h(
       "div",
       { class: "ring-pair" },
-      h("figure", {}, this.picture, this.lens, h("figcaption", { class: "soft" }, "Above, the whole ring. Below, around the point: who stands nearest leads.")),
+      h("figure", {}, this.picture, this.lens, h("figcaption", { class: "soft" }, "Above, the whole ring. Below, around the point: the nearer, the higher the rank.")),
       h("div", {}, h("h3", {}, "Ranking in this range"), this.ranking, h("h3", {}, "Who would lead next"), this.next, this.none),
     );
     this.shown = "";

@@ -90,7 +90,7 @@ export class NetworkView {
     );
     const confirmed = model.rates("confirmed", SECONDS);
     const sum = confirmed.reduce((all, each) => all + each, 0);
-    setText(this.rate, `in the last ${SECONDS} s; ${number(sum)} confirmed`);
+    setText(this.rate, `seen here in the last ${SECONDS} s, repetitions and every signature counted; below, confirmed in each second`);
     this.bars.set(confirmed, `${sum} confirmed in the last ${SECONDS} seconds`);
   }
 
