@@ -22,6 +22,7 @@ from rota.api.families import (
     groups,
     keys,
     listen,
+    node,
     registry,
     sequencer,
     settlement,
@@ -72,6 +73,7 @@ TABLE: Final = table_of(
         *registry.METHODS,
         *domains.METHODS,
         *blocks.METHODS,
+        *node.METHODS,
         discover,
     )
 )
