@@ -86,6 +86,10 @@ transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay 
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
 
+.PHONY: screenshots
+screenshots: $(STAMP) ## Take the pictures of the dashboard in docs/pictures; needs Chromium
+	@$(BIN)/python -m tools.screenshots
+
 .PHONY: wire
 wire: $(STAMP) ## Compile the schema in proto/ to src/rota/wire
 	@$(BIN)/python -m tools.generate_wire

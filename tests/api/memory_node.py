@@ -34,6 +34,7 @@ from rota.api.facade import (
     TransactionChange,
     TransactionView,
 )
+from rota.api.ring import RingView
 from rota.command_types import (
     Checkpoint,
     CommandRejected,
@@ -196,6 +197,7 @@ class MemoryNode:
     neighbours: Any = field(default_factory=Elsewhere)
     registries: Any = field(default_factory=Elsewhere)
     domains: Any = field(default_factory=Elsewhere)
+    itself: Any = field(default_factory=Elsewhere)
     chain: Any = field(default_factory=Elsewhere)
     message_listeners: Any = field(default_factory=Elsewhere)
 
@@ -357,6 +359,9 @@ class MemoryNode:
     async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
         found = [each for each in sorted(self.known) if after is None or each > after]
         return tuple(ContractSummary(each, "noto", Mode.RING, is_loaded=False) for each in found[:limit])
+
+    async def ring(self, contract: ContractAddress) -> RingView | None:
+        return RingView(contract, 1_024) if contract in self.known else None
 
     async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
         number = 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rota.api.errors import Rejected
-from rota.api.facade import ContractSummary, FeedUpdate, PeerMeasurements, TransactionChange
+from rota.api.facade import ContractSummary, FeedUpdate, Heartbeats, PeerMeasurements, TransactionChange
 from rota.core.effects import (
     BlocksIndexed,
     Effect,
@@ -20,11 +20,22 @@ from rota.core.effects import (
     ReportReceipt,
     RoundDispatch,
 )
-from rota.core.events import Tick
+from rota.core.events import MessageReceived, Tick
 from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 from rota.runtime import feed as feeds
 from rota.runtime.feed import LiveFeed, Looks
-from rota.types import BlockHash, ContractAddress, DelegationNumber, Mode, NodeName, Outcome, Receipt
+from rota.types import (
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    HeartbeatNumber,
+    Mode,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+)
 from tests.store.kit import FIRST, PEER, SECOND, a_dispatch, a_transition, an_intent, in_loop, intent_id
 
 NODE = NodeName("node1")
@@ -106,6 +117,33 @@ async def test_of_several_changes_of_a_transaction_the_latest_is_told_and_all_ar
 
 
 @in_loop
+async def test_a_transaction_has_all_its_milestones_as_steps_and_never_too_many() -> None:
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        feed.saw_effect(accepted(1))
+        feed.saw_effect(permitted(1))
+        (change,) = (await anext(updates)).transactions
+        assert [(step.milestone, step.by) for step in change.steps] == [("accepted", None), ("permitted", PEER)]
+        for _ in range(feeds.STEPS_MAX + 3):
+            feed.saw_effect(permitted(1))
+        (change,) = (await anext(updates)).transactions
+        assert len(change.steps) == feeds.STEPS_MAX
+
+
+@in_loop
+async def test_heartbeats_are_counted_by_contract_and_node() -> None:
+    feed = World().feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        beat = CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE)
+        for contract in (FIRST, FIRST, SECOND):
+            feed.saw_event(MessageReceived(PEER, Envelope(contract, RequestId(1, 1), 1, 9, beat)))
+        update = await anext(updates)
+        assert update.heartbeats == (Heartbeats(FIRST, PEER, 2), Heartbeats(SECOND, PEER, 1))
+
+
+@in_loop
 async def test_a_contract_is_told_when_it_has_changed() -> None:
     world = World({FIRST: summary(FIRST), SECOND: summary(SECOND)})
     feed = world.feed()
@@ -125,13 +163,16 @@ async def test_rounds_are_told_when_dispatched_and_when_mined() -> None:
         await anext(updates)
         dispatch: RoundDispatch = a_dispatch(1, 4, (a_transition(1), a_transition(2)))
         feed.saw_effect(Persist(FIRST, 1, (dispatch,)))
-        mined = ChainBlock(7, BlockHash(b"7"), BlockHash(b"6"), 1, (), (MinedTransaction(4, MinedStatus.SUCCEEDED),))
+        mined = ChainBlock(
+            7, BlockHash(b"7"), BlockHash(b"6"), 1, (), (MinedTransaction(4, MinedStatus.SUCCEEDED, gas_used=66_760),)
+        )
         feed.saw_effect(Persist(FIRST, 2, (BlocksIndexed(6, (mined,)),)))
         rounds = (await anext(updates)).rounds
         assert [(each.nonce, each.state, each.transaction_count, each.height) for each in rounds] == [
             (4, "dispatched", 2, None),
             (4, "succeeded", 0, 7),
         ]
+        assert [each.gas_used for each in rounds] == [None, 66_760]
 
 
 @in_loop

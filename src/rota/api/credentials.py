@@ -160,6 +160,11 @@ class Doorkeeper:
         self._passwords = {c.name: c for c in credentials if isinstance(c, PasswordCredential)}
         self._remembered.clear()
 
+    @property
+    def asks_credentials(self) -> bool:
+        """Whether callers must show some."""
+        return not self._is_open
+
     async def admit(self, header: str | None, address: str) -> Caller:
         """Who this is. `Refused` with what the caller may know of the reason."""
         if self._is_open:

@@ -5,9 +5,11 @@ The three ways in (HTTP, WebSocket, operators) share one `Door`, so that attempt
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
@@ -39,13 +41,26 @@ class Door:
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None or ANY_ORIGIN in self._origins or origin in self._origins:
             return True
+        if self._is_own_page(origin, request.headers.get(hdrs.HOST, "")):
+            return True
         self.metrics.refused("origin")
         return False
 
-    async def admit(self, request: web.BaseRequest) -> Caller:
-        """Who calls. `Rejected` when it is nobody that we know."""
+    def _is_own_page(self, origin: str, host: str) -> bool:
+        """A page of this very place, as the dashboard is.
+
+        That both have one name proves it only where nobody can give a name another address (DNS rebinding): the name is
+        an address itself, or whoever calls must show credentials, which a stranger's page does not have.
+        """
+        if not host or urlsplit(origin).netloc != host:
+            return False
+        return self._doorkeeper.asks_credentials or _is_address(urlsplit(origin).hostname or "")
+
+    async def admit(self, request: web.BaseRequest, authorization: str | None = None) -> Caller:
+        """Who calls, by the request's header or by what stands for it. `Rejected` when it is nobody that we know."""
+        shown = request.headers.get(hdrs.AUTHORIZATION) if authorization is None else authorization
         try:
-            return await self._doorkeeper.admit(request.headers.get(hdrs.AUTHORIZATION), request.remote or "")
+            return await self._doorkeeper.admit(shown, request.remote or "")
         except Refused as refused:
             self.metrics.refused("credentials")
             raise Rejected(ErrorCode.NOT_AUTHORISED, "", str(refused)) from None
@@ -61,3 +76,12 @@ class Door:
             yield
         finally:
             self._bodies_bytes -= bytes_count
+
+
+def _is_address(host: str) -> bool:
+    """Not a name that somebody's DNS answers for; browsers answer for localhost themselves."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True

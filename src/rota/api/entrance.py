@@ -1,4 +1,8 @@
-"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one."""
+"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one.
+
+Pages that the node serves, such as the dashboard, are handed in and stand at the port of HTTP. So does a second way to
+the WebSockets, `LIVE_PATH`: a page needs no more than the place that it came from.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,8 @@ from rota.api.settings import Bind, Settings
 from rota.api.table import TABLE
 from rota.api.websockets import WebSockets
 
+LIVE_PATH: Final = "/live"
+
 
 def monotonic_ms() -> int:
     """A clock that does not jump."""
@@ -32,7 +38,12 @@ class Entrance:
     """One node's. Start it when the node can be asked; `readiness` tells whether it can serve."""
 
     def __init__(
-        self, node: Node, settings: Settings, registry: CollectorRegistry, now_ms: Callable[[], int] = monotonic_ms
+        self,
+        node: Node,
+        settings: Settings,
+        registry: CollectorRegistry,
+        now_ms: Callable[[], int] = monotonic_ms,
+        add_pages: Callable[[web.Application], None] | None = None,
     ) -> None:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
@@ -50,6 +61,7 @@ class Entrance:
         self._doorkeeper: Final = doorkeeper
         self._metrics: Final = metrics
         self._credentials = settings.credentials
+        self._sockets: Final = WebSockets(dispatcher, door, limits)
         self._listeners: Final[dict[str, Listener]] = {}
         self.commands: Final = (
             CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
@@ -58,6 +70,9 @@ class Entrance:
         operators = Operators(node, door, registry)
         http = self._application()
         Posts(dispatcher, door, limits).add_to(http)
+        self._sockets.add_to(http, LIVE_PATH)
+        if add_pages is not None:
+            add_pages(http)
         if settings.operations is None:
             operators.add_to(http)
         else:
@@ -66,9 +81,9 @@ class Entrance:
             self._listen("operations", alone, settings.operations, limits.connections_max)
         self._listen("http", http, settings.http, limits.connections_max)
         if settings.websocket is not None:
-            sockets = self._application()
-            WebSockets(dispatcher, door, limits).add_to(sockets)
-            self._listen("websocket", sockets, settings.websocket, limits.websockets_max)
+            apart = self._application()
+            self._sockets.add_to(apart)
+            self._listen("websocket", apart, settings.websocket, limits.websockets_max)
 
     async def start(self) -> None:
         """Listen everywhere, or nowhere. `OSError` when an address is not to be had."""
@@ -94,9 +109,11 @@ class Entrance:
         return self._credentials
 
     def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
-        """From now on these are known and no others; connections that are open stay."""
+        """From now on these are known and no others; WebSockets of those that are gone or changed end."""
         self._doorkeeper.use(credentials)
+        gone = frozenset(each.name for each in self._credentials if each not in credentials)
         self._credentials = credentials
+        self._sockets.part_from(gone)
 
     @property
     def http_url(self) -> str:

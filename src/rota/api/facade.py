@@ -26,6 +26,8 @@ from rota.api.chain import HasChain
 from rota.api.keyring import HasKeys
 from rota.api.network import HasNetwork
 from rota.api.privacy_groups import HasGroups, MessageDefinition, MessageView
+from rota.api.ring import RingView
+from rota.api.self_view import HasItself
 from rota.api.states import HasStates
 from rota.api.values import AbiEntry as AbiEntry
 from rota.api.values import JsonValue as JsonValue
@@ -749,15 +751,38 @@ class Sequencing(Protocol):
         """This node's contracts by address, those after this one, at most so many."""
         ...
 
+    async def ring(self, contract: ContractAddress) -> RingView | None:
+        """Where its committee stands, and who leads when; nothing when this node does not have it."""
+        ...
+
 
 # The live feed.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A milestone on a transaction's way; `by` is whose doing it was, where it was another node's."""
+
+    milestone: str
+    at_ms: int
+    by: NodeName | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """How many heartbeats of a contract's coordinator came from a node."""
+
+    contract: ContractAddress
+    node: NodeName
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionChange:
     """A transaction has come to a milestone; `state` is where it is at this node now, empty where it is no more.
 
-    `by` is whose doing it was, where it was another node's.
+    `by` is whose doing it was, where it was another node's. `steps` are all milestones since the last update.
     """
 
     id: IntentId
@@ -768,6 +793,7 @@ class TransactionChange:
     by: NodeName | None = None
     detail: str = ""
     has_failed: bool = False
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -780,6 +806,8 @@ class RoundChange:
     digest: bytes = b""
     transaction_count: int = 0
     height: int | None = None
+    gas_used: int | None = None
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -809,6 +837,7 @@ class FeedUpdate:
     rounds: tuple[RoundChange, ...] = ()
     peers: tuple[PeerMeasurements, ...] = ()
     counts: tuple[MilestoneCount, ...] = ()
+    heartbeats: tuple[Heartbeats, ...] = ()
 
 
 class Watching(Protocol):
@@ -1104,6 +1133,7 @@ class Node(
     HasChain,
     HasCommands,
     HasTriggers,
+    HasItself,
     Operations,
     Protocol,
 ):

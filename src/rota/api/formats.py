@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import ClassVar, Final, TypeVar
 from uuid import UUID
 
@@ -220,6 +221,7 @@ class Timestamp(Format):
         return given if isinstance(given, str) and re.fullmatch(cls.pattern, given) else None
 
 
+@lru_cache(maxsize=1_024)
 def timestamp_of(unix_ms: int) -> Timestamp:
     """A time as clients read it."""
     whole = datetime.fromtimestamp(unix_ms // 1_000, UTC)

@@ -22,6 +22,7 @@ from rota.api.families import (
     groups,
     keys,
     listen,
+    node,
     registry,
     sequencer,
     settlement,
@@ -72,6 +73,7 @@ TABLE: Final = table_of(
         *registry.METHODS,
         *domains.METHODS,
         *blocks.METHODS,
+        *node.METHODS,
         discover,
     )
 )
@@ -95,6 +97,7 @@ def document() -> dict[str, Any]:
             "params": taken,
             "result": {"name": each.result.name, "summary": each.result.description, "schema": next(remaining)},
             "x-role": each.role.value,
+            **({"x-websocket": True} if each.needs_connection else {}),
         }
         for each, taken in zip(methods, parameters, strict=True)
     ]

@@ -6,14 +6,19 @@ take its answers within `send_timeout_ms` is cut off. So one connection holds a 
 does. Pings are answered.
 
 A connection has its subscriptions. What is pushed for one comes after the answer that names it.
+
+A page in a browser cannot set headers of a WebSocket. It offers what the `Authorization` header would say as one more
+subprotocol, `rota.authorization.` and the text in base64url; never in the address, which is logged in many places.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from typing import Final
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from rota.api.credentials import Caller
 from rota.api.doors import Door, TooMuch
@@ -23,6 +28,8 @@ from rota.api.settings import Limits
 from rota.api.subscriptions import Subscriber, Subscriptions
 
 JSON: Final = "application/json"
+SUBPROTOCOL: Final = "rota.v1"
+AUTHORIZATION_PREFIX: Final = "rota.authorization."
 
 
 class WebSockets:
@@ -33,10 +40,11 @@ class WebSockets:
         self._door: Final = door
         self._limits: Final = limits
         self._open: Final[dict[Connection, None]] = {}
+        self._parting: Final[set[asyncio.Task[None]]] = set()
 
-    def add_to(self, application: web.Application) -> None:
-        """Serve at `/`."""
-        application.router.add_get("/", self._on_get)
+    def add_to(self, application: web.Application, path: str = "/") -> None:
+        """Serve at this path."""
+        application.router.add_get(path, self._on_get)
         application.on_shutdown.append(self._on_shutdown)
 
     async def _on_get(self, request: web.Request) -> web.StreamResponse:
@@ -47,11 +55,16 @@ class WebSockets:
                 content_type=JSON,
             )
         try:
-            caller = await self._door.admit(request)
+            caller = await self._door.admit(request, _offered_authorization(request))
         except Rejected as rejected:
             body = refusal(str(rejected), rejected.code)
             return web.Response(status=web.HTTPUnauthorized.status_code, body=body, content_type=JSON)
+        if len(self._open) >= self._limits.websockets_max:
+            self._door.metrics.refused("connections")
+            body = refusal(f"at most {self._limits.websockets_max} WebSockets are open at a time")
+            return web.Response(status=web.HTTPServiceUnavailable.status_code, body=body, content_type=JSON)
         socket = web.WebSocketResponse(
+            protocols=(SUBPROTOCOL,),
             max_msg_size=self._limits.websocket_message_bytes_max,
             heartbeat=self._limits.idle_timeout_ms / 1_000,
             compress=False,
@@ -64,6 +77,14 @@ class WebSockets:
         finally:
             del self._open[connection]
         return socket
+
+    def part_from(self, names: frozenset[str]) -> None:
+        """Callers of these names are let in no more: their connections end."""
+        for connection in tuple(self._open):
+            if connection.caller.name in names:
+                task = asyncio.create_task(connection.close(WSCloseCode.POLICY_VIOLATION, b"your credentials are gone"))
+                self._parting.add(task)
+                task.add_done_callback(self._parting.discard)
 
     async def _on_shutdown(self, _: web.Application) -> None:
         await asyncio.gather(*(connection.close() for connection in tuple(self._open)))
@@ -86,7 +107,7 @@ class Connection:
         self._dispatcher: Final = dispatcher
         self._door: Final = door
         self._limits: Final = limits
-        self._caller: Final = caller
+        self.caller: Final = caller
         self._room: Final = asyncio.Semaphore(limits.websocket_messages_max)
         self._answering: Final[dict[asyncio.Task[None], None]] = {}
         self._subscriptions: Final = Subscriptions(self.send, limits.websocket_subscriptions_max)
@@ -125,11 +146,11 @@ class Connection:
             # It has gone; whoever reads from it will see that.
             return
 
-    async def close(self) -> None:
-        """Say that the node stops."""
+    async def close(self, code: int = WSCloseCode.GOING_AWAY, reason: bytes = b"the node stops") -> None:
+        """Say why it ends."""
         try:
             async with asyncio.timeout(self._limits.stop_timeout_ms / 1_000):
-                await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the node stops")
+                await self._socket.close(code=code, message=reason)
         except TimeoutError:
             self._cut()
 
@@ -137,7 +158,7 @@ class Connection:
         subscriber = Subscriber(self._subscriptions)
         try:
             with self._door.room_for(len(body)):
-                answer = await self._dispatcher.answer(body, self._caller, subscriber)
+                answer = await self._dispatcher.answer(body, self.caller, subscriber)
                 if answer is not None:
                     await self.send(answer)
             subscriber.begin()
@@ -151,3 +172,17 @@ class Connection:
     def _cut(self) -> None:
         if self._request.transport is not None:
             self._request.transport.abort()
+
+
+def _offered_authorization(request: web.Request) -> str | None:
+    """What a page offers in place of the header; what cannot be read is nothing."""
+    offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
+    for each in offered.split(","):
+        name = each.strip()
+        if name.startswith(AUTHORIZATION_PREFIX):
+            encoded = name.removeprefix(AUTHORIZATION_PREFIX)
+            try:
+                return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                return None
+    return None

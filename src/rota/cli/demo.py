@@ -19,6 +19,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.language import sections
 from rota.demo.live import perform
 from rota.demo.live_view import LiveView
@@ -150,6 +151,7 @@ def serve_nodes(console: Console, port: int, as_json: bool) -> None:
             return
         console.print(Text("Three nodes are ready; Ctrl-C ends them.", "bold"))
         print_pairs(console, [(name, f"{each['rpc']}   {each['websocket']}") for name, each in addresses.items()])
+        console.print(Text(f"Each serves its dashboard at {DASHBOARD_PATH} of its first address."))
 
     with TemporaryDirectory(prefix="rota-demo-") as folder:
         try:

@@ -24,6 +24,7 @@ FAMILIES: Final = {
     "reg": "Registered nodes",
     "bidx": "The base ledger",
     "seq": "The sequencer",
+    "node": "The node itself",
     "settle": "Settlements",
     "cmd": "Commands",
     "trigger": "Automation",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from rota.client import ContractStatus, Unreachable
+from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.network.audit import Audit, audit
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
@@ -116,7 +117,7 @@ async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: in
         await network.start(*NAMES)
         show.pids = network.pids
         for name, pid in show.pids.items():
-            show.happen(f"{name} runs as process {pid}")
+            show.happen(f"{name} runs as process {pid}{_dashboard_of(network, name)}")
         members = [f"{PARTY}@{name}" for name in NAMES]
         made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
         show.happen(f"contract {made.address} is deployed, {THRESHOLD} of {len(NAMES)} endorse")
@@ -134,6 +135,12 @@ async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: in
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
         refresh()
+
+
+def _dashboard_of(network: LocalNetwork, name: str) -> str:
+    """Where a node can be watched; the chain has no such place."""
+    node = network.nodes.get(NodeName(name))
+    return f", dashboard {node.client.url}{DASHBOARD_PATH}" if node is not None else ""
 
 
 def _choose(number: int, name: NodeName) -> Request:

@@ -167,11 +167,14 @@ class OwnNonces:
             raise Inconsistent(f"the receipt of 0x{call.hash.hex()} is missing")
         if receipt.block_hash != block.header.hash:
             raise Inconsistent(f"the receipt of 0x{call.hash.hex()} is of another block than {block.header.height}")
+        gas_used = receipt.gas_used
         if receipt.has_succeeded:
-            return MinedTransaction(call.nonce, MinedStatus.SUCCEEDED)
-        if receipt.gas_used == call.gas_limit:
-            return MinedTransaction(call.nonce, MinedStatus.FAILED, f"all of its {call.gas_limit} gas was used up")
-        return MinedTransaction(call.nonce, MinedStatus.FAILED, await self._reason(block.header.height, call))
+            return MinedTransaction(call.nonce, MinedStatus.SUCCEEDED, gas_used=gas_used)
+        if gas_used == call.gas_limit:
+            reason = f"all of its {call.gas_limit} gas was used up"
+        else:
+            reason = await self._reason(block.header.height, call)
+        return MinedTransaction(call.nonce, MinedStatus.FAILED, reason, gas_used)
 
     async def _reason(self, height: int, call: MinedCall) -> str:
         """Why it failed, by making the call again on what its block left; the receipt does not tell."""

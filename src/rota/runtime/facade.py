@@ -15,6 +15,8 @@ from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
+from rota.api.ring import RingView
+from rota.api.self_view import Itself
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
@@ -42,6 +44,7 @@ from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
+from rota.runtime.facades.rings import ring_of
 from rota.runtime.facades.states import States
 from rota.runtime.facades.submitting import Read, Submitting, noted, shown_function
 from rota.runtime.facades.triggers import Triggers
@@ -70,9 +73,10 @@ class Surroundings:
 
 
 class NodeFacade:
-    """`api.facade.Node`. Whoever makes it says who takes its commands."""
+    """`api.facade.Node`. Whoever makes it says who takes its commands, and what it tells of itself."""
 
     commands: CommandOffice
+    itself: Itself
 
     def __init__(
         self,
@@ -101,7 +105,9 @@ class NodeFacade:
         )
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
-        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.neighbours: Final = Neighbours(
+            running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
+        )
         self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
@@ -436,6 +442,11 @@ class NodeFacade:
         """This node's contracts by address."""
         addresses = sorted(each for each in self._running.contracts.addresses() if after is None or each > after)
         return tuple(self._summary(address) for address in addresses[:limit])
+
+    async def ring(self, contract: ContractAddress) -> RingView | None:
+        """Where its committee stands, and who leads when."""
+        known = self._running.contracts.known(contract)
+        return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
 
     def _summary(self, address: ContractAddress) -> ContractSummary:
         known = self._running.contracts.known(address)

@@ -4,8 +4,8 @@ Theory of operation. Everything that the core is told and asks for passes here w
 What of it is a milestone of a transaction, a round or a sign of life of a contract is noted for each who follows, by
 its id: of several changes of one thing the latest counts. After an interval each follower is given what was noted, with
 the states that things are in then. Who takes longer gets more at once and not more often, and nothing is held for him
-beyond the bounds below. What had no room is counted, and the update says that there is a gap: then it begins with a
-snapshot again.
+beyond the bounds below. A transaction has its milestones of an interval as steps too. What had no room is counted, and
+the update says that there is a gap: then it begins with a snapshot again.
 """
 
 from __future__ import annotations
@@ -20,21 +20,26 @@ from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import (
     ContractSummary,
     FeedUpdate,
+    Heartbeats,
     MilestoneCount,
     PeerMeasurements,
     RoundChange,
+    Step,
     TransactionChange,
 )
 from rota.core.effects import BlocksIndexed, Effect, Persist, RoundDispatch
 from rota.core.events import ForContract, MessageReceived
 from rota.core.machine import Event
-from rota.runtime.milestones import Milestones, Sighting
+from rota.messages import CoordinatorHeartbeat
+from rota.runtime.milestones import Milestones, Sighting, is_telling_effect, is_telling_event
 from rota.types import ContractAddress, IntentId, NodeName
 
 FOLLOWERS_MAX: Final = 32
 TRANSACTIONS_MAX: Final = 1_000
 ROUNDS_MAX: Final = 1_000
 CONTRACTS_MAX: Final = 1_000
+HEARTBEATS_MAX: Final = 1_000
+STEPS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,11 @@ class Looks:
 class _Follower:
     """What one who follows has not been told yet."""
 
-    transactions: dict[IntentId, tuple[Sighting, int]] = field(default_factory=dict)
+    transactions: dict[IntentId, list[tuple[Sighting, int]]] = field(default_factory=dict)
     contracts: dict[ContractAddress, None] = field(default_factory=dict)
     rounds: dict[tuple[int, str], RoundChange] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    heartbeats: Counter[tuple[ContractAddress, NodeName]] = field(default_factory=Counter)
     omitted: int = 0
     has_gap: bool = False
     has_news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,9 +73,12 @@ class _Follower:
     def saw(self, sighting: Sighting, at_ms: int) -> None:
         """A transaction is at a milestone; where there is no room it is counted alone."""
         self.counts[sighting.milestone.value] += 1
-        if sighting.intent in self.transactions or len(self.transactions) < TRANSACTIONS_MAX:
-            self.transactions.pop(sighting.intent, None)
-            self.transactions[sighting.intent] = sighting, at_ms
+        steps = self.transactions.pop(sighting.intent, None)
+        if steps is not None or len(self.transactions) < TRANSACTIONS_MAX:
+            steps = self.transactions[sighting.intent] = [] if steps is None else steps
+            if len(steps) == STEPS_MAX:
+                del steps[0]
+            steps.append((sighting, at_ms))
         else:
             self.omitted += 1
         if sighting.contract:
@@ -83,6 +92,11 @@ class _Follower:
         else:
             self.has_gap = True
         self.has_news.set()
+
+    def heard(self, contract: ContractAddress, node: NodeName) -> None:
+        """A heartbeat came. It is no news by itself, and is told with what is."""
+        if (contract, node) in self.heartbeats or len(self.heartbeats) < HEARTBEATS_MAX:
+            self.heartbeats[contract, node] += 1
 
     def saw_round(self, change: RoundChange) -> None:
         """A round is on its way, or mined."""
@@ -110,9 +124,13 @@ class LiveFeed:
 
     def saw_event(self, event: Event) -> None:
         """Told to the core."""
-        self._note(self._milestones.of_event(event))
+        if is_telling_event(event):
+            self._note(self._milestones.of_event(event))
         match event:
-            case MessageReceived(_, envelope):
+            case MessageReceived(peer, envelope):
+                if isinstance(envelope.body, CoordinatorHeartbeat):
+                    for follower in self._followers:
+                        follower.heard(envelope.contract, peer)
                 self._touch(envelope.contract)
             case ForContract(contract):
                 self._touch(contract)
@@ -121,17 +139,30 @@ class LiveFeed:
 
     def saw_effect(self, effect: Effect) -> None:
         """Asked for by the core."""
-        self._note(self._milestones.of_effect(effect))
+        if is_telling_effect(effect):
+            self._note(self._milestones.of_effect(effect))
         if isinstance(effect, Persist):
             for record in effect.records:
                 if isinstance(record, RoundDispatch):
                     order = record.round
                     count = len(order.transitions)
-                    self._note_round(RoundChange(record.nonce, "dispatched", order.contract, order.digest, count))
+                    self._note_round(
+                        RoundChange(
+                            record.nonce, "dispatched", order.contract, order.digest, count, at_ms=self._looks.now_ms()
+                        )
+                    )
                 elif isinstance(record, BlocksIndexed):
                     for block in record.blocks:
                         for mined in block.mined:
-                            self._note_round(RoundChange(mined.nonce, mined.status.value, height=block.height))
+                            self._note_round(
+                                RoundChange(
+                                    mined.nonce,
+                                    mined.status.value,
+                                    height=block.height,
+                                    gas_used=mined.gas_used,
+                                    at_ms=self._looks.now_ms(),
+                                )
+                            )
 
     def _note(self, sightings: Iterable[Sighting]) -> None:
         for sighting in sightings:
@@ -182,7 +213,7 @@ class LiveFeed:
         """All contracts and what is open, as far as there is room."""
         addresses = list(self._looks.contracts())
         fresh = _Follower(has_news=follower.has_news)
-        for name in ("transactions", "contracts", "rounds", "counts", "omitted", "has_gap"):
+        for name in ("transactions", "contracts", "rounds", "counts", "heartbeats", "omitted", "has_gap"):
             setattr(follower, name, getattr(fresh, name))
         follower.has_news.clear()
         shown = {each.contract: each for each in self._summaries(addresses[:CONTRACTS_MAX])}
@@ -205,6 +236,7 @@ class LiveFeed:
         touched, follower.contracts = follower.contracts, {}
         rounds, follower.rounds = follower.rounds, {}
         counts, follower.counts = follower.counts, Counter()
+        heartbeats, follower.heartbeats = follower.heartbeats, Counter()
         omitted, follower.omitted = follower.omitted, 0
         follower.has_news.clear()
         changed = [each for each in self._summaries(touched) if follower.shown_contracts.get(each.contract) != each]
@@ -219,11 +251,12 @@ class LiveFeed:
             self._looks.now_ms(),
             self._looks.height(),
             contracts=tuple(changed),
-            transactions=tuple(self._change(*seen) for seen in transactions.values()),
+            transactions=tuple(self._change(seen) for seen in transactions.values()),
             transactions_omitted=omitted,
             rounds=tuple(rounds.values()),
             peers=peers if are_peers_changed else (),
             counts=tuple(MilestoneCount(name, count) for name, count in counts.items()),
+            heartbeats=tuple(Heartbeats(*of, count) for of, count in heartbeats.items()),
         )
 
     def _summaries(self, addresses: Iterable[ContractAddress]) -> Iterable[ContractSummary]:
@@ -232,7 +265,8 @@ class LiveFeed:
             if summary is not None:
                 yield summary
 
-    def _change(self, sighting: Sighting, at_ms: int) -> TransactionChange:
+    def _change(self, seen: list[tuple[Sighting, int]]) -> TransactionChange:
+        sighting, at_ms = seen[-1]
         return TransactionChange(
             sighting.intent,
             at_ms,
@@ -242,4 +276,5 @@ class LiveFeed:
             sighting.peer,
             sighting.detail,
             sighting.has_failed,
+            tuple(Step(each.milestone.value, when_ms, each.peer, each.detail) for each, when_ms in seen),
         )

@@ -143,6 +143,29 @@ class Milestones:
             self._rounds.popitem(last=False)
 
 
+# Most of what passes is no milestone: one look at its type is cheaper than a comparison with every shape.
+_TELLING_MESSAGES: Final = frozenset(
+    {DelegationAccepted, AssembleResponse, DispatchConfirmationResponse, TransactionDispatched}
+)
+_TELLING_EVENTS: Final = frozenset({AssemblyFinished, RoundChecked, EndorsementVerified})
+_TELLING_EFFECTS: Final = frozenset({Persist, AssembleIntents, CheckRound, ReportReceipt})
+_TELLING_SENT: Final = frozenset({DelegationAccepted, EndorsementRequest})
+
+
+def is_telling_event(event: Event) -> bool:
+    """Whether `Milestones.of_event` may find something in it."""
+    if isinstance(event, MessageReceived):
+        return type(event.envelope.body) in _TELLING_MESSAGES
+    return isinstance(event, ForContract) and type(event.event) in _TELLING_EVENTS
+
+
+def is_telling_effect(effect: Effect) -> bool:
+    """Whether `Milestones.of_effect` may find something in it."""
+    if isinstance(effect, SendMessage):
+        return type(effect.envelope.body) in _TELLING_SENT
+    return type(effect) in _TELLING_EFFECTS
+
+
 def _of_message(contract: ContractAddress, peer: NodeName, body: Message) -> Iterator[Sighting]:
     match body:
         case DelegationAccepted():

@@ -27,6 +27,8 @@ from rota.api.entrance import Entrance
 from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
+from rota.dashboard import PATH as DASHBOARD_PATH
+from rota.dashboard import add_pages
 from rota.digests import keccak
 from rota.domains.base import Rejected
 from rota.hosting import AnyDomain, ContractDefaults, load_domains
@@ -59,6 +61,7 @@ from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facade import NodeFacade, Surroundings
+from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
@@ -112,7 +115,8 @@ class NodeProcess:
             await self.entrance.start()
         except OSError as error:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
-        logger.info("serving", rpc=self.entrance.http_url, websocket=self.entrance.websocket_url)
+        rpc = self.entrance.http_url
+        logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
         watching = asyncio.create_task(self._watch_files())
         commands = asyncio.create_task(self._take_commands())
         try:
@@ -324,7 +328,8 @@ async def opened(
         name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
     )
     facade.commands.failed = running.fail
-    entrance = Entrance(facade, entrance_settings, CollectorRegistry())
+    facade.itself = Itself(running, configuration, wall_clock_ms())
+    entrance = Entrance(facade, entrance_settings, CollectorRegistry(), add_pages=add_pages)
     following = _following(configuration, keys, registry, registrar)
     try:
         process = NodeProcess(running, facade, entrance, peers, keys)

@@ -16,15 +16,18 @@ from rota.api.facade import (
     ContractSummary,
     Explanation,
     FeedUpdate,
+    Heartbeats,
     ReceiverLeft,
     RoundChange,
     Sequencing,
     StateCount,
+    Step,
     TransactionChange,
     Watching,
 )
 from rota.api.formats import Address, HexText, Timestamp, Uuid, hex_of, timestamp_of, uuid_of
 from rota.api.methods import method
+from rota.api.ring import RingRange, RingView
 from rota.api.subscriptions import Subscriber, Subscription
 
 CONTRACTS_DEFAULT: Final = 100
@@ -131,6 +134,58 @@ async def contracts(
     return [_shown_summary(each) for each in found]
 
 
+class MemberOnRing(msgspec.Struct, frozen=True):
+    """A member in a range: the place of its that is nearest to the point, and how far from it."""
+
+    node: str
+    place: float
+    distance: float
+
+
+class RangeOnRing(msgspec.Struct, frozen=True, rename="camel"):
+    """A range of blocks, its point, and the committee by rank."""
+
+    range: int
+    first_height: int
+    point: float
+    members: list[MemberOnRing]
+
+
+class Ring(msgspec.Struct, frozen=True, rename="camel"):
+    """The ring of a contract. Places are parts of the whole, from 0 to 1; of each member some are shown.
+
+    `ranges` begin with the present one. A contract whose coordinator is given has no ring, and both are empty.
+    """
+
+    contract: Address
+    virtual_nodes: int
+    places: dict[str, list[float]]
+    ranges: list[RangeOnRing]
+
+
+@method("seq_ring", role=Role.READ, answers="ring")
+async def ring(
+    node: Sequencing, contract: Annotated[Address, Meta(description="The address of a private contract")]
+) -> Annotated[Ring | None, Meta(description="Its ring; null when this node does not have it")]:
+    """Where the committee of a contract stands on its ring, the point of this range, and who leads in the next ones."""
+    found = await node.ring(contract.contract)
+    return _shown_ring(found) if found is not None else None
+
+
+def _shown_ring(found: RingView) -> Ring:
+    return Ring(
+        Address(found.contract),
+        found.virtual_nodes,
+        {each.node: list(each.places) for each in found.places},
+        [_shown_range(each) for each in found.ranges],
+    )
+
+
+def _shown_range(found: RingRange) -> RangeOnRing:
+    members = [MemberOnRing(each.node, each.place, each.distance) for each in found.members]
+    return RangeOnRing(found.number, found.first_height, found.point, members)
+
+
 def _shown_explanation(found: Explanation) -> Explained:
     return Explained(
         id=uuid_of(found.id),
@@ -195,8 +250,31 @@ def _counts(counts: tuple[StateCount, ...]) -> dict[str, int]:
 # The live feed.
 
 
+class StepShown(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A milestone on the way of a transaction, and whose doing it was, where it was another node's.
+
+    There are many of them, so that their times are plain numbers: milliseconds since 1970.
+    """
+
+    milestone: str
+    at_ms: int
+    by: str | None = None
+    detail: str = ""
+
+
+class HeartbeatsShown(msgspec.Struct, frozen=True):
+    """How many heartbeats of a contract's coordinator came from a node."""
+
+    contract: Address
+    node: str
+    count: int
+
+
 class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A transaction came to a milestone; in a snapshot, one that is under way. `state` is where it is here now."""
+    """A transaction came to a milestone; in a snapshot, one that is under way. `state` is where it is here now.
+
+    `steps` are all milestones since the update before, if there were several.
+    """
 
     id: Uuid
     at: Timestamp
@@ -206,6 +284,7 @@ class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defau
     by: str | None = None
     detail: str = ""
     failed: bool = False
+    steps: list[StepShown] = []  # msgspec copies it
 
 
 class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -217,6 +296,8 @@ class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     digest: HexText | None = None
     transactions: int = 0
     height: int | None = None
+    gas_used: int | None = None
+    at: Timestamp | None = None
 
 
 class PeerShown(msgspec.Struct, frozen=True):
@@ -242,6 +323,7 @@ class Update(msgspec.Struct, frozen=True, rename="camel"):
     rounds: list[RoundChanged]
     peers: list[PeerShown]
     counts: dict[str, int]
+    heartbeats: list[HeartbeatsShown]
 
 
 @method("seq_subscribe", role=Role.READ, answers="subscription")
@@ -306,7 +388,16 @@ def _shown_update(update: FeedUpdate) -> Update:
         [_shown_round(each) for each in update.rounds],
         [PeerShown(each.node, each.is_connected, each.queued_messages) for each in update.peers],
         {each.milestone: each.count for each in update.counts},
+        [_shown_heartbeats(each) for each in update.heartbeats],
     )
+
+
+def _shown_heartbeats(heard: Heartbeats) -> HeartbeatsShown:
+    return HeartbeatsShown(Address(heard.contract), heard.node, heard.count)
+
+
+def _shown_step(step: Step) -> StepShown:
+    return StepShown(step.milestone, step.at_ms, step.by, step.detail)
 
 
 def _shown_change(change: TransactionChange) -> TransactionChanged:
@@ -319,6 +410,7 @@ def _shown_change(change: TransactionChange) -> TransactionChanged:
         change.by,
         change.detail,
         change.has_failed,
+        [_shown_step(each) for each in change.steps] if len(change.steps) > 1 else [],
     )
 
 
@@ -330,7 +422,9 @@ def _shown_round(change: RoundChange) -> RoundChanged:
         hex_of(change.digest) if change.digest else None,
         change.transaction_count,
         change.height,
+        change.gas_used,
+        timestamp_of(change.at_ms) if change.at_ms else None,
     )
 
 
-METHODS: Final = (status, explain, contracts, subscribe, unsubscribe)
+METHODS: Final = (status, explain, contracts, ring, subscribe, unsubscribe)

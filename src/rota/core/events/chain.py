@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rota.core.events import LedgerOutcome
@@ -22,11 +22,15 @@ class MinedStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A nonce of this node's own that a block used: for our transaction, or, when it is taken, for a stranger's."""
+    """A nonce of this node's own that a block used: for our transaction, or, when it is taken, for a stranger's.
+
+    What our transaction cost is told where the ledger tells it; nothing is decided by it.
+    """
 
     nonce: int
     status: MinedStatus
     reason: str = ""
+    gas_used: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,189 @@
+"""What being watched costs: the same network with and without somebody at the live feed of every node.
+
+Three nodes in processes of their own on an embedded chain ask for transactions without a pause. Of two windows one
+after the other one is watched and one is not, in turn, so that whatever else the machine does falls on both alike.
+Besides the throughput the processor time of the nodes is read, which other programmes disturb little: on a machine that
+is busy with something else that figure is the one to go by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import aiohttp
+
+from rota.network.local import LocalNetwork, Plan
+from rota.types import ContractAddress, NodeName
+
+NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
+PARTY: Final = "alice"
+THRESHOLD: Final = 2
+PAIRS_DEFAULT: Final = 5
+TRANSACTIONS_DEFAULT: Final = 1_000
+WARM_UP: Final = 200
+BATCH: Final = 50
+OPEN_MAX: Final = 200
+INTERVAL_MS: Final = 500
+LOOK_S: Final = 0.02
+STALLED_S: Final = 120.0
+UPDATE_BYTES_MAX: Final = 16 * 1024 * 1024
+LIVE_PATH: Final = "/live"
+# In the line that the kernel tells of a process, behind its name: time as a user, time in the kernel.
+USER_TICKS, SYSTEM_TICKS = 11, 12
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """So many transactions from the first one's submission to the last one's end."""
+
+    is_watched: bool
+    transactions_per_s: float
+    processor_ms_per_transaction: float
+
+
+@dataclass(frozen=True, slots=True)
+class WatchingFigures:
+    """Medians of both kinds of windows; `throughput_cost` and `processor_cost` are parts of what it is unwatched."""
+
+    transactions: int
+    windows: tuple[Window, ...]
+    unwatched_per_s: float
+    watched_per_s: float
+    throughput_cost: float
+    unwatched_processor_ms: float
+    watched_processor_ms: float
+    processor_cost: float
+    updates: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class _Read:
+    updates: int = 0
+    size_bytes: int = 0
+
+
+def measure_watching(
+    pairs: int = PAIRS_DEFAULT, transactions: int = TRANSACTIONS_DEFAULT, progress: Progress = lambda _: None
+) -> WatchingFigures:
+    """Throughput and processor time, watched and not."""
+    with TemporaryDirectory(prefix="rota-watching-") as folder:
+        return asyncio.run(_measure(Path(folder) / "network", pairs, transactions, progress))
+
+
+async def _measure(home: Path, pairs: int, transactions: int, progress: Progress) -> WatchingFigures:
+    read = _Read()
+    windows: list[Window] = []
+    async with LocalNetwork(Plan(home=home, names=NAMES)) as network:
+        await network.start(*NAMES)
+        members = [f"{PARTY}@{name}" for name in NAMES]
+        made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
+        await _drive(network, made.address, WARM_UP)
+        for number in range(2 * pairs):
+            # Watched first in every other pair: whatever grows over time falls on both.
+            is_watched = number % 4 in (1, 2)
+            window = await _window(network, made.address, transactions, is_watched, read)
+            windows.append(window)
+            progress(
+                f"{'watched' if is_watched else 'unwatched'}: {window.transactions_per_s:,.0f} transactions a second"
+            )
+    return _figures(transactions, tuple(windows), read)
+
+
+def _figures(transactions: int, windows: tuple[Window, ...], read: _Read) -> WatchingFigures:
+    watched = [each for each in windows if each.is_watched]
+    unwatched = [each for each in windows if not each.is_watched]
+    rates = [median(each.transactions_per_s for each in some) for some in (unwatched, watched)]
+    spent = [median(each.processor_ms_per_transaction for each in some) for some in (unwatched, watched)]
+    return WatchingFigures(
+        transactions,
+        windows,
+        rates[0],
+        rates[1],
+        1 - rates[1] / rates[0],
+        spent[0],
+        spent[1],
+        spent[1] / spent[0] - 1,
+        read.updates,
+        read.size_bytes,
+    )
+
+
+async def _window(
+    network: LocalNetwork, contract: ContractAddress, transactions: int, is_watched: bool, read: _Read
+) -> Window:
+    async with AsyncExitStack() as stack:
+        if is_watched:
+            for name in NAMES:
+                await stack.enter_async_context(_watching(network.nodes[name].client.url, read))
+        before_ms, began_s = _processor_ms(network), time.monotonic()
+        await _drive(network, contract, transactions)
+        took_s, spent_ms = time.monotonic() - began_s, _processor_ms(network) - before_ms
+    return Window(is_watched, transactions / took_s, spent_ms / transactions)
+
+
+@asynccontextmanager
+async def _watching(url: str, read: _Read) -> AsyncIterator[None]:
+    """As the dashboard does; what comes is counted and thrown away."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url + LIVE_PATH, max_msg_size=UPDATE_BYTES_MAX) as socket,
+    ):
+        await socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "seq_subscribe", "params": [INTERVAL_MS]})
+        answer = await socket.receive_json()
+        assert "result" in answer, f"the node lets itself be watched: {answer}"
+
+        async def take() -> None:
+            async for message in socket:
+                read.updates += 1
+                read.size_bytes += len(message.data)
+
+        taking = asyncio.create_task(take())
+        try:
+            yield
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+
+
+async def _drive(network: LocalNetwork, contract: ContractAddress, wanted: int) -> None:
+    """All nodes ask, none for more than it has room for, until so many were asked for and all have ended."""
+    sent, changed_s, last_open = 0, time.monotonic(), -1
+    while True:
+        open_counts = []
+        for name in NAMES:
+            client = network.nodes[name].client
+            status = await client.status(contract)
+            assert status is not None, "the node has the contract"
+            count, batch = sum(status.sending.values()), min(BATCH, wanted - sent)
+            if batch and count + batch <= OPEN_MAX:
+                await client.send_all(PARTY, contract, [("spend", None)] * batch)
+                sent, count = sent + batch, count + batch
+            open_counts.append(count)
+        if sent == wanted and not any(open_counts):
+            return
+        if sum(open_counts) != last_open:
+            last_open, changed_s = sum(open_counts), time.monotonic()
+        assert time.monotonic() - changed_s < STALLED_S, "nothing ends any more; figures mean nothing"
+        await asyncio.sleep(LOOK_S)
+
+
+def _processor_ms(network: LocalNetwork) -> float:
+    """What the nodes have used of processors up to now, by the kernel's word."""
+    ticks = 0
+    for name in NAMES:
+        line = Path(f"/proc/{network.nodes[name].child.pid}/stat").read_text()
+        words = line.rpartition(")")[2].split()
+        ticks += int(words[USER_TICKS]) + int(words[SYSTEM_TICKS])
+    return ticks * 1_000 / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,84 @@
+"""The dashboard: what a node does, in a browser.
+
+Theory of operation. The page is plain files that stand in `pages/`: one HTML document, style sheets, ES modules. They
+are read once, are the same for everybody and hold nothing of the node; who may see what is decided where the page asks,
+over JSON-RPC at `/` and one WebSocket at `/live` of the same place, with the credentials that its user gave.
+
+The content security policy lets the page load scripts and styles from this place alone, none that stand inside the
+document, and talk to this place alone. Nothing may frame it. A browser asks again each time whether a file has changed,
+and is answered by its digest, so that a node that was renewed is never shown with a page of before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+from aiohttp import hdrs, web
+
+PATH: Final = "/dashboard"
+START: Final = "index.html"
+CONTENT_TYPES: Final = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    hdrs.CACHE_CONTROL: "no-cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file as it is served."""
+
+    content: bytes
+    content_type: str
+    digest: str
+
+
+def read_pages() -> Mapping[str, Page]:
+    """All files, by their names."""
+    found: dict[str, Page] = {}
+    for file in files(__name__).joinpath("pages").iterdir():
+        ending = file.name.rpartition(".")[2]
+        if ending in CONTENT_TYPES:
+            content = file.read_bytes()
+            digest = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            found[file.name] = Page(content, CONTENT_TYPES[ending], digest)
+    assert START in found, "the package holds its pages"
+    return found
+
+
+def add_pages(application: web.Application) -> None:
+    """Serve the dashboard at `PATH`."""
+    pages = read_pages()
+
+    async def on_start(_: web.Request) -> web.Response:
+        # Relative addresses in the document begin at its folder.
+        return web.Response(status=web.HTTPFound.status_code, headers={hdrs.LOCATION: f"{PATH}/"})
+
+    async def on_page(request: web.Request) -> web.Response:
+        page = pages.get(request.match_info["name"] or START)
+        if page is None:
+            return web.Response(status=web.HTTPNotFound.status_code, text="there is no such page\n", headers=HEADERS)
+        headers = {**HEADERS, hdrs.ETAG: page.digest}
+        if request.headers.get(hdrs.IF_NONE_MATCH) == page.digest:
+            return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
+        return web.Response(body=page.content, headers={**headers, hdrs.CONTENT_TYPE: page.content_type})
+
+    application.router.add_get(PATH, on_start)
+    application.router.add_get(PATH + "/{name:[a-z_]*(?:[.][a-z]+)?}", on_page)

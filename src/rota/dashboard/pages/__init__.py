@@ -1,0 +1,1 @@
+"""The files of the dashboard, as a browser gets them."""
