@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,7 +15,7 @@ from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
-from rota.api.ring import RingView
+from rota.api.ring import LeaderChange, RingView
 from rota.api.self_view import Itself
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
@@ -51,6 +51,7 @@ from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.failures import failure_of
+from rota.runtime.leaders import Leaders
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
@@ -134,6 +135,7 @@ class NodeFacade:
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
         self._explaining: Final = Explaining(running, self._at, self.public)
+        self.leaders_seen: Final = Leaders(running.name, self._active, self._reached, lambda: self._at(monotonic_ms()))
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -445,6 +447,20 @@ class NodeFacade:
         """Where its committee stands, and who leads when."""
         known = self._running.contracts.known(contract)
         return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
+
+    async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
+        """Who has coordinated it."""
+        return self.leaders_seen.of(contract)
+
+    def _active(self) -> Iterator[tuple[ContractAddress, NodeName | None]]:
+        if not self._running.started.is_set():
+            return
+        for address, sequencer in self._running.engine.core.sequencers.loaded.items():
+            is_ours = sequencer.coordinator.state is CoordinatorState.ACTIVE
+            yield address, self.name if is_ours else sequencer.observer.active
+
+    def _reached(self) -> tuple[NodeName, ...]:
+        return tuple(peer.node for peer in self._read_peers() if peer.is_connected)
 
     def _summary(self, address: ContractAddress) -> ContractSummary:
         known = self._running.contracts.known(address)

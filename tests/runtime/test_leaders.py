@@ -1,0 +1,64 @@
+"""Who led when: changes as they are seen, fail-overs told from hand-overs, and never more than there is room for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.runtime import leaders as module
+from rota.runtime.leaders import Leaders
+from rota.types import ContractAddress, NodeName
+
+ONE, OTHER = ContractAddress("0x" + "01" * 20), ContractAddress("0x" + "02" * 20)
+NODE, PEER, THIRD = NodeName("node1"), NodeName("node2"), NodeName("node3")
+
+
+class World:
+    """What is looked at."""
+
+    def __init__(self) -> None:
+        self.active: dict[ContractAddress, NodeName | None] = {}
+        self.connected = {PEER, THIRD}
+        self.now_ms = 0
+        self.leaders = Leaders(NODE, lambda: self.active.items(), lambda: self.connected, lambda: self.now_ms)
+
+    def see(self, contract: ContractAddress, leader: NodeName | None) -> None:
+        self.active[contract] = leader
+        self.now_ms += 1_000
+        self.leaders.look()
+
+    def told(self, contract: ContractAddress) -> list[tuple[int, NodeName | None, NodeName, bool]]:
+        found = self.leaders.of(contract)
+        return [(each.at_ms, each.former, each.leader, each.is_former_gone) for each in found]
+
+
+def test_a_change_is_told_once_and_a_pause_is_none() -> None:
+    world = World()
+    for leader in (None, PEER, PEER, None, PEER, NODE):
+        world.see(ONE, leader)
+    world.see(OTHER, THIRD)
+    assert world.told(ONE) == [(2_000, None, PEER, False), (6_000, PEER, NODE, False)]
+    assert world.told(OTHER) == [(7_000, None, THIRD, False)]
+
+
+def test_a_former_leader_that_cannot_be_reached_has_failed_and_we_ourselves_have_not() -> None:
+    world = World()
+    world.see(ONE, PEER)
+    world.connected = {THIRD}
+    world.see(ONE, NODE)
+    world.see(ONE, THIRD)
+    assert [gone for *_, gone in world.told(ONE)] == [False, True, False]
+
+
+def test_what_is_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONTRACTS_MAX", 1)
+    world = World()
+    world.see(ONE, PEER)
+    del world.active[ONE]
+    world.see(OTHER, PEER)
+    del world.active[OTHER]
+    world.see(ONE, THIRD)
+    # Who led it before has been forgotten meanwhile.
+    assert world.told(ONE)[-1] == (3_000, None, THIRD, False)
+    for turn in range(module.CHANGES_MAX + 1):
+        world.see(ONE, (PEER, NODE)[turn % 2])
+    assert len(world.told(ONE)) == module.CHANGES_MAX
