@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import WSCloseCode
 from structlog.testing import capture_logs
 
 from rota.api.credentials import (
@@ -248,6 +249,9 @@ async def test_credentials_change_while_the_node_runs() -> None:
     settings = Settings(http=LOCAL, websocket=LOCAL, credentials=(first,))
     async with served(settings=settings) as to:
         assert await to.call("transport_nodeName", Authorization=f"Bearer {old}") == "node1"
+        socket = await to.session.ws_connect(to.entrance.websocket_url, headers={"Authorization": f"Bearer {old}"})
         to.entrance.use_credentials((second,))
+        await socket.receive()
+        assert socket.close_code == WSCloseCode.POLICY_VIOLATION
         assert (await to.call("transport_nodeName", Authorization=f"Bearer {old}"))["code"] == -32000
         assert await to.call("transport_nodeName", Authorization=f"Bearer {new}") == "node1"

@@ -32,7 +32,6 @@ def test_a_private_storage_contract_is_for_members_alone(to: ThreeNodes) -> None
     group = to.node1.ask("pgroup_createGroup", spec)
     assert group["id"] == group["genesisSalt"]
     assert group["members"] == ["a@node1", "b@node2"]
-    assert "contractAddress" not in group
     receipt = to.node1.receipt(group["genesisTransaction"])
     found = to.node1.ask("pgroup_getGroupById", "pente", group["id"])
     assert found == {**group, "contractAddress": receipt["contractAddress"]}
@@ -91,6 +90,8 @@ def test_a_message_reaches_every_member_s_node_and_no_other(to: ThreeNodes) -> N
         group["group"],
     )
     assert {**told, "received": 0, "localSequence": 0} == {**own, "received": 0, "localSequence": 0}
+    assert to.node1.ask("transport_getPeer", "node2")["stats"]["reliableHighestSent"] > 0
+    assert to.node1.ask("transport_getPeer", "node3")["stats"]["reliableHighestSent"] == 0
     reply = to.node2.ask("pgroup_sendMessage", {**group, "topic": "replies", "data": 7, "correlationId": first})
     to.node1.wait_for("pgroup_getMessageById", reply)
     about = {"eq": [{"field": "correlationId", "value": first}]}

@@ -198,6 +198,13 @@ async def test_while_another_is_in_flight_a_streaming_client_awaits_its_completi
         assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "CONTRACT_NOT_ACTIVE")
 
 
+@in_loop
+async def test_another_submission_that_never_completes_is_not_waited_for_without_an_end(tmp_path: Path) -> None:
+    node = ScriptedNode(IN_FLIGHT, WELL)
+    assert (await paid(tmp_path, node, uses_stream=True)).outcome is Outcome.SUCCEEDED
+    assert len(node.submitted) == 2
+
+
 @streams
 @in_loop
 async def test_whatever_else_was_aborted_is_tried_again(tmp_path: Path, uses_stream: bool) -> None:

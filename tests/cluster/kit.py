@@ -151,7 +151,11 @@ class Cluster:
             async with aiohttp.ClientSession() as session, session.get(f"{node.client.url}/metrics") as answer:
                 lines += [line for line in (await answer.text()).splitlines() if line.startswith("rota_")]
         for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
-            lines.append(f"{promise}: {await self.network.nodes[promise.node].client.explain(intent)}")
+            try:
+                explained = str(await self.network.nodes[promise.node].client.explain(intent))
+            except Unreachable as error:
+                explained = str(error)
+            lines.append(f"{promise}: {explained}")
         return "\n".join(lines)
 
     def others(self, name: NodeName) -> tuple[NodeName, ...]:
@@ -299,7 +303,7 @@ class Cluster:
             await self.network.stop()
             lacking = "\n".join([await self.lacking(name) for name in self.kind.names])
             pytest.fail(f"{len(left)} of {len(self.workload.promises)} did not end:\n{described}\n{lacking}")
-        assert self.workload.refusals == []
+        assert self.workload.refusals == [], self.workload.refusals
         chain = await self._until_all_stand_at_the_head()
         codes = await self.network.stop()
         assert set(codes.values()) == {0}, codes
@@ -353,18 +357,20 @@ class Cluster:
             assert receipt.success is wanted, f"{promise}: {receipt}"
             assert (intent in effects) is wanted, f"{promise}: {receipt}"
             if wanted:
-                assert receipt.block_number == effects[intent].height
-                assert receipt.leaf == "0x" + effects[intent].transition.leaf.hex()
+                assert receipt.block_number == effects[intent].height, f"{promise}: {receipt}"
+                assert receipt.transaction_hash == effects[intent].transaction, f"{promise}: {receipt}"
 
     async def _violations(self, chain: OwnChain) -> list[str]:
         """As the simulator's checkers find them."""
         judge = Judge(self._terms(), CHECKERS)
+        leaves = {(each.transition.intent, each.transaction): each.transition.leaf for each in chain.effects}
         for effect in chain.effects:
             judge.tell(Committed(self.contract, effect.height, effect.transition))
         for intent, promise in self.workload.promises.items():
             judge.tell(Promised(promise.node, UserRequest.SUBMIT, intent))
             told = self.workload.receipts[intent]
-            leaf = Leaf(bytes.fromhex(told.leaf[2:])) if told.leaf is not None else Leaf(b"")
+            # A receipt names no leaf: it is the one that the transaction that it names has committed.
+            leaf = leaves.get((intent, told.transaction_hash or ""), Leaf(b""))
             outcome = Outcome.CONFIRMED if told.success else Outcome.REVERTED
             judge.tell(Reported(promise.node, Receipt(intent, outcome, told.failure_message, leaf)))
         judge.tell(FaultsEnded(0))

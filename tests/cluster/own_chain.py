@@ -19,6 +19,7 @@ class Effect:
 
     height: int
     transition: Transition
+    transaction: str
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ async def read_chain(url: str, contract: ContractAddress, nodes: tuple[NodeName,
         for committal in told.committals:
             if committal.is_committed:
                 transition = _transition(full[committal.leaf], nodes)
-                effects.append(Effect(int(log["blockNumber"], 16), transition))
+                effects.append(Effect(int(log["blockNumber"], 16), transition, log["transactionHash"]))
                 for spent in transition.inputs:
                     unspent.pop(spent, None)
                 unspent.update(dict.fromkeys(state.id for state in transition.outputs))

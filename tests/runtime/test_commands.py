@@ -147,6 +147,25 @@ async def test_parallel_equal_submissions_through_both_services_have_one_accepta
 
 
 @in_loop
+async def test_who_is_told_of_another_submission_is_told_of_one_that_will_have_a_completion(tmp_path: Path) -> None:
+    """One that is refused at once has none: whoever came behind it is judged by itself."""
+    async with one_node(tmp_path) as (made, contract):
+        own = office(made)
+        calls = [
+            own.submit_and_wait(command(contract, function="nonsense", submission_id="refused")),
+            own.submit_and_wait(command(contract, submission_id="good")),
+            own.submit_and_wait(command(contract, submission_id="behind")),
+        ]
+        first, second, third = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(first, CommandRejected)
+        assert first.failure.error_id == "TRANSACTION_REFUSED"
+        assert isinstance(second, Completion)
+        assert isinstance(third, CommandRejected)
+        assert third.failure.error_id == "SUBMISSION_ALREADY_IN_FLIGHT"
+        assert dict(third.failure.metadata)["existing_submission_id"] == "good"
+
+
+@in_loop
 async def test_periods_of_zero_by_offset_and_beyond_the_end(tmp_path: Path) -> None:
     async with one_node(tmp_path) as (made, contract):
         own = office(made)

@@ -137,6 +137,38 @@ async def test_a_message_of_a_stranger_or_of_an_unknown_group_is_neither_kept_no
 
 
 @in_loop
+async def test_what_is_no_json_is_not_taken(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        for number, content in enumerate((b"{", b"", b"[" * 5_000, b'"' + b"x" * 600_000 + b'"')):
+            assert post.hear(NODE2, GroupMessage(IntentId(bytes([number]) * 16), 5, "topic", content))
+        assert post.hear(NODE2, GroupMessage(IntentId(b"n" * 16), 5, "topic", b"2"))
+        await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        assert len(await post.opened.store.mail.messages(Query())) == 1
+
+
+@in_loop
+async def test_nobody_keeps_a_message_away_by_using_its_id_first(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        for peer, content in ((NODE3, b'"forged"'), (NODE2, b'"true"')):
+            assert post.hear(peer, GroupMessage(IntentId(b"m" * 16), 5, "topic", content))
+            await post.until(peer, 1, GroupMessageAcknowledgement)
+        kept = await post.opened.store.mail.messages(Query())
+        assert [(each.node, each.content) for each in kept] == [(NODE3, b'"forged"'), (NODE2, b'"true"')]
+
+
+@in_loop
+async def test_an_acknowledgement_of_what_was_not_said_ends_nothing(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        sent = await post.mail.post(CONTRACT, GROUP, "topic", b"1", b"")
+        await post.until(NODE2, 1)
+        assert post.hear(STRANGER, GroupMessageAcknowledgement(IntentId(sent)))
+        assert post.hear(NODE2, GroupMessageAcknowledgement(IntentId(b"x" * 16)))
+        assert post.hear(NODE2, GroupMessageAcknowledgement(IntentId(sent)))
+        while await post.opened.store.mail.open_counts() != {NODE3: 1}:
+            await asyncio.sleep(0)
+
+
+@in_loop
 async def test_what_is_not_for_the_mail_goes_on_to_the_core(tmp_path: Path) -> None:
     async with posted(tmp_path) as post:
         assert not post.mail.take(Tick())

@@ -68,18 +68,20 @@ class Views:
 
     made: list[IntentId] = field(default_factory=list)
     is_away: bool = False
+    is_behind: bool = False
 
     async def view(self, intent: IntentId) -> ReceiptView | None:
         self.made.append(intent)
         await asyncio.sleep(0)
         if self.is_away:
             raise Unavailable("the store is away")
+        if self.is_behind:
+            return None
         return ReceiptView(intent, True, 1, int.from_bytes(intent, "big"))
 
     async def full(self, intent: IntentId) -> FullReceipt | None:
         view = await self.view(intent)
-        assert view is not None
-        return FullReceipt(view, domain_receipt={"transfers": []})
+        return FullReceipt(view, domain_receipt={"transfers": []}) if view is not None else None
 
 
 def source_of(store: Orders, views: Views) -> ReceiptSource:
@@ -156,6 +158,21 @@ async def test_who_could_not_look_looks_again() -> None:
         await source.read(ReceiptDefinition(), ListenerPosition(0))
     views.is_away = False
     assert len((await source.read(ReceiptDefinition(), ListenerPosition(0))).items) == 1
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_node_that_goes_through_the_chain_again_is_waited_for(is_whole: bool) -> None:
+    @in_loop
+    async def run() -> None:
+        store, views = Orders(), Views(is_behind=True)
+        store.put(intent_id(1))
+        source, wanted = source_of(store, views), ReceiptDefinition(has_domain_receipts=is_whole)
+        with pytest.raises(Unavailable, match="waits for the index"):
+            await source.read(wanted, ListenerPosition(0))
+        views.is_behind = False
+        assert len((await source.read(wanted, ListenerPosition(0))).items) == 1
+
+    run()
 
 
 @in_loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,9 +29,9 @@ from rota.core.effects import (
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
-from rota.ports import StatePlace, Store
+from rota.ports import StatePlace, Store, Unavailable
 from rota.sim.disk import Fate
-from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase
+from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase, group_commit
 from rota.store.database import Answer, Database, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
@@ -376,3 +377,22 @@ def counting(reading: Reading[Answer]) -> Reading[tuple[Answer, int]]:
             query = reading.send(rows)
         except StopIteration as end:
             return end.value, row_count
+
+
+@in_loop
+async def test_store_that_is_away_is_noticed_by_who_only_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        read = opened.store._database.read
+
+        async def away(_: object) -> None:
+            raise Unavailable("it is away")
+
+        monkeypatch.setattr(group_commit, "LOOK_S", 0)
+        monkeypatch.setattr(opened.store._database, "read", away)
+        with pytest.raises(Unavailable):
+            await opened.store.transaction(intent_id(1))
+        assert opened.store.trouble == "it is away"
+        # Nobody asks any more, and it is noticed all the same.
+        monkeypatch.setattr(opened.store._database, "read", read)
+        while opened.store.trouble:
+            await asyncio.sleep(0)

@@ -61,6 +61,7 @@ class Entrance:
         self._doorkeeper: Final = doorkeeper
         self._metrics: Final = metrics
         self._credentials = settings.credentials
+        self._sockets: Final = WebSockets(dispatcher, door, limits)
         self._listeners: Final[dict[str, Listener]] = {}
         self.commands: Final = (
             CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
@@ -69,8 +70,7 @@ class Entrance:
         operators = Operators(node, door, registry)
         http = self._application()
         Posts(dispatcher, door, limits).add_to(http)
-        sockets = WebSockets(dispatcher, door, limits)
-        sockets.add_to(http, LIVE_PATH)
+        self._sockets.add_to(http, LIVE_PATH)
         if add_pages is not None:
             add_pages(http)
         if settings.operations is None:
@@ -82,7 +82,7 @@ class Entrance:
         self._listen("http", http, settings.http, limits.connections_max)
         if settings.websocket is not None:
             apart = self._application()
-            sockets.add_to(apart)
+            self._sockets.add_to(apart)
             self._listen("websocket", apart, settings.websocket, limits.websockets_max)
 
     async def start(self) -> None:
@@ -109,9 +109,11 @@ class Entrance:
         return self._credentials
 
     def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
-        """From now on these are known and no others; connections that are open stay."""
+        """From now on these are known and no others; WebSockets of those that are gone or changed end."""
         self._doorkeeper.use(credentials)
+        gone = frozenset(each.name for each in self._credentials if each not in credentials)
         self._credentials = credentials
+        self._sockets.part_from(gone)
 
     @property
     def http_url(self) -> str:

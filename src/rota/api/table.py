@@ -97,6 +97,7 @@ def document() -> dict[str, Any]:
             "params": taken,
             "result": {"name": each.result.name, "summary": each.result.description, "schema": next(remaining)},
             "x-role": each.role.value,
+            **({"x-websocket": True} if each.needs_connection else {}),
         }
         for each, taken in zip(methods, parameters, strict=True)
     ]

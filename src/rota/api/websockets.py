@@ -40,6 +40,7 @@ class WebSockets:
         self._door: Final = door
         self._limits: Final = limits
         self._open: Final[dict[Connection, None]] = {}
+        self._parting: Final[set[asyncio.Task[None]]] = set()
 
     def add_to(self, application: web.Application, path: str = "/") -> None:
         """Serve at this path."""
@@ -77,6 +78,14 @@ class WebSockets:
             del self._open[connection]
         return socket
 
+    def part_from(self, names: frozenset[str]) -> None:
+        """Callers of these names are let in no more: their connections end."""
+        for connection in tuple(self._open):
+            if connection.caller.name in names:
+                task = asyncio.create_task(connection.close(WSCloseCode.POLICY_VIOLATION, b"your credentials are gone"))
+                self._parting.add(task)
+                task.add_done_callback(self._parting.discard)
+
     async def _on_shutdown(self, _: web.Application) -> None:
         await asyncio.gather(*(connection.close() for connection in tuple(self._open)))
 
@@ -98,7 +107,7 @@ class Connection:
         self._dispatcher: Final = dispatcher
         self._door: Final = door
         self._limits: Final = limits
-        self._caller: Final = caller
+        self.caller: Final = caller
         self._room: Final = asyncio.Semaphore(limits.websocket_messages_max)
         self._answering: Final[dict[asyncio.Task[None], None]] = {}
         self._subscriptions: Final = Subscriptions(self.send, limits.websocket_subscriptions_max)
@@ -137,11 +146,11 @@ class Connection:
             # It has gone; whoever reads from it will see that.
             return
 
-    async def close(self) -> None:
-        """Say that the node stops."""
+    async def close(self, code: int = WSCloseCode.GOING_AWAY, reason: bytes = b"the node stops") -> None:
+        """Say why it ends."""
         try:
             async with asyncio.timeout(self._limits.stop_timeout_ms / 1_000):
-                await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the node stops")
+                await self._socket.close(code=code, message=reason)
         except TimeoutError:
             self._cut()
 
@@ -149,7 +158,7 @@ class Connection:
         subscriber = Subscriber(self._subscriptions)
         try:
             with self._door.room_for(len(body)):
-                answer = await self._dispatcher.answer(body, self._caller, subscriber)
+                answer = await self._dispatcher.answer(body, self.caller, subscriber)
                 if answer is not None:
                     await self.send(answer)
             subscriber.begin()

@@ -33,7 +33,7 @@ def command() -> None:
     """Say who may call a node's API, and what.
 
     Each credential has a name and roles: read, submit, operate. None contains another. A node that runs takes over what
-    changes; connections that are open stay.
+    changes, and parts from whoever is let in no more.
     """
 
 

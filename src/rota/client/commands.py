@@ -41,6 +41,7 @@ from rota.client.jsonrpc import JsonRpc
 COMMAND_REJECTED: Final = -32_002
 TIMEOUT_MS_MAX: Final = 25_000
 PAGE_MAX: Final = 500
+OTHERS_PAGES_MAX: Final = 20
 
 # The ids that have a reaction of their own.
 DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
@@ -228,7 +229,7 @@ class _Attempts:
             return self._duplicate(error), None
         if error is not None and error.error_id == SUBMISSION_ALREADY_IN_FLIGHT and self._uses_stream:
             # Its completion lies after the offset that was taken before this submission.
-            return await self._outcome_of(error.metadata["existing_submission_id"])
+            return await self._outcome_of(error.metadata["existing_submission_id"], pages_max=OTHERS_PAGES_MAX)
         return verdict, error
 
     async def _goes_on_after(self, error: CommandError) -> bool:
@@ -303,13 +304,19 @@ class _Attempts:
 
     # Outcomes.
 
-    async def _outcome_of(self, submission_id: str) -> tuple[Verdict | None, CommandError | None]:
+    async def _outcome_of(
+        self, submission_id: str, pages_max: int | None = None
+    ) -> tuple[Verdict | None, CommandError | None]:
         """Read completions until that of a submission comes, which it will while the node can be reached.
 
-        An error here is about the reading: what became of the submission is then not known.
+        An error here is about the reading: what became of the submission is then not known. Another's submission is not
+        waited for without an end: to submit once more tells as much.
         """
-        after, failures = self._after, 0
+        after, failures, pages = self._after, 0, 0
         while True:
+            if pages == pages_max:
+                return None, CommandError("ABORTED", "NO_COMPLETION", f"{submission_id} has no completion yet", {})
+            pages += 1
             try:
                 page = await self._raw.completions(after, PAGE_MAX, self._timeout_ms)
             except CommandFailed as failed:

@@ -19,6 +19,9 @@ is awaited; or it was not, and then nobody was told that it was: it is checked a
 with one completion. What is found out about a submission after a crash is a completion, because nobody waits for an
 answer any more; what is found out before it is acknowledged is the answer, and no completion.
 
+Who submits a change that is in flight is told which submission to look for. It must be one that will have a completion:
+while that is not clear yet, the second one waits behind the first.
+
 What the store or the sequencer cannot do now is told to a caller who waits, and the submission is withdrawn; where
 nobody waits it is asked for again after a pause. A withdrawal is durable before the caller hears of it: otherwise the
 submission could come back to life after a crash, long after its submitter was told that nothing came of it.
@@ -26,7 +29,7 @@ submission could come back to life after a crash, long after its submitter was t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -89,6 +92,7 @@ class DeskLimits:
 
     in_flight_max: int = 100_000
     batch_max: int = 512
+    behind_max: int = 1_000
     retry_ms: int = 250
 
 
@@ -106,7 +110,10 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class Entry:
-    """A submission in flight. Who has a `call` has not been answered yet; after a crash nobody has."""
+    """A submission in flight. Who has a `call` has not been answered yet; after a crash nobody has.
+
+    `behind` are submissions of the same change that came before it was clear whether this one will have a completion.
+    """
 
     submission: InFlight
     stage: Stage
@@ -114,6 +121,12 @@ class Entry:
     wants_outcome: bool = False
     transaction: IntentId | None = None
     farewell: Failure | None = None
+    behind: list[CommandSubmitted] = field(default_factory=list)
+
+    @property
+    def is_promised(self) -> bool:
+        """It will have a completion, whatever happens: it was handed over, or is one of an earlier life."""
+        return self.transaction is not None or (self.call is None and self.stage is not Stage.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ class Desk:
             case RetryDue(None):
                 self._retry_writes()
             case _:
-                self._go_on(event)
+                self._go_on(clock_ms, event)
         self._write_next(clock_ms)
         return self._effects
 
@@ -177,7 +190,10 @@ class Desk:
         change = change_of(event.command)
         existing = self.entries.get(change)
         if existing is not None:
-            self._answer(event.call, errors.in_flight(change, existing.submission.command.submission_id))
+            if existing.is_promised or len(existing.behind) >= self.limits.behind_max:
+                self._answer(event.call, errors.in_flight(change, existing.submission.command.submission_id))
+            else:
+                existing.behind.append(event)
             return
         if len(self.entries) >= self.limits.in_flight_max:
             self._answer(event.call, errors.busy(f"{len(self.entries)} commands are in flight"))
@@ -187,7 +203,7 @@ class Desk:
         self.entries[change] = Entry(submission, Stage.ADMITTED, event.call, event.wants_outcome)
         self._effects.append(WriteInFlight(submission))
 
-    def _go_on(self, event: DeskEvent) -> None:
+    def _go_on(self, clock_ms: int, event: DeskEvent) -> None:
         """What happened to one submission."""
         match event:
             case InFlightWritten(change):
@@ -222,6 +238,8 @@ class Desk:
                 entry = self.entries.pop(change)
                 if entry.farewell is not None:
                     self._answer_caller(entry, entry.farewell)
+                for waiting in entry.behind:
+                    self._take(clock_ms, waiting)
             case InFlightNotRemoved(change):
                 self._effects.append(Pause(self.limits.retry_ms, change))
             case RetryDue(change) if change is not None:
@@ -246,8 +264,12 @@ class Desk:
                 raise AssertionError(f"a submission that is {stage.value} is not asked about")
 
     def _handed_over(self, entry: Entry, transaction: IntentId) -> None:
+        change, submission_id = entry.submission.change, entry.submission.command.submission_id
         entry.stage, entry.transaction = Stage.AWAITED, transaction
-        self._effects.append(AwaitEnd(entry.submission.change, transaction))
+        self._effects.append(AwaitEnd(change, transaction))
+        behind, entry.behind = entry.behind, []
+        for event in behind:
+            self._answer(event.call, errors.in_flight(change, submission_id))
         if not entry.wants_outcome:
             self._answer_caller(entry, Acknowledged(entry.submission.command.submission_id, transaction))
 

@@ -106,7 +106,9 @@ class NodeFacade:
         )
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
-        self.neighbours: Final = Neighbours(running.name, surroundings.registry, surroundings.read_peers, store.mail)
+        self.neighbours: Final = Neighbours(
+            running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
+        )
         self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)

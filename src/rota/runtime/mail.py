@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
+import msgspec
 import structlog
 
 from rota.core.effects import FindStates, SendMessage
@@ -35,6 +36,7 @@ from rota.runtime.contracts import KnownContracts
 from rota.store.mail import GROUP_MESSAGE, STATE
 from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 
+MESSAGE_BYTES_MAX: Final = 524_288
 WINDOW: Final = 32
 PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
@@ -96,6 +98,8 @@ class GroupMail:
         self._transfers: Final[dict[tuple[NodeName, Leaf], None]] = {}
         self._rounds: Final[dict[tuple[NodeName, Digest], Leaf]] = {}
         self.on_message: Callable[[], None] = lambda: None
+        # The number of the latest mail that was said to each peer in this life, for users to read.
+        self.highest_said: Final[dict[NodeName, int]] = {}
 
     # Life.
 
@@ -196,6 +200,7 @@ class GroupMail:
                     self._say(peer, each, message)
 
     def _say(self, peer: NodeName, mail: StoredMail, message: StoredMessage | None) -> None:
+        self.highest_said[peer] = max(mail.sequence, self.highest_said.get(peer, 0))
         if mail.kind == STATE:
             self._transfers[(peer, Leaf(mail.reference))] = None
             self._store.perform(FindStates(mail.contract, peer, (Leaf(mail.reference),)))
@@ -258,7 +263,7 @@ class GroupMail:
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
         known = self._contracts.known(contract)
         described = group_in(decode_genesis(known.genesis)) if known is not None else None
-        if described is None or peer not in self._nodes_of(contract):
+        if described is None or peer not in self._nodes_of(contract) or not _is_content(message.content):
             logger.warning("a message of a group was not taken", peer=peer, contract=contract)
             return
         stored = StoredMessage(
@@ -281,23 +286,37 @@ class GroupMail:
         self.on_message()
 
     async def _acknowledged(self, peer: NodeName, reference: bytes) -> None:
+        """An acknowledgement of what was not said is worth nothing, and costs nothing: what is owed is said again."""
+        owing = self._owing.get(peer)
+        if owing is None or reference not in owing.said:
+            return
         try:
             await self._store.mail.acknowledge(peer, reference, _wall_ms())
         except Unavailable:
             return
-        owing = self._owing.get(peer)
-        if owing is not None:
-            owing.count = max(0, owing.count - 1)
-            owing.said.discard(reference)
-            owing.acknowledged.add(reference)
-            # A window that is acknowledged makes room for the next.
-            if not owing.said:
-                owing.has_more, owing.pause_ms = True, PAUSE_MS
-                self._changed.set()
+        if reference in owing.said:
+            owing.said.remove(reference)
+            owing.count -= 1
+        owing.acknowledged.add(reference)
+        # A window that is acknowledged makes room for the next.
+        if not owing.said:
+            owing.has_more, owing.pause_ms = True, PAUSE_MS
+            self._changed.set()
 
     def _nodes_of(self, contract: ContractAddress) -> tuple[NodeName, ...]:
         known = self._contracts.known(contract)
         return known.contract.committee if known is not None else ()
+
+
+def _is_content(content: bytes) -> bool:
+    """What users are to be shown must be JSON, and no larger than what we would send."""
+    if len(content) > MESSAGE_BYTES_MAX:
+        return False
+    try:
+        msgspec.json.decode(content)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _wall_ms() -> int:

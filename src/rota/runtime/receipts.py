@@ -172,7 +172,8 @@ class ReceiptSource:
 
     async def _look(self, place: NumberedReceipt) -> ReceiptView:
         view = await self._view(place.intent)
-        assert view is not None, "what has a number is known"
+        if view is None:
+            raise _not_indexed(place)
         return view
 
     def _drop_failed(self, sequence: int, looked: asyncio.Future[ReceiptView]) -> None:
@@ -182,7 +183,8 @@ class ReceiptSource:
 
     async def _full(self, place: NumberedReceipt) -> FullReceipt:
         full = await self._full_view(place.intent)
-        assert full is not None, "what has a number is known"
+        if full is None:
+            raise _not_indexed(place)
         return full
 
     async def after(self, sequence: int) -> AsyncIterator[ReceiptView]:
@@ -197,6 +199,11 @@ class ReceiptSource:
             position = found.position
             if found.is_all:
                 await self.bell.wait(rung)
+
+
+def _not_indexed(place: NumberedReceipt) -> Unavailable:
+    """A node that goes through the chain again has its numbers, and not yet what they are of."""
+    return Unavailable(f"the receipt with number {place.sequence} waits for the index to catch up")
 
 
 def _passes(definition: ReceiptDefinition, place: NumberedReceipt) -> bool:

@@ -467,4 +467,8 @@ def _flaws_of_answers(world: CommandWorld) -> list[str]:
                 flaws.append(f"{submitted} was answered with {answer}, and the stream has {own}")
             case Failure(code) if own and code is not StatusCode.UNAVAILABLE:
                 flaws.append(f"{submitted} was told {code.name} and has a completion")
+            case Failure(_, errors.SUBMISSION_ALREADY_IN_FLIGHT) if (
+                len(completions.get(dict(answer.metadata)["existing_submission_id"], [])) != 1
+            ):
+                flaws.append(f"{submitted} was told to look for a submission that has no completion")
     return flaws

@@ -58,6 +58,7 @@ from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
 from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
 
+LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
@@ -102,6 +103,8 @@ class DatabaseStore:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._trouble = ""
+        self._reading_trouble = ""
+        self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         self.traces: Final = Traces(self)
@@ -131,6 +134,9 @@ class DatabaseStore:
         """
         self._is_closing = True
         self._has_writes.set()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         if self._tasks:
             writer, reader = self._tasks
             reader.cancel()
@@ -145,7 +151,7 @@ class DatabaseStore:
     @property
     def trouble(self) -> str:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
-        return self._trouble
+        return self._trouble or self._reading_trouble
 
     # Contracts, and what a node starts with.
 
@@ -163,68 +169,68 @@ class DatabaseStore:
 
     async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
-        return await self._database.read(self._asking.contracts())
+        return await self._read(self._asking.contracts())
 
     async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
-        return await self._database.read(self._asking.contracts_with_work())
+        return await self._read(self._asking.contracts_with_work())
 
     async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
         """What a new life of the node finds, and of its contracts these."""
-        return await self._database.read(self._asking.node_of(contracts))
+        return await self._read(self._asking.node_of(contracts))
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
         """The final outcome of an intent of this node, if it has one."""
-        return await self._database.read(self._asking.receipt_of(intent))
+        return await self._read(self._asking.receipt_of(intent))
 
     async def states_since(
         self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
     ) -> tuple[int, tuple[State, ...]]:
         """States with their bytes that changed after `since`, spent or not, and up to which change that is."""
-        return await self._database.read(self._asking.states_since(contract, since, limit))
+        return await self._read(self._asking.states_since(contract, since, limit))
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
-        return await self._database.read(self._asking.heights_with_outcomes(contract, first, last))
+        return await self._read(self._asking.heights_with_outcomes(contract, first, last))
 
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
     ) -> tuple[Leaf, ...]:
         """What was committed up to this height and of which this node holds no state; the earliest first."""
-        return await self._database.read(self._asking.leaves_without_states(contract, last, limit, skip))
+        return await self._read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(
         self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
     ) -> StatePage:
         """The states of this contract that are on the chain and unspent, and that this node holds; some at a time."""
-        return await self._database.read(self._asking.unspent_states(contract, after, limit))
+        return await self._read(self._asking.unspent_states(contract, after, limit))
 
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
-        return await self._database.read(self._asking.states(contract, ids))
+        return await self._read(self._asking.states(contract, ids))
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is unspent and held now and was not at the change `since`, and what no longer is."""
-        return await self._database.read(self._asking.state_changes(contract, since, limit))
+        return await self._read(self._asking.state_changes(contract, since, limit))
 
     # What users ask for.
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
         """An intent of this node, and what became of it."""
-        return await self._database.read(self._asking.transaction(intent))
+        return await self._read(self._asking.transaction(intent))
 
     async def transaction_with_key(self, key: str) -> StoredTransaction | None:
         """The intent that has this idempotency key; the latest, if there are several."""
-        return await self._database.read(self._asking.transaction_with_key(key))
+        return await self._read(self._asking.transaction_with_key(key))
 
     async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
         """The intents of this node, latest first; those that follow this one in that order."""
         assert 0 < limit <= TRANSACTIONS_MAX, f"limit: must be 1 to {TRANSACTIONS_MAX}, not {limit}"
-        return await self._database.read(self._asking.transactions(after, limit))
+        return await self._read(self._asking.transactions(after, limit))
 
     async def unfinished_count(self) -> int:
         """How many intents of this node have no final outcome."""
-        return await self._database.read(self._asking.unfinished_count())
+        return await self._read(self._asking.unfinished_count())
 
     # Tables that the core knows nothing of: each has a module of its own, which says what is written and read.
 
@@ -245,7 +251,7 @@ class DatabaseStore:
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
-        return await self._database.read(reading)
+        return await self._read(reading)
 
     # Orders.
 
@@ -402,7 +408,23 @@ class DatabaseStore:
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
 
     async def _read(self, reading: Reading[Answer]) -> Answer:
-        return await self._database.read(reading)
+        """A node that only asks must notice, too, that its store is away."""
+        try:
+            answer = await self._database.read(reading)
+        except Unavailable as problem:
+            self._reading_trouble = str(problem)
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look_until_it_answers())
+            raise
+        self._reading_trouble = ""
+        return answer
+
+    async def _look_until_it_answers(self) -> None:
+        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back."""
+        while self._reading_trouble and not self._is_closing:
+            await asyncio.sleep(LOOK_S)
+            with suppress(Unavailable):
+                await self._read(_written())
 
     def _tell_soon(self, event: Event) -> None:
         """Never within an order: whoever gives it is in the middle of something."""

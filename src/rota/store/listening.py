@@ -106,8 +106,7 @@ class Listening:
 
     async def forget_expired(self) -> None:
         """What could be committed up to a time that has passed, and was not, will have no receipt."""
-        expired = await self._access.read(self._expired())
-        if expired:
+        while expired := await self._access.read(self._expired()):
             await self._access.write([Statement(_NO_LONGER_DUE, each) for each in expired])
 
     def _expired(self) -> Reading[list[tuple[str, bytes]]]:

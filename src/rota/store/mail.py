@@ -58,7 +58,9 @@ class Mail:
     async def message(self, message: bytes) -> StoredMessage | None:
         """A message by its id."""
         found = await self._read(
-            _messages(Statement(f"SELECT {_MESSAGE} FROM group_messages WHERE id = ?", (message,)))
+            _messages(
+                Statement(f"SELECT {_MESSAGE} FROM group_messages WHERE id = ? ORDER BY sequence LIMIT 1", (message,))
+            )
         )
         return found[0] if found else None
 
@@ -91,7 +93,7 @@ def _open_for(peer: NodeName, limit: int) -> Reading[tuple[tuple[StoredMail, Sto
     owed = [_mail(row) for row in rows]
     found: list[tuple[StoredMail, StoredMessage | None]] = []
     for mail in owed:
-        sql = f"SELECT {_MESSAGE} FROM group_messages WHERE id = ?"
+        sql = f"SELECT {_MESSAGE} FROM group_messages WHERE id = ? ORDER BY sequence LIMIT 1"
         rows = (yield Statement(sql, (mail.reference,))) if mail.kind == GROUP_MESSAGE else []
         found.append((mail, _message(rows[0]) if rows else None))
     return tuple(found)
@@ -147,7 +149,7 @@ _ADD_MESSAGE: Final = """
 INSERT INTO group_messages (
     id, domain, group_id, node, sent_at_ms, received_at_ms, correlation_id, topic, content, sequence)
 SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(MAX(sequence), 0) + 1 FROM group_messages WHERE TRUE
-ON CONFLICT (id) DO NOTHING"""
+ON CONFLICT (id, node) DO NOTHING"""
 
 _OWE: Final = """
 INSERT INTO mail (id, peer, kind, contract, reference, created_at_ms, sequence)

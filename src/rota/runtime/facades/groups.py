@@ -23,11 +23,10 @@ from rota.hosting import Hosted, UserCall
 from rota.ports import Store, StoredGroup, StoredMessage
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import of_query, read_query
-from rota.runtime.mail import GroupMail
+from rota.runtime.mail import MESSAGE_BYTES_MAX, GroupMail
 from rota.types import ContractAddress, IntentId, NodeName, Party, node_of
 
 ID_BYTES: Final = 32
-MESSAGE_BYTES_MAX: Final = 524_288
 
 Submit = Callable[[facade.Submission], Awaitable[IntentId]]
 CallView = Callable[[Hosted, UserCall], Awaitable[object]]

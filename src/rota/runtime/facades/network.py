@@ -47,11 +47,19 @@ ReadRegistered = Callable[[], Mapping[NodeName, RegisteredNode]]
 class Neighbours:
     """`api.network.Neighbours`."""
 
-    def __init__(self, node: NodeName, registry: Registry, read_peers: ReadPeers, mail: Mail) -> None:
+    def __init__(
+        self,
+        node: NodeName,
+        registry: Registry,
+        read_peers: ReadPeers,
+        mail: Mail,
+        highest_said: Mapping[NodeName, int],
+    ) -> None:
         self._node: Final = node
         self._registry: Final = registry
         self._read_peers: Final = read_peers
         self._mail: Final = mail
+        self._highest_said: Final = highest_said
         # The event loop's clock begins anywhere.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 
@@ -106,7 +114,7 @@ class Neighbours:
             traffic.received_messages,
             traffic.sent_bytes,
             traffic.received_bytes,
-            status.traffic.sent_messages,
+            self._highest_said.get(status.name, 0),
             self._at(traffic.sent_at_ms),
             self._at(traffic.received_at_ms),
         )

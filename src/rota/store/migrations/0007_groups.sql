@@ -35,9 +35,10 @@ CREATE TABLE group_members (
     PRIMARY KEY (member, domain, id)
 );
 
--- What members of a group told each other, in the order in which this node has it.
+-- What members of a group told each other, in the order in which this node has it. An id counts together with the node
+-- that gave it: nobody can keep another's message away by using its id first.
 CREATE TABLE group_messages (
-    id BYTEA NOT NULL PRIMARY KEY,
+    id BYTEA NOT NULL,
     sequence BIGINT NOT NULL,
     domain TEXT NOT NULL,
     group_id BYTEA NOT NULL,
@@ -46,7 +47,8 @@ CREATE TABLE group_messages (
     received_at_ms BIGINT NOT NULL,
     correlation_id BYTEA,
     topic TEXT NOT NULL,
-    content BYTEA NOT NULL
+    content BYTEA NOT NULL,
+    PRIMARY KEY (id, node)
 );
 CREATE UNIQUE INDEX group_messages_by_sequence ON group_messages (sequence);
 
