@@ -3,12 +3,13 @@
 Theory of operation. Every second the contracts in memory are looked at. Where another node coordinates than did before,
 that is kept: as a fail-over if the former one cannot be reached at that moment, and else as a hand-over. A contract
 that nobody coordinates for a while has not changed hands. What is older than the last `CHANGES_MAX` is forgotten, and
-so is all of it when the process ends: nothing is decided by it.
+so is all of it when the process ends: nothing is decided by it. Of more than `CONTRACTS_MAX` in memory some are not
+followed.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -31,18 +32,20 @@ class Leaders:
         self._active: Final = active
         self._connected: Final = connected
         self._now_ms: Final = now_ms
-        self._last: Final[OrderedDict[ContractAddress, NodeName]] = OrderedDict()
+        self._last: Final[dict[ContractAddress, NodeName]] = {}
         self._changes: Final[deque[LeaderChange]] = deque(maxlen=CHANGES_MAX)
 
     def look(self) -> None:
         """Note what has changed since the last time."""
-        for contract, leader in self._active():
+        active = dict(self._active())
+        if len(self._last) >= CONTRACTS_MAX:
+            for contract in [each for each in self._last if each not in active]:
+                del self._last[contract]
+        for contract, leader in active.items():
             former = self._last.get(contract)
-            if leader is None or leader == former:
+            if leader is None or leader == former or (former is None and len(self._last) >= CONTRACTS_MAX):
                 continue
             self._last[contract] = leader
-            if len(self._last) > CONTRACTS_MAX:
-                self._last.popitem(last=False)
             is_gone = former is not None and former != self._node and former not in self._connected()
             self._changes.append(LeaderChange(contract, self._now_ms(), former, leader, is_gone))
 
