@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, Message, Startup
 from rota.runtime import leaders as module
-from rota.runtime.leaders import Leaders
-from rota.types import ContractAddress, NodeName
+from rota.runtime.leaders import Leaders, Sights
+from rota.types import ContractAddress, HeartbeatNumber, NodeName, RequestId
 
 ONE, OTHER = ContractAddress("0x" + "01" * 20), ContractAddress("0x" + "02" * 20)
 NODE, PEER, THIRD = NodeName("node1"), NodeName("node2"), NodeName("node3")
@@ -19,7 +22,11 @@ class World:
         self.active: dict[ContractAddress, NodeName | None] = {}
         self.connected = {PEER, THIRD}
         self.now_ms = 0
-        self.leaders = Leaders(NODE, lambda: self.active.items(), lambda: self.connected, lambda: self.now_ms)
+        self.soon: list[Callable[[], None]] = []
+        sights = Sights(
+            lambda: self.active, self.active.get, lambda: self.connected, lambda: self.now_ms, self.soon.append
+        )
+        self.leaders = Leaders(NODE, sights)
 
     def see(self, contract: ContractAddress, leader: NodeName | None) -> None:
         self.active[contract] = leader
@@ -47,6 +54,24 @@ def test_a_former_leader_that_cannot_be_reached_has_failed_and_we_ourselves_have
     world.see(ONE, NODE)
     world.see(ONE, THIRD)
     assert [gone for *_, gone in world.told(ONE)] == [False, True, False]
+
+
+def test_a_reign_that_is_shorter_than_a_second_is_seen_by_its_heartbeat() -> None:
+    world = World()
+    world.see(ONE, PEER)
+    world.leaders.heard(envelope(Startup(RequestId(1, 1))))
+    assert not world.soon
+    world.active[ONE] = THIRD
+    for _ in range(3):
+        world.leaders.heard(envelope(CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE)))
+    (look,) = world.soon
+    look()
+    world.see(ONE, PEER)
+    assert [leader for _, _, leader, _ in world.told(ONE)] == [PEER, THIRD, PEER]
+
+
+def envelope(body: Message) -> Envelope:
+    return Envelope(ONE, RequestId(1, 2), 1, 9, body)
 
 
 def test_what_is_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

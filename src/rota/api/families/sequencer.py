@@ -189,7 +189,7 @@ async def leaders(
     contract: Annotated[Address, Meta(description="The address of a private contract")],
     limit: Annotated[int, Meta(ge=1, le=LEADERS_MAX, description="How many at most")] = LEADERS_DEFAULT,
 ) -> Annotated[list[Led], Meta(description="The latest, the oldest of them first")]:
-    """Who has coordinated a contract since this node began, as it saw it once a second."""
+    """Who has coordinated a contract since this node began, as it saw it."""
     return [_shown_leader(each) for each in (await node.leaders(contract.contract))[-limit:]]
 
 
