@@ -34,7 +34,7 @@ from rota.api.facade import (
     TransactionChange,
     TransactionView,
 )
-from rota.api.ring import RingView
+from rota.api.ring import LeaderChange, RingView
 from rota.command_types import (
     Checkpoint,
     CommandRejected,
@@ -362,6 +362,9 @@ class MemoryNode:
 
     async def ring(self, contract: ContractAddress) -> RingView | None:
         return RingView(contract, 1_024) if contract in self.known else None
+
+    async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
+        return (LeaderChange(contract, BEGAN_MS, None, NodeName("node2")),)
 
     async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
         number = 1

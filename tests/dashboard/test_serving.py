@@ -14,7 +14,7 @@ import pytest
 from rota.api.credentials import Role, make_token
 from rota.api.entrance import LIVE_PATH
 from rota.core.selection import rank_by_distance, ring_place
-from rota.dashboard import CONTENT_TYPES, POLICY, read_pages
+from rota.dashboard import CONTENT_TYPES, POLICY, policy_for, read_pages
 from rota.keys.secret import Secret
 from rota.runtime.configuration import LedgerSection, NodeConfiguration, NodeSection, PostgresServer, StoreSection
 from rota.runtime.facades.itself import Itself
@@ -35,7 +35,8 @@ async def test_pages_come_with_a_policy_and_are_not_sent_twice() -> None:
             async with session.get(f"{entrance.http_url}/dashboard/{name}") as answer:
                 assert answer.status == 200
                 assert answer.headers["Content-Type"] == CONTENT_TYPES[name.rpartition(".")[2]]
-                assert answer.headers["Content-Security-Policy"] == POLICY
+                host = entrance.http_url.removeprefix("http://")
+                assert answer.headers["Content-Security-Policy"] == f"{POLICY} ws://{host} wss://{host}"
                 digest = answer.headers["ETag"]
             again = {"If-None-Match": digest}
             async with session.get(f"{entrance.http_url}/dashboard/{name}", headers=again) as answer:
@@ -46,6 +47,12 @@ async def test_pages_come_with_a_policy_and_are_not_sent_twice() -> None:
         for name in ("nothing.js", "__init__.py", "..%2f__init__.py"):
             async with session.get(f"{entrance.http_url}/dashboard/{name}") as answer:
                 assert answer.status == 404
+
+
+def test_a_host_that_is_no_place_does_not_get_into_the_policy() -> None:
+    assert policy_for("[::1]:31548") == f"{POLICY} ws://[::1]:31548 wss://[::1]:31548"
+    for host in ("", "a b", "x; script-src *", "x,y", "x\n"):
+        assert policy_for(host) == POLICY
 
 
 def test_pages_load_nothing_from_elsewhere_and_have_nothing_inline() -> None:

@@ -26,7 +26,7 @@ from rota.api.chain import HasChain
 from rota.api.keyring import HasKeys
 from rota.api.network import HasNetwork
 from rota.api.privacy_groups import HasGroups, MessageDefinition, MessageView
-from rota.api.ring import RingView
+from rota.api.ring import LeaderChange, RingView
 from rota.api.self_view import HasItself
 from rota.api.states import HasStates
 from rota.api.values import AbiEntry as AbiEntry
@@ -753,6 +753,10 @@ class Sequencing(Protocol):
 
     async def ring(self, contract: ContractAddress) -> RingView | None:
         """Where its committee stands, and who leads when; nothing when this node does not have it."""
+        ...
+
+    async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
+        """Who has coordinated it in this life of the node, the oldest first, as far as that is remembered."""
         ...
 
 

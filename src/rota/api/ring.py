@@ -46,3 +46,14 @@ class RingView:
     virtual_nodes: int
     places: tuple[RingPlaces, ...] = ()
     ranges: tuple[RingRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """Another node coordinates. Without a former one it was seen for the first time; one that is gone has failed."""
+
+    contract: ContractAddress
+    at_ms: int
+    former: NodeName | None
+    leader: NodeName
+    is_former_gone: bool = False

@@ -12,6 +12,7 @@ and is answered by its digest, so that a node that was renewed is never shown wi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -28,11 +29,11 @@ CONTENT_TYPES: Final = {
     "svg": "image/svg+xml",
 }
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; connect-src 'self'"
 )
+PLACE: Final = re.compile(r"[A-Za-z0-9.\-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
 HEADERS: Final = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -48,6 +49,11 @@ class Page:
     content: bytes
     content_type: str
     digest: str
+
+
+def policy_for(host: str) -> str:
+    """The content security policy; not every browser holds a WebSocket of the same place to be of the same place."""
+    return f"{POLICY} ws://{host} wss://{host}" if PLACE.fullmatch(host) else POLICY
 
 
 def read_pages() -> Mapping[str, Page]:
@@ -75,7 +81,8 @@ def add_pages(application: web.Application) -> None:
         page = pages.get(request.match_info["name"] or START)
         if page is None:
             return web.Response(status=web.HTTPNotFound.status_code, text="there is no such page\n", headers=HEADERS)
-        headers = {**HEADERS, hdrs.ETAG: page.digest}
+        policy = policy_for(request.headers.get(hdrs.HOST, ""))
+        headers = {**HEADERS, hdrs.CONTENT_SECURITY_POLICY: policy, hdrs.ETAG: page.digest}
         if request.headers.get(hdrs.IF_NONE_MATCH) == page.digest:
             return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
         return web.Response(body=page.content, headers={**headers, hdrs.CONTENT_TYPE: page.content_type})

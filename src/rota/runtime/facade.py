@@ -15,7 +15,7 @@ from rota import hosting
 from rota.api import errors, facade
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
-from rota.api.ring import RingView
+from rota.api.ring import LeaderChange, RingView
 from rota.api.self_view import Itself
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
@@ -51,12 +51,15 @@ from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.failures import failure_of
+from rota.runtime.leaders import Leaders, Sights
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Receipt, SubmitMode
+
+LEADERS_LOOK_S: Final = 0.05
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
@@ -136,6 +139,9 @@ class NodeFacade:
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
         self._explaining: Final = Explaining(running, self._at, self.public)
+        sights = Sights(self._loaded, self._leader_of, self._reached, lambda: self._at(monotonic_ms()), _soon)
+        self.leaders_seen: Final = Leaders(running.name, sights)
+        running.leaders = self.leaders_seen
         self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
 
     @property
@@ -448,6 +454,22 @@ class NodeFacade:
         known = self._running.contracts.known(contract)
         return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
 
+    async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
+        """Who has coordinated it."""
+        return self.leaders_seen.of(contract)
+
+    def _loaded(self) -> tuple[ContractAddress, ...]:
+        return tuple(self._running.engine.core.sequencers.loaded) if self._running.started.is_set() else ()
+
+    def _leader_of(self, contract: ContractAddress) -> NodeName | None:
+        sequencer = self._running.engine.core.sequencers.loaded.get(contract)
+        if sequencer is None:
+            return None
+        return self.name if sequencer.coordinator.state is CoordinatorState.ACTIVE else sequencer.observer.active
+
+    def _reached(self) -> tuple[NodeName, ...]:
+        return tuple(peer.node for peer in self._read_peers() if peer.is_connected)
+
     def _summary(self, address: ContractAddress) -> ContractSummary:
         known = self._running.contracts.known(address)
         assert known is not None, "it is one of ours"
@@ -562,6 +584,10 @@ class NodeFacade:
             automation_transactions_total=self.triggers.transactions,
             ledger_transactions_total=self.triggers.ledger_transactions,
         )
+
+
+def _soon(look: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(LEADERS_LOOK_S, look)
 
 
 def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:

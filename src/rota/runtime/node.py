@@ -57,6 +57,7 @@ from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.feed import LiveFeed
+from rota.runtime.leaders import Leaders
 from rota.runtime.mail import GroupMail
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.receipts import ReceiptOrder
@@ -158,6 +159,7 @@ class RunningNode:
         )
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
         self.feed: LiveFeed | None = None
+        self.leaders: Leaders | None = None
         self._head_height = -1
         self._on_head: Final[list[Callable[[], None]]] = []
         self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
@@ -235,6 +237,8 @@ class RunningNode:
             self._watcher.saw_event(event)
         if self.feed is not None and self.feed.is_watched:
             self.feed.saw_event(event)
+        if self.leaders is not None and isinstance(event, MessageReceived):
+            self.leaders.heard(event.envelope)
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
@@ -364,6 +368,8 @@ class RunningNode:
             self._watcher.saw_effect(effect)
         if self.feed is not None and self.feed.is_watched:
             self.feed.saw_effect(effect)
+        if self.leaders is not None and isinstance(effect, SendMessage):
+            self.leaders.heard(effect.envelope)
         match effect:
             case SendMessage(peer, envelope) if peer == self.name:
                 self.tell(MessageReceived(peer, envelope))

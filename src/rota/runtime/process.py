@@ -89,7 +89,7 @@ class CannotStart(Exception):
 
 
 class Watched(Protocol):
-    """A file that an operator may change."""
+    """Something that is looked at every second: a file that an operator may change, or who leads."""
 
     def look(self) -> None:
         """Act if it has changed."""
@@ -107,7 +107,7 @@ class NodeProcess:
         self.entrance: Final = entrance
         self.peers: Final = peers
         self.keys: Final = keys
-        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers, facade.expiry)]
+        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers, facade.expiry), facade.leaders_seen]
 
     async def run(self) -> None:
         """Serve until it is stopped."""

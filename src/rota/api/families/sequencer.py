@@ -27,11 +27,13 @@ from rota.api.facade import (
 )
 from rota.api.formats import Address, HexText, Timestamp, Uuid, hex_of, timestamp_of, uuid_of
 from rota.api.methods import method
-from rota.api.ring import RingRange, RingView
+from rota.api.ring import LeaderChange, RingRange, RingView
 from rota.api.subscriptions import Subscriber, Subscription
 
 CONTRACTS_DEFAULT: Final = 100
 CONTRACTS_MAX: Final = 1_000
+LEADERS_DEFAULT: Final = 100
+LEADERS_MAX: Final = 2_000
 INTERVAL_MS: Final = 500
 INTERVAL_MIN_MS: Final = 100
 INTERVAL_MAX_MS: Final = 60_000
@@ -170,6 +172,30 @@ async def ring(
     """Where the committee of a contract stands on its ring, the point of this range, and who leads in the next ones."""
     found = await node.ring(contract.contract)
     return _shown_ring(found) if found is not None else None
+
+
+class Led(msgspec.Struct, frozen=True):
+    """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was gone."""
+
+    at: Timestamp
+    kind: str
+    former: str | None
+    leader: str
+
+
+@method("seq_leaders", role=Role.READ, answers="changes")
+async def leaders(
+    node: Sequencing,
+    contract: Annotated[Address, Meta(description="The address of a private contract")],
+    limit: Annotated[int, Meta(ge=1, le=LEADERS_MAX, description="How many at most")] = LEADERS_DEFAULT,
+) -> Annotated[list[Led], Meta(description="The latest, the oldest of them first")]:
+    """Who has coordinated a contract since this node began, as it saw it."""
+    return [_shown_leader(each) for each in (await node.leaders(contract.contract))[-limit:]]
+
+
+def _shown_leader(change: LeaderChange) -> Led:
+    kind = "seen" if change.former is None else "fail-over" if change.is_former_gone else "hand-over"
+    return Led(timestamp_of(change.at_ms), kind, change.former, change.leader)
 
 
 def _shown_ring(found: RingView) -> Ring:
@@ -427,4 +453,4 @@ def _shown_round(change: RoundChange) -> RoundChanged:
     )
 
 
-METHODS: Final = (status, explain, contracts, ring, subscribe, unsubscribe)
+METHODS: Final = (status, explain, contracts, ring, leaders, subscribe, unsubscribe)

@@ -35,6 +35,7 @@ class App {
     this.view = null;
     this.isDrawing = false;
     this.hasBeenLive = false;
+    this.told = "";
     document.getElementById("leave").addEventListener("click", () => this.connection.signOut());
     addEventListener("hashchange", () => this.go());
     setInterval(() => this.tick(), TICK_MS);
@@ -147,7 +148,7 @@ class App {
     const problems = problemsOf(this).map((each) => each.text);
     const key = problems.join("\n");
     if (key === this.told) return;
-    if (this.told !== undefined) announce(problems.length ? problems.join(" ") : "All is well.");
+    announce(problems.length ? problems.join(" ") : "All is well.");
     this.told = key;
   }
 

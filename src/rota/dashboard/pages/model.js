@@ -8,7 +8,6 @@ import { msOf } from "./dom.js";
 export const TRANSACTIONS_MAX = 10_000;
 const CONTRACTS_MAX = 2_000;
 const ROUNDS_MAX = 400;
-const CHANGES_MAX = 400;
 const STEPS_MAX = 32;
 const SECONDS_KEPT = 120;
 const SLICE_MS = 6;
@@ -28,7 +27,6 @@ export class Model {
     this.contractsOmitted = 0;
     this.transactions = new Map();
     this.rounds = new Map();
-    this.changes = [];
     this.peers = new Map();
     this.heard = new Map();
     this.leads = new Map();
@@ -77,7 +75,7 @@ export class Model {
     }
     for (const peer of update.peers) this.peers.set(peer.node, peer);
     for (const contract of update.contracts) {
-      this.takeContract(contract, update.snapshot);
+      this.takeContract(contract);
       yield;
     }
     for (const change of update.transactions) {
@@ -96,27 +94,12 @@ export class Model {
     this.count(update.counts);
   }
 
-  takeContract(contract, isSnapshot) {
+  takeContract(contract) {
     const before = this.contracts.get(contract.contract) ?? null;
     this.contracts.set(contract.contract, contract);
     bound(this.contracts, CONTRACTS_MAX);
     this.lead(before?.activeCoordinator, -1);
     this.lead(contract.activeCoordinator, 1);
-    const history = this.lastLeaders ??= new Map();
-    const last = history.get(contract.contract);
-    if (contract.activeCoordinator && contract.activeCoordinator !== last) {
-      history.set(contract.contract, contract.activeCoordinator);
-      bound(history, CONTRACTS_MAX);
-      this.noteChange(contract.contract, last ?? null, contract.activeCoordinator, isSnapshot && !last);
-    }
-  }
-
-  // Whom it came from is gone: a fail-over. He is there and gave it away: a hand-over.
-  noteChange(contract, from, to, isFirst) {
-    const isGone = from !== null && from !== this.nodeName && this.peers.get(from)?.connected === false;
-    const kind = isFirst || from === null ? "seen" : isGone ? "fail-over" : "hand-over";
-    this.changes.push({ contract, from, to, kind, atMs: this.atMs });
-    if (this.changes.length > CHANGES_MAX) this.changes.shift();
   }
 
   lead(node, by) {

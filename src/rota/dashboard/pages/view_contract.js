@@ -9,6 +9,7 @@ import { VirtualList } from "./virtual_list.js";
 const SENDING = ["Pending", "Delegated", "Assembling", "Signing", "EndorsementGathering", "Prepared", "Dispatched", "Sequenced", "Submitted", "Issued", "Ending", "Parked", "Confirmed"];
 const COORDINATING = ["Pooled", "PreAssembly_Blocked", "Assembling", "Endorsement_Gathering", "Blocked", "Confirming_Dispatch", "Prepared", "Ready_For_Dispatch", "Dispatched", "Submitted", "Confirmed"];
 const REFRESH_MIN_MS = 400;
+const LEADERS_MS = 1_500;
 const ROUNDS_SHOWN = 40;
 const CHANGES_SHOWN = 30;
 const LINE_MS = 300_000;
@@ -21,6 +22,8 @@ export class ContractView {
     this.address = "";
     this.status = null;
     this.ringFound = null;
+    this.leaders = [];
+    this.leadersAtMs = 0;
     this.askedAtMs = 0;
     this.isAsking = false;
     this.picker = h("select", { id: "contract-picker", "aria-label": "Contract" });
@@ -66,6 +69,8 @@ export class ContractView {
       this.address = address;
       this.status = null;
       this.ringFound = null;
+      this.leaders = [];
+      this.leadersAtMs = 0;
       this.name.replaceChildren(copyable(address, address));
     }
     this.refresh(true);
@@ -113,10 +118,14 @@ export class ContractView {
       if (status && (!this.ringFound || this.ringFound.ranges[0]?.range !== status.range)) {
         this.ringFound = await this.app.ask("seq_ring", address);
       }
-      const isFirst = !this.status;
+      if (status && (status.activeCoordinator !== this.status?.activeCoordinator || nowMs - this.leadersAtMs > LEADERS_MS)) {
+        this.leadersAtMs = nowMs;
+        this.leaders = await this.app.ask("seq_leaders", address);
+      }
+      if (address !== this.address) return;
       this.status = status;
       setText(this.flaw, status ? "" : "This node does not have this contract.");
-      if (status) this.drawAbout(status, isFirst);
+      if (status) this.drawAbout(status);
     } catch (error) {
       setText(this.flaw, this.app.connection.state === "live" ? error.message : "");
     } finally {
@@ -179,7 +188,7 @@ export class ContractView {
   }
 
   drawChanges(model) {
-    const found = model.changes.filter((change) => change.contract === this.address);
+    const found = this.leaders.map(({ at, kind, former, leader }) => ({ atMs: msOf(at), kind, from: former, to: leader }));
     this.drawLine(model, found);
     keyed(
       this.changes,
@@ -190,7 +199,7 @@ export class ContractView {
           "li",
           { "data-kind": change.kind },
           h("time", {}, clock(change.atMs)),
-          h("span", { class: "kind" }, change.kind === "seen" ? "seen" : change.kind),
+          h("span", { class: "kind" }, change.kind),
           change.from ? [chip(change.from), h("span", { "aria-label": "to" }, "→")] : null,
           chip(change.to),
         ),
