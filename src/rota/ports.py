@@ -299,8 +299,11 @@ class TraceStore(Protocol):
         """The round that this node sent with this nonce."""
         ...
 
-    async def has_succeeded(self, nonce: int) -> bool | None:
-        """What became of this node's transaction with this nonce; nothing while no block has it."""
+    async def mined(self, nonce: int) -> tuple[bool, int | None] | None:
+        """Whether this node's transaction with this nonce succeeded; nothing while no block has it.
+
+        With it comes the time of that block, as long as the node keeps it.
+        """
         ...
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:

@@ -59,11 +59,11 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable
         mine = Query.parse({"eq": [{"field": "publicTransactionID", "value": 1}], "sort": ["transactionID"]})
         assert await traces.find_dispatched(mine) == ((0, intent_id(1)), (0, intent_id(2)))
         assert len(await traces.find_dispatched(Query())) == 3
-        assert await traces.has_succeeded(0) is None
+        assert await traces.mined(0) is None
         mined = (MinedTransaction(0, MinedStatus.SUCCEEDED), MinedTransaction(1, MinedStatus.FAILED))
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))
-        assert (await traces.has_succeeded(0), await traces.has_succeeded(1)) == (True, False)
+        assert (await traces.mined(0), await traces.mined(1)) == ((True, 10), (False, 10))
     finally:
         await opened.store.close()
 

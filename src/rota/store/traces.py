@@ -49,9 +49,12 @@ class Traces:
         """The round that this node sent with this nonce."""
         return await self._door.read(_dispatch(nonce))
 
-    async def has_succeeded(self, nonce: int) -> bool | None:
-        """What became of this node's transaction with this nonce; nothing while no block has it."""
-        return await self._door.read(_has_succeeded(nonce))
+    async def mined(self, nonce: int) -> tuple[bool, int | None] | None:
+        """Whether this node's transaction with this nonce succeeded; nothing while no block has it.
+
+        With it comes the time of that block, as long as the node keeps it.
+        """
+        return await self._door.read(_mined(nonce))
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
@@ -89,9 +92,10 @@ def _dispatch(nonce: int) -> Reading[RoundDispatch | None]:
     return decode_dispatch(rows[0][0]) if rows else None
 
 
-def _has_succeeded(nonce: int) -> Reading[bool | None]:
-    rows: Any = yield Statement("SELECT status FROM mined WHERE nonce = ?", (nonce,))
-    return rows[0][0] == MinedStatus.SUCCEEDED.value if rows else None
+def _mined(nonce: int) -> Reading[tuple[bool, int | None] | None]:
+    sql = "SELECT status, time_s FROM mined LEFT JOIN blocks ON blocks.height = mined.height WHERE nonce = ?"
+    rows: Any = yield Statement(sql, (nonce,))
+    return (rows[0][0] == MinedStatus.SUCCEEDED.value, rows[0][1]) if rows else None
 
 
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:

@@ -313,9 +313,9 @@ class Following:
         order = dispatch.round
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
-        place = await self._store.listening.receipt_number(first)
-        has_succeeded = await self._store.traces.has_succeeded(dispatch.nonce)
-        ended_at_ms = place.numbered_at_ms if place is not None else None
+        mined = await self._store.traces.mined(dispatch.nonce)
+        # When another node's intent came to be is not told; a round is opened so long before it is valid no more.
+        opened_at_ms = 1_000 * (order.valid_until_s - self._running.config.validity_s)
         sent = decode(dispatch.transaction).transaction
         return PublicView(
             NUMBERS * dispatch.nonce + 1,
@@ -325,16 +325,16 @@ class Following:
             self._running.account,
             order.contract,
             sent.data,
-            stored.accepted_at_ms if stored is not None else ended_at_ms or 0,
+            stored.accepted_at_ms if stored is not None else opened_at_ms,
             self._running.name,
             dispatch.nonce,
             0,
             sent.gas_limit,
             dispatch.fees.most_wei,
             dispatch.fees.tip_wei,
-            ended_at_ms if has_succeeded is not None else None,
+            1_000 * mined[1] if mined is not None and mined[1] is not None else None,
             (stored.transaction if stored is not None else b"") or dispatch.hash,
-            has_succeeded,
+            mined[0] if mined is not None else None,
         )
 
 
