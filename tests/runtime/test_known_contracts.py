@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota import hosting
 from rota.genesis import encode_genesis
+from rota.ports import Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party
 
@@ -52,3 +55,13 @@ def test_contract_whose_genesis_cannot_be_read_is_listed_to_nobody() -> None:
     contracts.add(KnownContract(genesis.contract(address(1)), IntentId(bytes(16)), (address(1),), b"nothing"))
     assert contracts.open_to(NODE1, FIRST, 9) == ()
     assert list(contracts.unhosted) == [address(1)]
+
+
+def test_nobody_is_told_that_there_is_no_contract_before_the_store_has_said_so() -> None:
+    contracts = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32))
+    assert contracts.hosted(address(1)) is None
+    contracts.is_complete = False
+    with pytest.raises(Unavailable, match="node1 has not begun"):
+        contracts.hosted(address(1))
+    ring = added(contracts, 1, "ring", "alice@node1")
+    assert contracts.hosted(ring) is not None

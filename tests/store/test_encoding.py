@@ -47,7 +47,7 @@ STORED = {
     EndorsedDeployment: "intent contract genesis endorsers threshold",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers",
-    MinedTransaction: "nonce status reason",
+    MinedTransaction: "nonce status reason gas_used",
     Permission: "number delegate transition",
     DelegationNumber: "incarnation counter",
     StateId: "leaf output",

@@ -525,8 +525,7 @@ class Coordinator(Machine):
 
     def _give_up_all(self, some: Iterable[Placed]) -> None:
         for placed in some:
-            if placed.leaf in self.graph.placed:
-                self._give_up(placed)
+            self._give_up(placed)
 
     def _give_up(self, placed: Placed) -> None:
         self.slots.refuse_states_of(placed.leaf)

@@ -16,7 +16,7 @@ from rota.domains.base import Rejected
 from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
-from rota.ports import Policy, Signer
+from rota.ports import Policy, Signer, Unavailable
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
 
 
@@ -36,6 +36,7 @@ class KnownContracts:
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] = ()
+        self.is_complete = True
         self._audiences: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
         self._in_order: Final[list[ContractAddress]] = []
 
@@ -58,8 +59,14 @@ class KnownContracts:
         return self._known.get(contract)
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
-        """The contract with its domain; nothing when it is not one of ours or its domain is not loaded."""
-        return self._hosted.get(contract)
+        """The contract with its domain; nothing when it is not one of ours or its domain is not loaded.
+
+        `Unavailable` while the store has not said which are ours: a user must not be told that there is none.
+        """
+        hosted = self._hosted.get(contract)
+        if hosted is None and not self.is_complete:
+            raise Unavailable(f"{self._node} has not begun: it does not know its contracts yet")
+        return hosted
 
     def domain_of(self, contract: ContractAddress) -> str:
         """The name of its domain; empty when that is not loaded."""

@@ -533,6 +533,8 @@ class NodeFacade:
             missing.append(f"the ledger: {reason}")
         elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
+        if not self.commands.has_begun:
+            missing.append("the store: it has not said yet which commands are in flight")
         return tuple(missing)
 
     def warnings(self) -> tuple[str, ...]:

@@ -131,6 +131,7 @@ class RunningNode:
         self.name: Final = name
         self.config: Final = config
         self.contracts: Final = contracts
+        contracts.is_complete = False
         self.users: Final = Users()
         self.is_stopping = False
         self.begins_again = False
@@ -272,6 +273,7 @@ class RunningNode:
         stored = await store.restore(await store.contracts_with_work())
         for known in every:
             self.contracts.add(known)
+        self.contracts.is_complete = True
         for address, reason in self.contracts.unhosted.items():
             logger.error("nothing can be done in this contract", contract=address, reason=reason)
         if not stored.incarnation:
