@@ -151,7 +151,7 @@ function refreshNodeCard(card, { name, peer, isOurs }, model) {
   setText(card.querySelector(".state"), isOurs ? "serves this page" : isThere ? (peer.queued ? `connected, ${number(peer.queued)} queued` : "connected") : "not connected");
   setText(card.querySelector(".leads"), leads > 0 ? `coordinates ${number(leads)}` : "coordinates nothing");
   const ago = heard ? model.nowMs - heard.atMs : Infinity;
-  setText(card.querySelector(".heard"), isOurs ? `block ${number(model.height)}` : heard ? `heartbeat ${ago < 1_500 ? "just now" : `${duration(ago)} ago`}` : "leads nothing, so sends no heartbeat");
+  setText(card.querySelector(".heard"), isOurs ? `block ${number(model.height)}` : heard ? `heartbeat ${ago < 1_500 ? "just now" : `${duration(ago)} ago`}` : leads > 0 ? "no heartbeat yet" : "leads nothing, so sends no heartbeat");
   setAttribute(card.querySelector(".pulse"), "data-beat", ago < PULSE_MS ? heard.count % 2 : null);
 }
 
