@@ -61,7 +61,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("moment", ["are started", "node3 runs as process", "coordinates", "kill -9"])
 def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
-    with started(tmp_path, "demo") as process:
+    with started(tmp_path, "demo", "--port", "0") as process:
         read_until(process, moment)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=WAIT_S)
@@ -71,7 +71,7 @@ def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_pa
 
 
 def test_demonstration_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
-    with started(tmp_path, "demo") as process:
+    with started(tmp_path, "demo", "--port", "0") as process:
         read_until(process, "node2 runs as process")
         process.terminate()
         process.communicate(timeout=WAIT_S)
@@ -81,7 +81,7 @@ def test_demonstration_that_is_terminated_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_demonstration_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
-    with started(tmp_path, "demo") as process:
+    with started(tmp_path, "demo", "--port", "0") as process:
         read_until(process, "node3 runs as process")
         assert len(relatives(tmp_path)) >= 5
         process.kill()

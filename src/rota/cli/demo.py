@@ -43,9 +43,8 @@ STDOUT: Final = "-"
 @click.option(
     "--port",
     type=click.IntRange(0, 65_000),
-    default=FIRST_PORT,
-    show_default=True,
-    help="Of --serve: where node1 listens, its WebSockets beside, the next node 100 further on. 0: what is free.",
+    help=f"Where node1 listens, its WebSockets beside, the next node 100 further on. 0: what is free. "
+    f"[default: {FIRST_PORT}; with --once or --json what is free]",
 )
 @click.option("--story", is_flag=True, help="Tell a fail-over of four simulated nodes instead, message by message.")
 @click.option(
@@ -63,7 +62,7 @@ def command(
     once: bool,
     as_json: bool,
     is_served: bool,
-    port: int,
+    port: int | None,
     story: bool,
     speed: float | None,
     mermaid_file: str | None,
@@ -74,9 +73,8 @@ def command(
     """Kill a coordinator and watch the others carry on.
 
     A chain and three nodes are started as processes of this machine, all three are asked for transactions, and the one
-    that coordinates is killed with `kill -9`. Ports are those that the system chooses; nothing is left running. With
-    --serve nobody is killed, and the nodes listen where applications look for them. With --story, or an option of it,
-    four nodes are simulated instead.
+    that coordinates is killed with `kill -9`. The nodes listen where applications look for them; nothing is left
+    running. With --serve nobody is killed. With --story, or an option of it, four nodes are simulated instead.
 
     Exit 0: every intent was confirmed exactly once, and all nodes agree with the chain (of the story: no invariant was
     violated). 1: it was not so. 130: Ctrl-C.
@@ -85,20 +83,21 @@ def command(
     if list_commands:
         show_language(console)
     elif is_served:
-        serve_nodes(console, port, as_json)
+        serve_nodes(console, FIRST_PORT if port is None else port, as_json)
     elif story or script is not None or mermaid_file is not None or steps or speed is not None:
         tell_story(console, speed, mermaid_file, as_json, script, steps)
     else:
-        show_live(Console(file=sys.stderr, quiet=True) if as_json else console, once, as_json)
+        first_port = port if port is not None else 0 if once or as_json else FIRST_PORT
+        show_live(Console(file=sys.stderr, quiet=True) if as_json else console, once, as_json, first_port)
 
 
-def show_live(console: Console, once: bool, as_json: bool) -> None:
+def show_live(console: Console, once: bool, as_json: bool, first_port: int) -> None:
     """The network of processes. Without a terminal, a happening is a line."""
     view = LiveView(console)
     with TemporaryDirectory(prefix="rota-demo-") as folder:
         try:
             with view.entered():
-                asyncio.run(_live(view, Path(folder) / "network", 1 if once or as_json else None))
+                asyncio.run(_live(view, Path(folder) / "network", 1 if once or as_json else None, first_port))
         except CannotStartProcess as error:
             raise click.ClickException(str(error)) from error
         except TimeoutError as error:
@@ -113,10 +112,10 @@ def show_live(console: Console, once: bool, as_json: bool) -> None:
     click.get_current_context().exit(1 if problems else 0)
 
 
-async def _live(view: LiveView, home: Path, kills: int | None) -> None:
+async def _live(view: LiveView, home: Path, kills: int | None, first_port: int) -> None:
     drawing = asyncio.create_task(view.keep_fresh())
     try:
-        await _until_terminated(perform(home, view.show, view.refresh, kills))
+        await _until_terminated(perform(home, view.show, view.refresh, kills, first_port))
     finally:
         drawing.cancel()
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from rota.client import ContractStatus, Unreachable
 from rota.dashboard import PATH as DASHBOARD_PATH
+from rota.demo.serving import ports_from
 from rota.network.audit import Audit, audit
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
@@ -110,10 +111,10 @@ class Show:
         }
 
 
-async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: int | None) -> None:
+async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: int | None, first_port: int = 0) -> None:
     """Start, kill so often (without end when nothing is said), and audit. `CannotStartProcess` when it cannot begin."""
     show.happen("a chain and three nodes are started")
-    async with LocalNetwork(Plan(home=home, names=NAMES)) as network:
+    async with LocalNetwork(Plan(home=home, names=NAMES, rpc_ports=ports_from(first_port))) as network:
         await network.start(*NAMES)
         show.pids = network.pids
         for name, pid in show.pids.items():
