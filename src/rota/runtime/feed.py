@@ -179,7 +179,8 @@ class LiveFeed:
 
     def _touch(self, contract: ContractAddress) -> None:
         for follower in self._followers:
-            follower.touch(contract)
+            if contract not in follower.contracts:
+                follower.touch(contract)
 
     # Following.
 
