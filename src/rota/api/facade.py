@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rota.api.chain import HasChain
 from rota.api.keyring import HasKeys
@@ -763,8 +763,7 @@ class Sequencing(Protocol):
 # The live feed.
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A milestone on a transaction's way; `by` is whose doing it was, where it was another node's."""
 
     milestone: str

@@ -89,7 +89,8 @@ class Uuid(Format):
 
 def uuid_of(intent: IntentId) -> Uuid:
     """An intent's id as clients write it."""
-    return Uuid(UUID(bytes=intent))
+    text = intent.hex()
+    return Uuid(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
 
 class HexText(Format):

@@ -31,7 +31,7 @@ from rota.core.effects import BlocksIndexed, Effect, Persist, RoundDispatch
 from rota.core.events import ForContract, MessageReceived
 from rota.core.machine import Event
 from rota.messages import CoordinatorHeartbeat
-from rota.runtime.milestones import Milestones, Sighting, is_telling_effect, is_telling_event
+from rota.runtime.milestones import Milestone, Milestones, Sighting, is_telling_effect, is_telling_event
 from rota.types import ContractAddress, IntentId, NodeName
 
 FOLLOWERS_MAX: Final = 32
@@ -62,7 +62,7 @@ class _Follower:
     transactions: dict[IntentId, list[tuple[Sighting, int]]] = field(default_factory=dict)
     contracts: dict[ContractAddress, None] = field(default_factory=dict)
     rounds: dict[tuple[int, str], RoundChange] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[Milestone] = field(default_factory=Counter)
     heartbeats: Counter[tuple[ContractAddress, NodeName]] = field(default_factory=Counter)
     omitted: int = 0
     has_gap: bool = False
@@ -72,7 +72,7 @@ class _Follower:
 
     def saw(self, sighting: Sighting, at_ms: int) -> None:
         """A transaction is at a milestone; where there is no room it is counted alone."""
-        self.counts[sighting.milestone.value] += 1
+        self.counts[sighting.milestone] += 1
         steps = self.transactions.pop(sighting.intent, None)
         if steps is not None or len(self.transactions) < TRANSACTIONS_MAX:
             steps = self.transactions[sighting.intent] = [] if steps is None else steps
@@ -81,9 +81,8 @@ class _Follower:
             steps.append((sighting, at_ms))
         else:
             self.omitted += 1
-        if sighting.contract:
+        if sighting.contract and sighting.contract not in self.contracts:
             self.touch(sighting.contract)
-        self.has_news.set()
 
     def touch(self, contract: ContractAddress) -> None:
         """Something of it may have changed."""
@@ -165,10 +164,14 @@ class LiveFeed:
                             )
 
     def _note(self, sightings: Iterable[Sighting]) -> None:
+        at_ms = 0
         for sighting in sightings:
-            at_ms = self._looks.now_ms()
+            at_ms = at_ms or self._looks.now_ms()
             for follower in self._followers:
                 follower.saw(sighting, at_ms)
+        if at_ms:
+            for follower in self._followers:
+                follower.has_news.set()
 
     def _note_round(self, change: RoundChange) -> None:
         for follower in self._followers:
@@ -176,7 +179,8 @@ class LiveFeed:
 
     def _touch(self, contract: ContractAddress) -> None:
         for follower in self._followers:
-            follower.touch(contract)
+            if contract not in follower.contracts:
+                follower.touch(contract)
 
     # Following.
 
@@ -255,7 +259,7 @@ class LiveFeed:
             transactions_omitted=omitted,
             rounds=tuple(rounds.values()),
             peers=peers if are_peers_changed else (),
-            counts=tuple(MilestoneCount(name, count) for name, count in counts.items()),
+            counts=tuple(MilestoneCount(name.value, count) for name, count in counts.items()),
             heartbeats=tuple(Heartbeats(*of, count) for of, count in heartbeats.items()),
         )
 

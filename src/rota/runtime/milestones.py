@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.core.effects import (
     AssembleIntents,
@@ -69,10 +68,15 @@ class Milestone(Enum):
     SKIPPED = "skipped"
     REPORTED = "reported"
 
+    # One of each: its address tells it apart at once, where Enum would hash its name for every sighting.
+    __hash__ = object.__hash__
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """A transaction was seen at a milestone. `peer` is whose doing it was, where it was another node's."""
+
+class Sighting(NamedTuple):
+    """A transaction was seen at a milestone. `peer` is whose doing it was, where it was another node's.
+
+    A dozen are made of every transaction, so that it is a plain tuple: nothing else is made as fast.
+    """
 
     milestone: Milestone
     intent: IntentId

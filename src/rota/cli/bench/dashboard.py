@@ -15,7 +15,7 @@ from rota.network.children import CannotStartProcess
 
 PAIRS_MAX: Final = 100
 COUNT_MAX: Final = 1_000_000
-PAIRS_AMONG_OTHERS: Final = 2
+PAIRS_AMONG_OTHERS: Final = 4
 
 
 @click.command()
