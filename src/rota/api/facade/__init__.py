@@ -1,0 +1,196 @@
+"""The node as users and operators see it: one protocol per family of methods, and the values that they exchange.
+
+Theory of operation. `api` imports no adapter and no runtime. The runtime implements `Node` and hands itself in; a
+family of methods is typed by the protocol that it needs and no more, so that a family can be added without
+touching the others.
+
+What holds for all of them:
+
+- What a user may mend is raised as `Rejected`. What the world did not do is raised as `rota.ports.Unavailable`.
+  What is not there, or not yet, is `None`.
+- Times are milliseconds of the Unix epoch, by this node's clock. They are for reading and never compared across nodes;
+  the runtime translates the core's own clock, which starts anywhere.
+- A caller may stop waiting: its coroutine is then cancelled. What was begun may be done all the same.
+- Submissions that are begun in an order are accepted in that order, so that one user's batch keeps its order without
+  waiting for the disk between two of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.api.chain import HasChain
+from rota.api.facade.automation import HasTriggers, SetAside, Spread, TriggerRun, Triggers, TriggerView
+from rota.api.facade.commands import Acknowledgement, CommandConfiguration, Commands, CommandSubmission, HasCommands
+from rota.api.facade.contracts import Contracts
+from rota.api.facade.feed import FeedUpdate, Heartbeats, MilestoneCount, RoundChange, Step, TransactionChange, Watching
+from rota.api.facade.following import (
+    AnyReceipt,
+    DependenciesView,
+    DispatchView,
+    Following,
+    FullReceipt,
+    FullTransaction,
+    HasFollowing,
+    Moment,
+    PreparedView,
+    PublicSubmission,
+    PublicView,
+    StateView,
+    TransactionStates,
+)
+from rota.api.facade.listeners import (
+    BATCH_TIMEOUT_MS,
+    EVENTS_A_BATCH,
+    Batch,
+    Definition,
+    EventDefinition,
+    EventListenerStatus,
+    EventSource,
+    EventView,
+    IncompleteReceipts,
+    Item,
+    Listener,
+    Listeners,
+    Listening,
+    MessageListening,
+    Offered,
+    ReceiptDefinition,
+    Receiver,
+    ReceiverLeft,
+)
+from rota.api.facade.operations import Measurements, Operations, PeerMeasurements
+from rota.api.facade.sequencing import (
+    ContractStatus,
+    ContractSummary,
+    Explanation,
+    SequencerRole,
+    Sequencing,
+    StateCount,
+)
+from rota.api.facade.settlements import DraftView, ExaminedView, LegView, NamedLeg, Settling
+from rota.api.facade.transactions import (
+    GasOptions,
+    ReceiptView,
+    Submission,
+    Transactions,
+    TransactionType,
+    TransactionView,
+)
+from rota.api.facade.types import AbiView, Decoded, HasTypes, Types
+from rota.api.keyring import HasKeys
+from rota.api.network import HasNetwork
+from rota.api.privacy_groups import HasGroups
+from rota.api.self_view import HasItself
+from rota.api.states import HasStates
+from rota.api.values import AbiEntry, JsonValue
+from rota.types import NodeName
+
+__all__ = [
+    "BATCH_TIMEOUT_MS",
+    "EVENTS_A_BATCH",
+    "AbiEntry",
+    "AbiView",
+    "Acknowledgement",
+    "AnyReceipt",
+    "Batch",
+    "CommandConfiguration",
+    "CommandSubmission",
+    "Commands",
+    "ContractStatus",
+    "ContractSummary",
+    "Contracts",
+    "Decoded",
+    "Definition",
+    "DependenciesView",
+    "DispatchView",
+    "DraftView",
+    "EventDefinition",
+    "EventListenerStatus",
+    "EventSource",
+    "EventView",
+    "ExaminedView",
+    "Explanation",
+    "FeedUpdate",
+    "Following",
+    "FullReceipt",
+    "FullTransaction",
+    "GasOptions",
+    "HasCommands",
+    "HasFollowing",
+    "HasTriggers",
+    "HasTypes",
+    "Heartbeats",
+    "IncompleteReceipts",
+    "Item",
+    "JsonValue",
+    "LegView",
+    "Listener",
+    "Listeners",
+    "Listening",
+    "Measurements",
+    "MessageListening",
+    "MilestoneCount",
+    "Moment",
+    "NamedLeg",
+    "Node",
+    "Offered",
+    "Operations",
+    "PeerMeasurements",
+    "PreparedView",
+    "PublicSubmission",
+    "PublicView",
+    "ReceiptDefinition",
+    "ReceiptView",
+    "Receiver",
+    "ReceiverLeft",
+    "RoundChange",
+    "SequencerRole",
+    "Sequencing",
+    "SetAside",
+    "Settling",
+    "Spread",
+    "StateCount",
+    "StateView",
+    "Step",
+    "Submission",
+    "TransactionChange",
+    "TransactionStates",
+    "TransactionType",
+    "TransactionView",
+    "Transactions",
+    "TriggerRun",
+    "TriggerView",
+    "Triggers",
+    "Types",
+    "Watching",
+]
+
+
+class Node(
+    Transactions,
+    Listening,
+    Settling,
+    Sequencing,
+    Watching,
+    Contracts,
+    HasTypes,
+    HasFollowing,
+    HasKeys,
+    HasGroups,
+    MessageListening,
+    HasStates,
+    HasNetwork,
+    HasChain,
+    HasCommands,
+    HasTriggers,
+    HasItself,
+    Operations,
+    Protocol,
+):
+    """The whole of it; what the server is given."""
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name, which is its transport identity."""
+        ...
