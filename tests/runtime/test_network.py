@@ -43,6 +43,11 @@ async def test_transactions_of_all_nodes_on_one_shared_state_are_confirmed(tmp_p
             assert shown is not None
             assert shown.success
             assert shown.block_number is not None
+        figures = [nodes.processes[name].facade.measurements() for name in ALL]
+        dispatched = sum(each.rounds_dispatched_total or 0 for each in figures)
+        assert 1 <= dispatched <= sum(each.submissions_total or 0 for each in figures)
+        while any(nodes.processes[name].facade.measurements().deliveries_open for name in ALL):
+            await asyncio.sleep(0.01)
 
 
 @in_loop

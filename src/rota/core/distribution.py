@@ -85,6 +85,11 @@ class Distribution:
             heappop(self._due)
         return self._due[0][0] if self._due else None
 
+    @property
+    def open_count(self) -> int:
+        """How many deliveries are not acknowledged."""
+        return sum(map(len, self._open.values()))
+
     def is_open(self, peer: NodeName, digest: Digest, part: int) -> bool:
         """That node has not acknowledged these states yet."""
         return (digest, part) in self._open.get(peer, {})

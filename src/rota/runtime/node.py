@@ -38,6 +38,7 @@ from rota.core.effects import (
     ReportPrepared,
     ReportReceipt,
     ReportVerifier,
+    RoundDispatch,
     SendMessage,
     SiftContracts,
     SignDispatch,
@@ -140,6 +141,7 @@ class RunningNode:
         self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
+        self.submissions = 0
         self.factory: Final = factory
         self.account: Final = account
         self._stop_timeout_s: Final = stop_timeout_ms / 1_000
@@ -375,9 +377,15 @@ class RunningNode:
                 self.tell(MessageReceived(peer, envelope))
             case SendMessage():
                 self.adapters.peers.send(effect)
-            case Persist() | LookUpIntents() | LoadContract() | FindStates():
+            case Persist():
+                self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 self.adapters.store.perform(effect)
-            case FetchBlocks() | SignDispatch() | SubmitTransaction():
+            case LookUpIntents() | LoadContract() | FindStates():
+                self.adapters.store.perform(effect)
+            case SubmitTransaction():
+                self.submissions += 1
+                self.adapters.ledger.perform(effect)
+            case FetchBlocks() | SignDispatch():
                 self.adapters.ledger.perform(effect)
             case ReplyToUser():
                 self.users.take_reply(effect)

@@ -65,9 +65,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     yield Measured(core.name, "rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
     yield Measured(core.name, "states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
     yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
-    yield Measured(
-        core.name, "deliveries", sum(map(len, core.distribution._open.values())), around.owed_count + len(core.writes)
-    )
+    yield Measured(core.name, "deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
     intents = sum(
         intent not in around.reported
         for sequencer in core.sequencers.loaded.values()
