@@ -294,6 +294,11 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
     assert ask(one, "seq_status", world.token)["activeCoordinator"] == "node1"
     assert ask(one, "seq_explain", world.minted)["state"]
     ask(one, "seq_list", 10)
+    assert ask(one, "seq_ring", world.token)
+    # Of a group the coordinator changes; that of a token is its notary's node from the first heartbeat on.
+    assert [each["leader"] for each in ask(one, "seq_leaders", world.token)] == ["node1"]
+    assert ask(one, "node_status")["name"] == "node1"
+    assert {each["path"] for each in ask(one, "node_configuration")} >= {"node.name", "rpc.port"}
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
     assert socket.receive()["params"]["subscription"] == subscription

@@ -80,7 +80,7 @@ async def test_a_lost_connection_is_shown_and_comes_back_by_itself(tmp_path: Pat
             port = entrance.ports["http"]
             page = await chromium.open(f"{entrance.http_url}/dashboard")
             await page.until(LIVE)
-            assert await page.text("#contract-count") == "3"
+            await page.until("document.getElementById('contract-count').textContent === '3'")
         await page.until("document.getElementById('live').dataset.state === 'away'")
         await page.until("document.getElementById('problems').textContent.includes('does not reach its node')")
         await page.until("document.getElementById('announcer').textContent.includes('does not reach its node')")

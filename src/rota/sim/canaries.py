@@ -239,9 +239,16 @@ def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
     original = Node.__init__
 
     def begin(
-        node: Node, name: NodeName, contracts: tuple[Contract, ...], config: Config, now_ms: int, stored: StoredNode
+        node: Node,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        *,
+        factory: ContractAddress,
     ) -> None:
-        original(node, name, contracts, config, now_ms, change(stored))
+        original(node, name, contracts, config, now_ms, change(stored), factory=factory)
 
     return _replace(Node, "__init__", begin)
 

@@ -365,7 +365,10 @@ class Disk:
         own = tuple(r for i, r in read.intents.get(NO_CONTRACT, {}).items() if i not in outcomes)
         if own:
             stored[NO_CONTRACT] = StoredContract(
-                own, outcomes=tuple(outcomes.items()), latest_chain_time_s=self.latest_chain_time_s
+                own,
+                outcomes=tuple(outcomes.items()),
+                latest_chain_time_s=self.latest_chain_time_s,
+                final_height=self.height - confirmations,
             )
         blocks = tuple(self.blocks)
         return StoredNode(read.incarnation, stored, unsettled, undelivered, read.next_nonce, blocks, deployments)
