@@ -166,3 +166,12 @@ async def test_node_that_is_away_is_unreachable_and_the_token_goes_with_every_re
 def test_limits_are_positive() -> None:
     with pytest.raises(ValueError, match="attempts_max: must be at least 1"):
         ClientLimits(attempts_max=0)
+
+
+@in_loop
+async def test_client_that_was_closed_opens_nothing_again() -> None:
+    """Whoever waited between two attempts when it was closed would leave a connection behind that nobody closes."""
+    client = NodeClient("http://127.0.0.1:1")
+    await client.close()
+    with pytest.raises(Unreachable, match="was closed"):
+        await client.call("transport_nodeName", is_repeatable=True)

@@ -54,6 +54,7 @@ class JsonRpc:
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._ids: Final = count(1)
 
     async def __aenter__(self) -> Self:
@@ -65,10 +66,10 @@ class JsonRpc:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections; a later call makes new ones."""
+        """Let go of the connections, for good: whoever still tries is told that it is too late."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
-            self._session = None
 
     async def call(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
         """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
@@ -113,6 +114,8 @@ class JsonRpc:
             raise Unreachable(f"{self.url}: answers {answer.status} and no JSON-RPC: {shown!r}") from error
 
     def _opened(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise Unreachable(f"{self.url}: this client was closed")
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=self._limits.timeout_ms / 1_000)
             self._session = aiohttp.ClientSession(
