@@ -29,6 +29,12 @@ CONDITION_BYTES: Final = 32
 _ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
 
 
+def intent_text(intent: IntentId) -> str:
+    """An intent's id as users know it: a UUID."""
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
 def address_bytes(address: ContractAddress) -> bytes:
     """The 20 bytes of an address, which we always write as 0x and lower-case digits."""
     match = _ADDRESS.fullmatch(address)

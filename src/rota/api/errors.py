@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from uuid import UUID
 
 from rota.command_types import Failure
-from rota.types import IntentId
+from rota.types import IntentId, intent_text
 
 
 class ErrorCode(IntEnum):
@@ -54,7 +53,7 @@ def invalid(field: str, message: str) -> Rejected:
 
 def key_used(key: str, intent: IntentId) -> Rejected:
     """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text."""
-    existing = str(UUID(bytes=intent))
+    existing = intent_text(intent)
     text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
     return Rejected(ErrorCode.KEY_USED, "", text, {"transactionId": existing})
 

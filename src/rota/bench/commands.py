@@ -245,8 +245,8 @@ async def _end(node: LocalNode) -> int:
 
 
 def _request(contract: ContractAddress, is_command: bool, number: int) -> dict[str, object]:
-    transaction = {"type": "private", "from": PARTY, "to": contract, "function": "spend"}
-    wanted: dict[str, object] = transaction  # type: ignore[assignment]
+    transaction: dict[str, object] = {"type": "private", "from": PARTY, "to": contract, "function": "spend"}
+    wanted = transaction
     if is_command:
         wanted = {
             "applicationId": APPLICATION,

@@ -26,7 +26,7 @@ from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_quantity
 from rota.network.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
 from rota.ports import Unavailable
-from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, address_bytes
+from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, address_bytes, intent_text
 
 CHAIN_ATTEMPTS_MAX: Final = 3
 PAYER: Final = "payer"
@@ -218,7 +218,7 @@ def _key_in(file: Path) -> PrivateKey:
 
 
 def _print(created: CreatedContract, as_json: bool) -> None:
-    deployment = str(UUID(bytes=created.deployment))
+    deployment = intent_text(created.deployment)
     if as_json:
         click.echo(
             json.dumps(

@@ -115,10 +115,8 @@ def list_(directory: Path, as_json: bool) -> None:
         click.echo(json.dumps(told))
         return
     for each in kept:
-        shown = _described(each)
-        families = shown["families"]
-        only = f", only {', '.join(families)}" if isinstance(families, list) else ""
-        click.echo(f"{each.name:<24} {shown['kind']:<9} {', '.join(shown['roles'])}{only}")  # type: ignore[arg-type]
+        only = f", only {', '.join(sorted(each.families))}" if each.families is not None else ""
+        click.echo(f"{each.name:<24} {_kind_of(each):<9} {', '.join(_roles_of(each))}{only}")
     if not kept:
         click.echo("Nobody: the node listens on loopback addresses alone, and everybody there may do everything.")
 
@@ -183,7 +181,15 @@ def _password(password_file: Path | None) -> str:
 def _described(credential: Credential) -> dict[str, object]:
     return {
         "name": credential.name,
-        "kind": "password" if isinstance(credential, PasswordCredential) else "token",
-        "roles": [role.value for role in Role if role in credential.roles],
+        "kind": _kind_of(credential),
+        "roles": _roles_of(credential),
         "families": sorted(credential.families) if credential.families is not None else None,
     }
+
+
+def _kind_of(credential: Credential) -> str:
+    return "password" if isinstance(credential, PasswordCredential) else "token"
+
+
+def _roles_of(credential: Credential) -> list[str]:
+    return [role.value for role in Role if role in credential.roles]

@@ -18,7 +18,7 @@ import msgspec
 
 from rota.client.errors import KEY_USED, Refused, Unreachable
 from rota.client.jsonrpc import JsonRpc
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, IntentId, NodeName, intent_text
 
 Shape = TypeVar("Shape")
 
@@ -91,7 +91,7 @@ class NodeClient(JsonRpc):
             "to": contract,
             "function": function,
             "data": arguments,
-            "dependsOn": [str(UUID(bytes=other)) for other in depends_on],
+            "dependsOn": [intent_text(other) for other in depends_on],
         }
         if key:
             wanted["idempotencyKey"] = key
@@ -116,7 +116,7 @@ class NodeClient(JsonRpc):
 
     async def receipt(self, intent: IntentId) -> TransactionReceipt | None:
         """How it ended; nothing while it has not."""
-        answer = await self.call("ptx_getTransactionReceipt", str(UUID(bytes=intent)), is_repeatable=True)
+        answer = await self.call("ptx_getTransactionReceipt", intent_text(intent), is_repeatable=True)
         return None if answer is None else _read(answer, TransactionReceipt)
 
     # The sequencer.
@@ -128,19 +128,19 @@ class NodeClient(JsonRpc):
 
     async def explain(self, intent: IntentId) -> Explanation | None:
         """Where a transaction is; nothing when the node does not know it."""
-        answer = await self.call("seq_explain", str(UUID(bytes=intent)), is_repeatable=True)
+        answer = await self.call("seq_explain", intent_text(intent), is_repeatable=True)
         return None if answer is None else _read(answer, Explanation)
 
     # Contracts.
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
         """With which address the node endorses in the contract that is deployed under this id."""
-        answer = await self.call("seq_endorserAddress", str(UUID(bytes=deployment)), is_repeatable=True)
+        answer = await self.call("seq_endorserAddress", intent_text(deployment), is_repeatable=True)
         return ContractAddress(_read(answer, str))
 
     async def add_contract(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
         """Have the node take in a contract that was deployed; taken in a second time, nothing changes."""
-        parameters = (f"0x{genesis.hex()}", str(UUID(bytes=deployment)))
+        parameters = (f"0x{genesis.hex()}", intent_text(deployment))
         answer = await self.call("seq_addContract", *parameters, is_repeatable=True)
         return ContractAddress(_read(answer, str))
 

@@ -14,7 +14,7 @@ from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import State as SenderSide
-from rota.types import IntentId, NodeName, Outcome, node_of
+from rota.types import IntentId, NodeName, Outcome, intent_text, node_of
 
 # What each state of the machines, and each end, means to somebody who has never seen them.
 MEANINGS: Final[dict[Enum, str]] = {
@@ -134,7 +134,7 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
     ourselves = (deployment.context.node,)
     match deployment.state:
         case DeploymentState.WAITING:
-            names = ", ".join(map(_shown, deployment.unmet))
+            names = ", ".join(map(intent_text, deployment.unmet))
             return f"what it depends on to be confirmed: {names}", ()
         case DeploymentState.PROPOSING:
             return "answers whether they will have the contract, and who signs", deployment.missing
@@ -195,12 +195,6 @@ def _ending(transaction: SenderTransaction) -> str:
     return f"ending: {transaction.ending_reason}" if transaction.is_ending else ""
 
 
-def _shown(intent: IntentId) -> str:
-    """As its user knows it: a UUID."""
-    text = intent.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
 def _joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
@@ -208,7 +202,7 @@ def _joined(*parts: str) -> str:
 def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
     sender = sequencer.sender
     if transaction.unmet:
-        names = ", ".join(map(_shown, transaction.unmet))
+        names = ", ".join(map(intent_text, transaction.unmet))
         return f"what it depends on to be confirmed: {names}", ()
     if transaction.unresolved:
         parties = tuple(transaction.unresolved)
@@ -227,7 +221,7 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
         case CoordinatorSide.POOLED:
             return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
         case CoordinatorSide.PREASSEMBLY_BLOCKED:
-            return f"the assembly of {', '.join(map(_shown, transaction.waits_for))}", ()
+            return f"the assembly of {', '.join(map(intent_text, transaction.waits_for))}", ()
         case CoordinatorSide.ASSEMBLING:
             return "its sender to assemble it", (transaction.sender,)
         case CoordinatorSide.ENDORSEMENT_GATHERING if opened is None:

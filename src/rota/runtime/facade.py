@@ -57,7 +57,17 @@ from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Outcome, Receipt, SubmitMode
+from rota.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    Intent,
+    IntentId,
+    NodeName,
+    Outcome,
+    Receipt,
+    SubmitMode,
+    intent_text,
+)
 
 LEADERS_LOOK_S: Final = 0.05
 
@@ -345,8 +355,8 @@ class NodeFacade:
         if self._running.adapters.public.held(intent) is not None:
             raise errors.invalid("transactionId", "must be a private transaction: a public one is never parked")
         if await self.transaction(intent) is None:
-            raise errors.invalid("transactionId", f"{_shown(intent)} is not a transaction of {self.name}")
-        raise errors.invalid("transactionId", f"{_shown(intent)} has ended")
+            raise errors.invalid("transactionId", f"{intent_text(intent)} is not a transaction of {self.name}")
+        raise errors.invalid("transactionId", f"{intent_text(intent)} has ended")
 
     async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
         """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
@@ -507,7 +517,7 @@ class NodeFacade:
         """From now on this node has the contract that was deployed with this genesis under this id."""
         found = await self._find_deployment(deployment)
         if found is None:
-            raise errors.invalid("deployment", f"no contract was deployed as {_shown(deployment)} on this chain")
+            raise errors.invalid("deployment", f"no contract was deployed as {intent_text(deployment)} on this chain")
         try:
             known = self._running.contracts.judge(genesis, found.deployment, self._signer)
         except ContractRefused as flaw:
@@ -597,9 +607,3 @@ def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]
     """How many are in each state, in the order in which states are passed."""
     counted = Counter(states)
     return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
-
-
-def _shown(intent: IntentId) -> str:
-    """As a UUID."""
-    text = intent.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -34,7 +34,7 @@ from rota.core.machine import Event
 from rota.digests import INTENT_BYTES
 from rota.runtime.configuration import LogFormat, LogLevel
 from rota.runtime.milestones import Milestone, Milestones, Sighting
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, IntentId, NodeName, intent_text
 
 SPANS_OPEN_MAX: Final = 10_000
 EVENTS_PER_SPAN_MAX: Final = 128
@@ -246,7 +246,7 @@ class TransactionSpans:
         attributes = {
             "rota.node": self._node,
             "rota.contract": sighting.contract,
-            "rota.transaction": str(UUID(bytes=sighting.intent)),
+            "rota.transaction": intent_text(sighting.intent),
         }
         return tracer.start_span(f"transaction at {self._node}", context=parent, attributes=attributes)
 

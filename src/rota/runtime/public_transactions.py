@@ -44,7 +44,7 @@ from rota.core.public_transaction import (
 from rota.keys.names import party_key
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
 from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
-from rota.types import ContractAddress, Fees, IntentId
+from rota.types import ContractAddress, Fees, IntentId, intent_text
 
 OPEN_MAX: Final = 10_000
 IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
@@ -346,9 +346,9 @@ class PublicTransactions:
             return True
         failed, missing = failed_dependency(transaction, await self._store.outcomes(transaction.depends_on))
         if failed is not None:
-            self._end(held, Ending(False, self._clock(), f"dependsOn: {_shown(failed)} did not succeed"))
+            self._end(held, Ending(False, self._clock(), f"dependsOn: {intent_text(failed)} did not succeed"))
         elif missing:
-            held.waits_for = f"transactions {', '.join(map(_shown, missing))} to succeed"
+            held.waits_for = f"transactions {', '.join(map(intent_text, missing))} to succeed"
         return failed is None and not missing
 
     async def _estimate(self, held: Held) -> int | Reverted | Refusal:
@@ -480,8 +480,3 @@ class PublicTransactions:
 def _promised_wei(transaction: PublicTransaction) -> int:
     latest = transaction.versions[-1]
     return cost_max_wei(latest.gas, latest.fees, transaction.value_wei)
-
-
-def _shown(intent: IntentId) -> str:
-    text = intent.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
