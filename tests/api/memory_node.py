@@ -179,6 +179,7 @@ class MemoryNode:
     bound: dict[IntentId, tuple[tuple[NamedLeg, ...], str]] = field(default_factory=dict)
     holding: asyncio.Event | None = None
     moved: asyncio.Event = field(default_factory=asyncio.Event)
+    watchers_max: int = 1
     waiting_count: int = 0
     waiting_most: int = 0
     listening: MemoryListening = field(default_factory=MemoryListening)
@@ -367,6 +368,8 @@ class MemoryNode:
         return (LeaderChange(contract, BEGAN_MS, None, NodeName("node2")),)
 
     async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+        if not self.watchers_max:
+            raise invalid("", "too many watch this node already")
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:

@@ -17,7 +17,7 @@ from rota.types import ContractAddress, NodeName
 from tests.api.client_types import METHODS, TYPES, UNPUBLISHED, Seen
 from tests.api.storage import ABI, BYTECODE, CHANGED, CONSTRUCTOR, EVENT, RETRIEVE, STORE
 from tests.api.three_nodes import Client, RpcFailed, Socket, ThreeNodes, three_nodes, until
-from tests.runtime.kit import FUNDS_WEI, send
+from tests.runtime.kit import EPOCHS, FUNDS_WEI, send, with_epochs
 
 pytestmark = pytest.mark.slow
 
@@ -36,16 +36,8 @@ EMPTY: Final = {
 }
 # What has no answer.
 SILENT: Final = {"ptx_ack", "ptx_nack", "pgroup_ack", "pgroup_nack"}
-# What needs a network of another kind, and is called on one in these tests.
-ELSEWHERE: Final = {
-    # No trigger is set up on this network.
-    "trigger_list": "tests/automation",
-    "trigger_pause": "tests/automation",
-    "trigger_resume": "tests/automation",
-    "trigger_runOnce": "tests/automation",
-    # Nothing here is parked.
-    "ptx_resumeTransaction": "tests/runtime/test_network.py",
-}
+# So long that no epoch ends meanwhile: blocks come when something is asked for.
+EPOCH_S: Final = 3_600
 
 
 class World:
@@ -141,7 +133,8 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with three_nodes(tmp_path_factory.mktemp("every-method")) as running:
+    home = tmp_path_factory.mktemp("every-method")
+    with three_nodes(home, lambda nodes: with_epochs(nodes, duration_s=EPOCH_S)) as running:
         yield World(running)
 
 
@@ -167,7 +160,7 @@ def test_every_method_answers(world: World) -> None:
         _ours,
     ):
         call(world, world.to.node1, world.to.node2)
-    uncalled = set(TABLE) - set(world.called) - SILENT - set(ELSEWHERE)
+    uncalled = set(TABLE) - set(world.called) - SILENT
     assert uncalled == set(), "these were not called"
     empty = {method for method, has_answer in world.called.items() if not has_answer}
     assert empty == EMPTY, "these have no answer, or one by now"
@@ -418,7 +411,30 @@ def _ours(world: World, one: Client, two: Client) -> None:
     _update(world, one)
     _settle(world, one, two)
     _command(world, one)
+    _park(world, one)
+    _steer(world, one)
     ask(one, "debug_getTransactionStatus", world.token, world.minted)
+
+
+def _park(world: World, one: Client) -> None:
+    """What waits for its user goes on at its word, here to wait again; then it is given up."""
+    data = {"members": ["dave@node1", "dave@node2"]}
+    deployment = world.send(one, type="private", domain="synthetic", from_="dave", data=data)
+    contract = one.receipt(deployment)["contractAddress"]
+    parked = one.ask("ptx_sendTransaction", {"type": "private", "from": "dave", "to": contract, "function": "park"})
+    until(lambda: one.ask("seq_explain", parked)["state"] == "Parked")
+    assert world.ask(one, "ptx_resumeTransaction", parked) is True
+    until(lambda: one.ask("seq_explain", parked)["state"] == "Parked")
+    assert one.ask("ptx_cancelTransaction", parked) is True
+
+
+def _steer(world: World, one: Client) -> None:
+    assert EPOCHS in {each["name"] for each in world.ask(one, "trigger_list")}
+    assert world.ask(one, "trigger_pause", EPOCHS) is True
+    assert [each["paused"] for each in one.ask("trigger_list") if each["name"] == EPOCHS] == [True]
+    ran = world.ask(one, "trigger_runOnce", EPOCHS)
+    assert (ran["failed"], ran["trouble"]) == (0, "")
+    assert world.ask(one, "trigger_resume", EPOCHS) is True
 
 
 def _update(world: World, one: Client) -> None:

@@ -16,6 +16,7 @@ from rota.api.settings import Limits
 from rota.runtime import listeners
 from rota.types import ContractAddress, IntentId
 from tests.api.kit import TRANSFER, Served, asynchronous, served
+from tests.api.memory_node import MemoryNode
 from tests.api.test_limits import UPGRADE, refused_count, slow_reader, text_frame
 
 ADDRESS = ContractAddress("0x" + "22" * 20)
@@ -421,3 +422,14 @@ async def test_a_node_can_be_watched_live() -> None:
         assert await client.is_silent()
         error = await client.call("seq_subscribe", 1)
         assert error["data"] == {"field": "intervalMs"}
+
+
+@asynchronous
+async def test_watching_that_is_refused_takes_no_place_on_the_connection() -> None:
+    """A node that too many watch already refuses it; each try used to cost the connection a subscription for good."""
+    limits = Limits(websocket_subscriptions_max=2)
+    async with served(MemoryNode(watchers_max=0), limits=limits) as to, connected(to) as client:
+        for _ in range(3):
+            assert "watch" in (await client.call("seq_subscribe"))["message"]
+        to.node.watchers_max = 1
+        assert isinstance(await client.call("seq_subscribe"), str)

@@ -12,7 +12,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -189,8 +189,8 @@ class Socket:
 
 
 @contextmanager
-def three_nodes(home: Path) -> Iterator[ThreeNodes]:
-    """Running and connected; nothing is left at the end."""
+def three_nodes(home: Path, prepare: Callable[[Network], Awaitable[object]] | None = None) -> Iterator[ThreeNodes]:
+    """Running and connected, with what was prepared before they began; nothing is left at the end."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -199,6 +199,8 @@ def three_nodes(home: Path) -> Iterator[ThreeNodes]:
 
     async def begin() -> Network:
         nodes = await context.__aenter__()
+        if prepare is not None:
+            await prepare(nodes)
         await nodes.start(*nodes.names)
         await nodes.connected()
         return nodes

@@ -13,6 +13,7 @@ from typing import Any
 
 from rota import hosting
 from rota.api.facade import Submission, TransactionType
+from rota.automation.shipped import AdvanceEpochs, ExecuteProposals
 from rota.config import Config
 from rota.genesis import encode_genesis, genesis_hash
 from rota.keys import secp256k1
@@ -47,6 +48,8 @@ FUNDS_WEI = 100 * 10**18
 PASSWORD = Secret(b"correct horse battery")
 CHEAP = ScryptCost(n=2**4, r=8, p=1)
 ALICE = "alice"
+EPOCHS, PROPOSALS = AdvanceEpochs.name, ExecuteProposals.name
+QUICK = AutomationSection(expected_task_duration_ms=100, polling_interval_ms=400, look_ms=40)
 
 
 @dataclass
@@ -245,3 +248,19 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+async def deploy(net: Network, name: str, *arguments: object) -> ContractAddress:
+    """A contract of ours on the base ledger."""
+    made = (await send(net.client, {"data": data(creation_code(name, *arguments))})).contract
+    assert made is not None
+    return made
+
+
+async def with_epochs(net: Network, members: Sequence[NodeName] | None = None, duration_s: int = 1) -> ContractAddress:
+    """Members by the accounts that their nodes act with, and epochs that they may advance."""
+    proposals = await deploy(net, "Proposals", [net.keys[name].registrar for name in members or net.names])
+    epochs = await deploy(net, "Epochs", proposals, duration_s)
+    net.automation = QUICK
+    net.triggers = {EPOCHS: {"contract": epochs}, PROPOSALS: {"contract": proposals}}
+    return epochs

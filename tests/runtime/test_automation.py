@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from rota.automation.shipped import ADVANCE_GAS, AdvanceEpochs, ExecuteProposals
 from rota.cli.main import main
 from rota.keys.names import REGISTRAR
 from rota.ledger.account import Account, AccountLimits, CallReverted
-from rota.ledger.bindings import creation_code
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.reading import read_full_block, read_logs, read_receipt
 from rota.ledger.signatures import decode_log, encode_signed_call
@@ -28,26 +26,9 @@ from rota.runtime.configuration import AutomationSection
 from rota.runtime.process import CannotStart
 from rota.types import ContractAddress, NodeName
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, Network, network, send
+from tests.runtime.kit import CHAIN_ID, EPOCHS, PROPOSALS, Network, network, with_epochs
 
-EPOCHS, PROPOSALS = AdvanceEpochs.name, ExecuteProposals.name
-QUICK = AutomationSection(expected_task_duration_ms=100, polling_interval_ms=400, look_ms=40)
 NODES = tuple(map(NodeName, ("node1", "node2", "node3")))
-
-
-async def deploy(net: Network, name: str, *arguments: object) -> ContractAddress:
-    made = (await send(net.client, {"data": data(creation_code(name, *arguments))})).contract
-    assert made is not None
-    return made
-
-
-async def with_epochs(net: Network, members: Sequence[NodeName] = NODES, duration_s: int = 1) -> ContractAddress:
-    """Members by the accounts that their nodes act with, and epochs that they may advance."""
-    proposals = await deploy(net, "Proposals", [net.keys[name].registrar for name in members])
-    epochs = await deploy(net, "Epochs", proposals, duration_s)
-    net.automation = QUICK
-    net.triggers = {EPOCHS: {"contract": epochs}, PROPOSALS: {"contract": proposals}}
-    return epochs
 
 
 async def events(net: Network, contract: ContractAddress, signature: str) -> list[tuple[Any, ...]]:

@@ -145,6 +145,20 @@ class Subscriber:
         self._opened.append(made)
         return made
 
+    async def follow(self, method: str, attach: Callable[[Subscription], Awaitable[Callable[[], None]]]) -> str:
+        """The id of a new one that is attached to what it follows, and leaves that when it ends.
+
+        What cannot be attached leaves no subscription behind.
+        """
+        subscription = self.open(method)
+        try:
+            leave = await attach(subscription)
+        except BaseException:
+            self.close(subscription)
+            raise
+        subscription.on_end(leave)
+        return subscription.id
+
     def find(self, subscription_id: str, method: str) -> Subscription:
         """The one with this id. `Rejected` when this connection has none."""
         return self._subscriptions.find(subscription_id, method)

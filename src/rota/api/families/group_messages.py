@@ -142,14 +142,7 @@ async def subscribe(
     listener_name: Name,
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as pgroup_subscription with it")]:
     """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `pgroup_ack`."""
-    subscription = subscriber.open(PUSH)
-    try:
-        leave = await node.message_listeners.attach(listener_name, _MessagesOver(subscription))
-    except BaseException:
-        subscriber.close(subscription)
-        raise
-    subscription.on_end(leave)
-    return subscription.id
+    return await subscriber.follow(PUSH, lambda it: node.message_listeners.attach(listener_name, _MessagesOver(it)))
 
 
 @method("pgroup_ack", role=Role.READ, answers="nothing", is_silent=True)

@@ -338,17 +338,9 @@ async def subscribe(
     listener_name: Name,
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as ptx_subscription with it")]:
     """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `ptx_ack`."""
-    subscription = subscriber.open(PUSH)
-    try:
-        if feed == "receipts":
-            leave = await node.receipt_listeners.attach(listener_name, _ReceiptsOver(subscription))
-        else:
-            leave = await node.event_listeners.attach(listener_name, _EventsOver(subscription))
-    except BaseException:
-        subscriber.close(subscription)
-        raise
-    subscription.on_end(leave)
-    return subscription.id
+    if feed == "receipts":
+        return await subscriber.follow(PUSH, lambda it: node.receipt_listeners.attach(listener_name, _ReceiptsOver(it)))
+    return await subscriber.follow(PUSH, lambda it: node.event_listeners.attach(listener_name, _EventsOver(it)))
 
 
 @method("ptx_ack", role=Role.READ, answers="nothing", is_silent=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, Final
 
@@ -365,12 +365,13 @@ async def subscribe(
     First a snapshot, then what changed, at most once in an interval, of each thing the latest. Nothing is acknowledged:
     who reads slowly gets more at once; who missed something is told so and gets a snapshot again.
     """
-    subscription = subscriber.open(PUSH)
-    updates = node.watch(interval_ms)
-    first = await anext(updates)
-    pushing = asyncio.create_task(_push(subscription, first, updates))
-    subscription.on_end(partial(_cancel, pushing))
-    return subscription.id
+
+    async def begin(subscription: Subscription) -> Callable[[], None]:
+        updates = node.watch(interval_ms)
+        first = await anext(updates)
+        return partial(_cancel, asyncio.create_task(_push(subscription, first, updates)))
+
+    return await subscriber.follow(PUSH, begin)
 
 
 @method("seq_unsubscribe", role=Role.READ, answers="success")
