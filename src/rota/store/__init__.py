@@ -1,6 +1,6 @@
 """What a node remembers across a restart: one store on SQLite, the default, or on PostgreSQL (protocol §8).
 
-group_commit.py  start reading here: the `Store` of ports.py; syncpoints in, events out
+group_commit.py  start reading here: the `Store` of ports; syncpoints in, events out
 records.py       what each record changes, as SQL         reading.py    what is asked of a store, as SQL
 encoding.py      values and their bytes                   schema.py     migrations, which are in migrations/
 commands.py      what commands need remembered

@@ -1,4 +1,4 @@
-"""The `Store` of ports.py: syncpoints in, events out; the same for both databases.
+"""The `Store` of ports: syncpoints in, events out; the same for both databases.
 
 Theory of operation. A syncpoint is turned into SQL when it is ordered, and waits. One task takes all that
 waits, which is all that one turn of the event loop has ordered, or all that came while the last transaction was

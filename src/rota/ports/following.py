@@ -1,0 +1,185 @@
+"""What users asked for and what became of it: ABIs, submissions, traces of rounds, public transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rota.abi import Entry
+from rota.core.effects import RoundDispatch
+from rota.core.public_transaction import PublicTransaction
+from rota.domains.queries import Query
+from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, SubmitMode, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAbi:
+    """An ABI that users stored or submitted: the hash by which it is known, and its entries as JSON."""
+
+    hash: bytes
+    written: bytes
+
+
+class AbiStore(Protocol):
+    """The ABIs that users of this node stored. All: `Unavailable` when the store is away."""
+
+    async def add(self, entries: Sequence[Entry]) -> bytes:
+        """Remember an ABI, and each of its entries; its hash."""
+        ...
+
+    async def get(self, hash_: bytes) -> StoredAbi | None:
+        """The ABI of this hash."""
+        ...
+
+    async def find(self, query: Query) -> tuple[StoredAbi, ...]:
+        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        ...
+
+    async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
+        """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSubmission:
+    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance."""
+
+    id: IntentId
+    accepted_at_ms: int
+    is_public: bool
+    submit_mode: SubmitMode
+    sender: Party
+    domain: str = ""
+    to: ContractAddress | None = None
+    function: str = ""
+    data: bytes = b"null"
+    abi: bytes = b""
+    idempotency_key: str = ""
+    depends_on: tuple[IntentId, ...] = ()
+    gas: int | None = None
+    value_wei: int | None = None
+    fee_max_wei: int | None = None
+    tip_wei: int | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What a transaction depends on, and what depends on it."""
+
+    depends_on: tuple[IntentId, ...] = ()
+    prerequisite_of: tuple[IntentId, ...] = ()
+
+
+class SubmissionStore(Protocol):
+    """What users of this node asked for. All: `Unavailable` when the store is away."""
+
+    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
+        ...
+
+    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
+        """It asks for something else now; number and time stay."""
+        ...
+
+    async def forget(self, intent: IntentId) -> None:
+        """It was not accepted."""
+        ...
+
+    async def get(self, intent: IntentId) -> StoredSubmission | None:
+        """What was asked for under this id."""
+        ...
+
+    async def public_with_key(self, key: str) -> IntentId | None:
+        """The public transaction that has this idempotency key."""
+        ...
+
+    async def with_key(self, key: str) -> IntentId | None:
+        """The transaction that has this idempotency key."""
+        ...
+
+    async def find(
+        self, query: Query, is_open: bool = False, is_prepared: bool = False
+    ) -> tuple[StoredSubmission, ...]:
+        """Those that are looked for, the latest first if no order is asked for.
+
+        Perhaps only such as have not ended; or of these only those that their users can have committed.
+        """
+        ...
+
+    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
+        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
+        ...
+
+    async def dependencies(self, intent: IntentId) -> Dependencies:
+        """What it depends on, and what depends on it."""
+        ...
+
+
+class Dispatched(NamedTuple):
+    """An intent was in the round that this node sent with this nonce."""
+
+    nonce: int
+    intent: IntentId
+
+
+class TraceStore(Protocol):
+    """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
+
+    async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
+        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        ...
+
+    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+        """The rounds of this node with a transition of this intent."""
+        ...
+
+    async def dispatch(self, nonce: int) -> RoundDispatch | None:
+        """The round that this node sent with this nonce."""
+        ...
+
+    async def mined(self, nonce: int) -> tuple[bool, int | None] | None:
+        """Whether this node's transaction with this nonce succeeded; nothing while no block has it.
+
+        With it comes the time of that block, as long as the node keeps it.
+        """
+        ...
+
+    async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
+        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+
+class PublicStore(Protocol):
+    """Transactions of users on the base ledger itself. All: `Unavailable` when the store is away."""
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return, with the number that it got."""
+        ...
+
+    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
+        """How they stand now; durable on return."""
+        ...
+
+    async def open(self) -> tuple[PublicTransaction, ...]:
+        """Those that have not ended, in their order."""
+        ...
+
+    async def get(self, intent: IntentId) -> PublicTransaction | None:
+        """The one with this id."""
+        ...
+
+    async def numbered(self, number: int) -> PublicTransaction | None:
+        """The one with this number."""
+        ...
+
+    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
+        """Those that are looked for, the latest first if no order is asked for."""
+        ...
+
+    async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
+        """How these transactions of this node ended, public or private, as far as they have."""
+        ...

@@ -1,0 +1,106 @@
+"""The order of receipts, and those who listen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rota.types import ContractAddress, Intent, IntentId, Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedReceipt:
+    """A receipt's place in the order of this node; `type` is `private` or `public`."""
+
+    sequence: int
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    type: str
+    domain: str
+    numbered_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueReceipt:
+    """A receipt that is final and complete and has no number yet. A deployment comes with its intent.
+
+    What ended off the chain has its intent's id in the place of a leaf.
+    """
+
+    intent: IntentId
+    contract: ContractAddress
+    leaf: Leaf
+    deployment: Intent | None = None
+
+
+class ListenerPosition(NamedTuple):
+    """How far a listener is: a sequence number, or a block and the place of a log in it."""
+
+    number: int
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredListener:
+    """A listener that an application made; its definition is JSON that its family reads."""
+
+    kind: str
+    name: str
+    created_at_ms: int
+    is_started: bool
+    definition: bytes
+    acknowledged: ListenerPosition
+
+
+class ListeningStore(Protocol):
+    """The order of receipts, and the listeners that follow it. `Unavailable` when the store is away."""
+
+    async def due(self) -> tuple[DueReceipt, ...]:
+        """What is final and complete and has no number yet; some of it, in the order of the chain."""
+        ...
+
+    async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
+        """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
+        ...
+
+    async def forget_expired(self) -> None:
+        """What could be committed up to a time that has passed, and was not, will have no receipt."""
+        ...
+
+    async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with greater numbers, in order."""
+        ...
+
+    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
+        """The place of a receipt in the order, if it has one."""
+        ...
+
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
+        """The block that committed it, and the hash of the base-ledger transaction."""
+        ...
+
+    async def add_listener(self, listener: StoredListener) -> bool:
+        """Have it from now on; whether there was none of its kind and name."""
+        ...
+
+    async def listener(self, kind: str, name: str) -> StoredListener | None:
+        """The one of this name."""
+        ...
+
+    async def listeners(self, kind: str) -> tuple[StoredListener, ...]:
+        """All of a kind, by name."""
+        ...
+
+    async def start_listener(self, kind: str, name: str, is_started: bool) -> None:
+        """Whether it is given batches from now on."""
+        ...
+
+    async def note_acknowledged(self, kind: str, name: str, position: ListenerPosition) -> None:
+        """All up to there need not be sent again."""
+        ...
+
+    async def remove_listener(self, kind: str, name: str) -> None:
+        """It is no more."""
+        ...

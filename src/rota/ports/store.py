@@ -1,0 +1,238 @@
+"""What a node keeps, whole: the core's records, and the tables of the families beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.node import StoredNode
+from rota.messages import PreparedTransaction
+from rota.ports.beside import TriggerBook
+from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
+from rota.ports.groups import Archive, Groups, KeyNames, Mail
+from rota.ports.listening import ListeningStore, NumberedReceipt
+from rota.types import NO_LEAF, ContractAddress, Intent, IntentId, KnownContract, Leaf, Receipt, State, StateId
+
+TRANSACTIONS_MAX: Final = 1_000
+STATES_A_PAGE: Final = 1_000
+StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTransaction:
+    """An intent of this node as its users ask for it. `sequence` orders by acceptance.
+
+    The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
+    has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
+    of an external one, `place` that of its receipt in the order of this node.
+    """
+
+    intent: Intent
+    sequence: int
+    accepted_at_ms: int
+    receipt: Receipt | None = None
+    height: int | None = None
+    leaf: Leaf = NO_LEAF
+    transaction: bytes = b""
+    parked_reason: str | None = None
+    ending_reason: str | None = None
+    issued: PreparedTransaction | None = None
+    place: NumberedReceipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What changed of the states that a node holds of a contract, up to the change with this number.
+
+    `is_complete` when nothing has changed after that; else more is to be asked for.
+    """
+
+    as_of: int
+    held: tuple[State, ...] = ()
+    gone: tuple[StateId, ...] = ()
+    is_complete: bool = True
+
+
+class StatePlace(NamedTuple):
+    """Where on the chain a state was made: by which block and transition of it, as which output."""
+
+    height: int
+    place: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """Some unspent states in the order of the chain, and behind which to go on; nothing when these were the last.
+
+    `as_of` is the latest change when they were read: whoever reads several pages follows the changes since the first.
+    """
+
+    as_of: int
+    states: tuple[State, ...]
+    last: StatePlace | None = None
+
+
+class Store(Protocol):
+    """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
+
+    Every `Persist` is answered by `Persisted` or `PersistFailed`; what is written is written in the order in which
+    it was ordered. Every `LookUpIntents` is answered by `IntentsLookedUp`, which knows of all that was told as
+    durable when it was asked.
+    """
+
+    async def start(self) -> None:
+        """Open it, and bring its schema up to date. `Unavailable` when it is away."""
+        ...
+
+    async def close(self, forget_from: int | None = None) -> None:
+        """Write what was ordered, and give it back.
+
+        With `forget_from` the next life's index goes through the chain again from this block on, unless that fails.
+        """
+        ...
+
+    async def add_contract(self, known: KnownContract) -> None:
+        """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
+        ...
+
+    async def contracts(self) -> tuple[KnownContract, ...]:
+        """All contracts of this node."""
+        ...
+
+    async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
+        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        ...
+
+    async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
+        """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
+        ...
+
+    async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
+        """What is held of a contract now that was not at the change `since`, and what is no longer held.
+
+        Held is what is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
+        more of them. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def states_since(
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+    ) -> tuple[int, tuple[State, ...]]:
+        """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
+
+        As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
+        is not on it last: a state comes before those that stand on it, but for what arrived late.
+        """
+        ...
+
+    async def transaction(self, intent: IntentId) -> StoredTransaction | None:
+        """An intent of this node, and what became of it. `Unavailable` when the store is away."""
+        ...
+
+    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
+        """The intent that has this idempotency key; the latest, if there are several. `Unavailable` when away."""
+        ...
+
+    async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
+        """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
+
+        At most `TRANSACTIONS_MAX` at a time. `Unavailable` when the store is away.
+        """
+        ...
+
+    async def unfinished_count(self) -> int:
+        """How many intents of this node have no final outcome. `Unavailable` when the store is away."""
+        ...
+
+    async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
+        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        ...
+
+    async def leaves_without_states(
+        self, contract: ContractAddress, last: int, limit: int, skip: int = 0
+    ) -> tuple[Leaf, ...]:
+        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        ...
+
+    async def receipt_of(self, intent: IntentId) -> Receipt | None:
+        """The final outcome of an intent of this node, if it has one. `Unavailable` when it is away."""
+        ...
+
+    async def unspent_states(
+        self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
+    ) -> StatePage:
+        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time.
+
+        As the index has it, final or not; in the order in which they were committed, and then of their outputs.
+        `Unavailable` when it is away.
+        """
+        ...
+
+    async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
+        """Those of these states that this node holds, also spent ones and such as are not on the chain.
+
+        In the order asked for. `Unavailable` when it is away.
+        """
+        ...
+
+    @property
+    def listening(self) -> ListeningStore:
+        """The order of receipts, and the listeners that follow it."""
+        ...
+
+    @property
+    def abis(self) -> AbiStore:
+        """The ABIs that users stored."""
+        ...
+
+    @property
+    def submissions(self) -> SubmissionStore:
+        """What users asked for."""
+        ...
+
+    @property
+    def traces(self) -> TraceStore:
+        """What the sequencer left of private transactions."""
+        ...
+
+    @property
+    def public(self) -> PublicStore:
+        """What users do on the base ledger itself."""
+        ...
+
+    @property
+    def key_names(self) -> KeyNames:
+        """The identifiers of keys."""
+        ...
+
+    @property
+    def archive(self) -> Archive:
+        """Private states, for users."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """Messages of groups, and what is owed to peers."""
+        ...
+
+    @property
+    def groups(self) -> Groups:
+        """The privacy groups of this node."""
+        ...
+
+    @property
+    def triggers(self) -> TriggerBook:
+        """What automation remembers."""
+        ...
+
+    def perform(self, effect: StoreEffect) -> None:
+        """Begin to do this. A record that it does not know is an assertion."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the store from us, for an operator; empty when nothing does."""
+        ...

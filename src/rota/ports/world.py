@@ -1,0 +1,124 @@
+"""The world outside: the ledger, peers and who they are, signers, contracts that are found on the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rota.core.effects import FetchBlocks, SendMessage, SignDispatch, SubmitTransaction
+from rota.core.machine import Event
+from rota.types import ContractAddress, IntentId, NodeName
+
+LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
+Tell: TypeAlias = Callable[[Event], None]
+
+
+class Unavailable(Exception):
+    """The world did not do what it was asked to do; the same may go well later."""
+
+
+class UnknownKey(Unavailable):
+    """There is no key of this name here; an operator may add it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who signs the rounds of a contract on the chain: each endorser's node and address in set order, and how many."""
+
+    endorsers: tuple[tuple[NodeName, ContractAddress], ...]
+    threshold: int
+
+
+class Contracts(Protocol):
+    """The contracts whose rounds are of interest to this node; they may become more while it runs."""
+
+    def addresses(self) -> tuple[ContractAddress, ...]:
+        """All of them."""
+        ...
+
+    def policy_of(self, contract: ContractAddress) -> Policy | None:
+        """Who signs its rounds; nothing when it is not known."""
+        ...
+
+
+class Deployments(Protocol):
+    """Which intents deployed the contracts of this node: an endorser's key is derived from that (`keys.names`)."""
+
+    def deployment_of(self, contract: ContractAddress) -> IntentId | None:
+        """The id under which the factory deployed it; nothing when it is not known."""
+        ...
+
+
+class Signer(Protocol):
+    """Holds keys by their names (`keys.names`): submitters, of which `SignDispatch` names one, parties, endorsers."""
+
+    def address_of(self, signer: str) -> ContractAddress:
+        """The address that stands for what it signs. `UnknownKey` when there is no such key."""
+        ...
+
+    async def sign(self, signer: str, digest: bytes) -> bytes:
+        """The 65-byte signature of a 32-byte hash: r, s, recovery id 0 or 1. `Unavailable` when it cannot."""
+        ...
+
+
+class Ledger(Protocol):
+    """A base ledger. What it sees and what became of its orders it tells as events."""
+
+    async def run(self) -> None:
+        """Follow the chain until cancelled."""
+        ...
+
+    def perform(self, effect: LedgerEffect) -> None:
+        """Begin to do this; an order that is being done already is not done twice."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the chain from us, for an operator; empty when nothing does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
+
+    While a certificate is being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    """
+
+    endpoint: str
+    fingerprint: bytes
+    next_fingerprint: bytes = b""
+
+    @property
+    def fingerprints(self) -> tuple[bytes, ...]:
+        """All that are good now."""
+        return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
+
+
+class Registry(Protocol):
+    """Which nodes there are. It may change at any time, and is asked often: the answer is at hand."""
+
+    def registrations(self) -> Mapping[NodeName, Registration]:
+        """All nodes, this one among them."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes. What they say and whether they can be spoken to is told as events.
+
+    A message of a peer is told only between `ConnectionMade` and `ConnectionLost` of that peer, in the order in
+    which it was said, and once.
+    """
+
+    async def run(self) -> None:
+        """Keep connected to every registered node until cancelled, then part from them within a bound."""
+        ...
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer as soon as it can be told; it may be lost."""
+        ...
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """For an operator: what keeps us from each node that we are not connected to."""
+        ...
