@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
+import msgspec
 
 from rota.client.errors import INTERNAL, Closed, Refused, Unreachable
 
+JSON: Final = {"Content-Type": "application/json"}
 READY_STATUSES: Final = (200, 503)
 SHOWN_CHARACTERS_MAX: Final = 200
 
@@ -106,7 +108,7 @@ class JsonRpc:
 
     async def _post(self, request: dict[str, object]) -> object:
         try:
-            async with self._opened().post(self.url, json=request) as answer:
+            async with self._opened().post(self.url, data=written(request), headers=JSON) as answer:
                 body = await answer.content.read(self.limits.answer_bytes_max + 1)
                 while not answer.content.at_eof() and len(body) <= self.limits.answer_bytes_max:
                     body += await answer.content.read(self.limits.answer_bytes_max + 1 - len(body))
@@ -137,6 +139,23 @@ class JsonRpc:
 def bearer(token: str) -> Mapping[str, str]:
     """The headers with which a token is shown."""
     return {"Authorization": f"Bearer {token}"}
+
+
+def written(request: Mapping[str, object]) -> bytes:
+    """A request as JSON: bytes as hex, and what a node has answered as it had answered it."""
+    return json.dumps(request, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def _result_of(answer: object) -> object:
