@@ -18,9 +18,11 @@ from typing import Final, Self
 import aiohttp
 import msgspec
 
-from rota.client.errors import INTERNAL, Closed, Refused, Unreachable
+from rota.client.errors import INTERNAL, NOT_AUTHORISED, Closed, Refused, Unreachable
 
+LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
+NOT_LET_IN_STATUSES: Final = (401, 403)
 READY_STATUSES: Final = (200, 503)
 SHOWN_CHARACTERS_MAX: Final = 200
 
@@ -30,7 +32,8 @@ class ClientLimits:
     """How long an answer may take, and how often and after what pause a call that may be repeated is.
 
     `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
-    `look_ms` to `look_max_ms`.
+    `look_ms` to `look_max_ms`. A feed whose connection breaks tries at most `reconnects_max` times in a row to have
+    another one; a connection on which a ping is not answered within half of `heartbeat_ms` is broken.
     """
 
     timeout_ms: int = 30_000
@@ -41,6 +44,8 @@ class ClientLimits:
     wait_ms: int = 120_000
     look_ms: int = 20
     look_max_ms: int = 250
+    reconnects_max: int = 30
+    heartbeat_ms: int = 20_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -86,7 +91,7 @@ class JsonRpc:
         attempts_max = self.limits.attempts_max if is_repeatable else 1
         for attempt in range(1, attempts_max + 1):
             try:
-                return _result_of(await self._post(request))
+                return result_of(await self._post(request))
             except Unreachable as error:
                 if attempt == attempts_max or isinstance(error, Closed):
                     raise
@@ -105,6 +110,23 @@ class JsonRpc:
             raise Unreachable(f"{self.url}: {_why(error)}") from error
         listed = told.get("missing") if isinstance(told, dict) else None
         return tuple(map(str, listed)) if isinstance(listed, list) else ()
+
+    async def connect(self) -> aiohttp.ClientWebSocketResponse:
+        """A connection that stays, for what the node pushes. `Refused` where the caller is not let in."""
+        url = "ws" + self.url.removeprefix("http") + LIVE_PATH
+        try:
+            return await self._opened().ws_connect(
+                url,
+                heartbeat=self.limits.heartbeat_ms / 1_000,
+                max_msg_size=self.limits.answer_bytes_max,
+                autoping=True,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status in NOT_LET_IN_STATUSES:
+                raise Refused(NOT_AUTHORISED, f"{url}: the node does not let this caller in", {}) from error
+            raise Unreachable(f"{url}: answers {error.status}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url}: {_why(error)}") from error
 
     async def _post(self, request: dict[str, object]) -> object:
         try:
@@ -158,7 +180,8 @@ def _plain(value: object) -> object:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-def _result_of(answer: object) -> object:
+def result_of(answer: object) -> object:
+    """What an answer says, or the error that it is."""
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(answer, dict) and error is None and "result" in answer:
         return answer["result"]
