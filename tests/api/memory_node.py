@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -367,7 +367,9 @@ class MemoryNode:
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
         return (LeaderChange(contract, BEGAN_MS, None, NodeName("node2")),)
 
-    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+    async def watch(
+        self, interval_ms: int, opened: Container[IntentId] = ()
+    ) -> AsyncIterator[FeedUpdate]:  # it tells when told
         if not self.watchers_max:
             raise invalid("", "too many watch this node already")
         number = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -500,9 +500,9 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
-    def watch(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+    def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[facade.FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval."""
-        return self._feed.watch(interval_ms)
+        return self._feed.watch(interval_ms, opened)
 
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
