@@ -180,6 +180,7 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     watchers_max: int = 1
+    opened: Container[IntentId] = ()
     waiting_count: int = 0
     waiting_most: int = 0
     listening: MemoryListening = field(default_factory=MemoryListening)
@@ -372,6 +373,7 @@ class MemoryNode:
     ) -> AsyncIterator[FeedUpdate]:  # it tells when told
         if not self.watchers_max:
             raise invalid("", "too many watch this node already")
+        self.opened = opened
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:

@@ -87,7 +87,6 @@ class ScriptedNode(MemoryNode):
 
     followers: list[asyncio.Queue[FeedUpdate]] = field(default_factory=list)
     summaries: tuple[ContractSummary, ...] = ()
-    opened: Container[IntentId] = ()
 
     def __post_init__(self) -> None:
         MemoryNode.__post_init__(self)

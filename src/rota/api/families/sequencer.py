@@ -175,13 +175,17 @@ async def ring(
     return _shown_ring(found) if found is not None else None
 
 
-class Led(msgspec.Struct, frozen=True):
-    """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was gone."""
+class Led(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was lost.
+
+    `cause` says why nothing could be expected of it any more.
+    """
 
     at: Timestamp
     kind: str
     former: str | None
     leader: str
+    cause: str = ""
 
 
 @method("seq_leaders", role=Role.READ, answers="changes")
@@ -195,8 +199,9 @@ async def leaders(
 
 
 def _shown_leader(change: LeaderChange) -> Led:
-    kind = "seen" if change.former is None else "fail-over" if change.is_former_gone else "hand-over"
-    return Led(timestamp_of(change.at_ms), kind, change.former, change.leader)
+    kind = "seen" if change.former is None else "fail-over" if change.loss is not None else "hand-over"
+    cause = change.loss.value if change.loss is not None else ""
+    return Led(timestamp_of(change.at_ms), kind, change.former, change.leader, cause)
 
 
 def _shown_ring(found: RingView) -> Ring:
