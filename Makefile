@@ -12,6 +12,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 STAMP := .venv/installed.stamp
+DOCS := .venv-docs
+DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
 COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
@@ -85,6 +87,16 @@ transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay 
 .PHONY: docs
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
+
+.PHONY: docs-site
+docs-site: $(STAMP) $(DOCS_STAMP) ## Build the documentation site in build/site, and check its links
+	@$(BIN)/python -m tools.site --sphinx $(DOCS)/bin/sphinx-build
+
+$(DOCS_STAMP): requirements/docs.txt
+	@"$$(tools/find-python)" -m venv $(DOCS)
+	@echo "Installing the dependencies locked in requirements/docs.txt ..."
+	@tools/quietly $(DOCS)/bin/python -m pip install --require-hashes --requirement requirements/docs.txt
+	@touch $@
 
 .PHONY: package
 package: $(STAMP) ## Build wheel and source distribution in dist, and try the wheel in an empty environment
