@@ -20,11 +20,11 @@ HEAD: Final = """# All metrics
 
 This file is generated from the code by `make docs`; change the code, not the file.
 
-A node serves them at `/metrics` for Prometheus ([who may ask](api.md#operators)). Counters begin at 0 with each life of
-the process. What a node does not know at the moment, as the ledger's height while the ledger is away, is not shown. Names
-that begin with `splice_` are there with `automation.splice_metrics` alone.
-[`ops/grafana/rota.json`](../ops/grafana/rota.json) draws them, [`ops/prometheus/alerts.yaml`](../ops/prometheus/alerts.yaml)
-watches them, and [what to do when](alerts.md) an alert comes has a section for each.
+A node serves them at `/metrics` for Prometheus ([who may ask](api.md#operators)). Counters begin at 0 with each life
+of the process. What a node does not know at the moment, as the ledger's height while the ledger is away, is not shown.
+Names that begin with `splice_` are there with `automation.splice_metrics` alone.
+[`rota.json`](../ops/grafana/rota.json) draws them in Grafana, [`alerts.yaml`](../ops/prometheus/alerts.yaml) watches
+them, and [what to do when](alerts.md) an alert comes has a section for each.
 """
 # The first of these with which a name begins has it; the last has all the others.
 GROUPS: Final = {
