@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "simulate": LazyCommand("rota.cli.simulate:command", "Run whole networks under faults, and judge them."),
     "demo": LazyCommand("rota.cli.demo:command", "Run a small network on this machine and watch it work."),
     "node": LazyCommand("rota.cli.node:command", "Run one node from its folder."),
+    "doctor": LazyCommand("rota.cli.doctor:command", "Look a node over, and say how to mend what is wrong."),
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
     "command": LazyCommand("rota.cli.command:command", "Submit commands that happen exactly once."),
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
