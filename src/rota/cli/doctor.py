@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.status import Status as Spinner
 from rich.table import Table
 
-from rota.cli.node_folder import json_option, password_file_option
+from rota.cli.node_folder import password_file_option
+from rota.cli.parameters import json_option
 from rota.doctor import Finding, Means, Report, Status, examine
 from rota.doctor.case import BLOCK_WAIT_S
 from rota.keys.node_keys import read_password
