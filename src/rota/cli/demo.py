@@ -60,7 +60,6 @@ STDOUT: Final = "-"
 # The last node's WebSockets are 801 further on, and ports end at 65,535.
 PORT_MAX: Final = 64_000
 LIVE_OPTIONS: Final = {
-    "once": "--once",
     "node_count": "--nodes",
     "rate_per_s": "--rate",
     "seconds": "--seconds",

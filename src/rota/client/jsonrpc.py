@@ -17,7 +17,7 @@ from typing import Final, Self
 
 import aiohttp
 
-from rota.client.errors import INTERNAL, Refused, Unreachable
+from rota.client.errors import INTERNAL, Closed, Refused, Unreachable
 
 READY_STATUSES: Final = (200, 503)
 SHOWN_CHARACTERS_MAX: Final = 200
@@ -25,13 +25,20 @@ SHOWN_CHARACTERS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """How long an answer may take, and how often and after what pause a call that may be repeated is."""
+    """How long an answer may take, and how often and after what pause a call that may be repeated is.
+
+    `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
+    `look_ms` to `look_max_ms`.
+    """
 
     timeout_ms: int = 30_000
     attempts_max: int = 5
     backoff_ms: int = 100
     backoff_max_ms: int = 2_000
     answer_bytes_max: int = 64 * 1024 * 1024
+    wait_ms: int = 120_000
+    look_ms: int = 20
+    look_max_ms: int = 250
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -50,7 +57,7 @@ class JsonRpc:
         connector: aiohttp.BaseConnector | None = None,
     ) -> None:
         self.url: Final = url.rstrip("/")
-        self._limits: Final = limits or ClientLimits()
+        self.limits: Final = limits or ClientLimits()
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
         self._session: aiohttp.ClientSession | None = None
@@ -71,17 +78,17 @@ class JsonRpc:
         if self._session is not None:
             await self._session.close()
 
-    async def call(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
+    async def ask(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
         """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
         request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": list(parameters)}
-        attempts_max = self._limits.attempts_max if is_repeatable else 1
+        attempts_max = self.limits.attempts_max if is_repeatable else 1
         for attempt in range(1, attempts_max + 1):
             try:
                 return _result_of(await self._post(request))
-            except Unreachable:
-                if attempt == attempts_max:
+            except Unreachable as error:
+                if attempt == attempts_max or isinstance(error, Closed):
                     raise
-                pause_ms = min(self._limits.backoff_ms << attempt - 1, self._limits.backoff_max_ms)
+                pause_ms = min(self.limits.backoff_ms << attempt - 1, self.limits.backoff_max_ms)
                 await asyncio.sleep(pause_ms / 1_000)
         raise AssertionError("a call is attempted at least once")
 
@@ -100,13 +107,13 @@ class JsonRpc:
     async def _post(self, request: dict[str, object]) -> object:
         try:
             async with self._opened().post(self.url, json=request) as answer:
-                body = await answer.content.read(self._limits.answer_bytes_max + 1)
-                while not answer.content.at_eof() and len(body) <= self._limits.answer_bytes_max:
-                    body += await answer.content.read(self._limits.answer_bytes_max + 1 - len(body))
+                body = await answer.content.read(self.limits.answer_bytes_max + 1)
+                while not answer.content.at_eof() and len(body) <= self.limits.answer_bytes_max:
+                    body += await answer.content.read(self.limits.answer_bytes_max + 1 - len(body))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{self.url}: {_why(error)}") from error
-        if len(body) > self._limits.answer_bytes_max:
-            raise Unreachable(f"{self.url}: the answer is longer than {self._limits.answer_bytes_max} bytes")
+        if len(body) > self.limits.answer_bytes_max:
+            raise Unreachable(f"{self.url}: the answer is longer than {self.limits.answer_bytes_max} bytes")
         try:
             return json.loads(body)
         except ValueError as error:
@@ -115,9 +122,9 @@ class JsonRpc:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise Unreachable(f"{self.url}: this client was closed")
+            raise Closed(f"{self.url}: this client was closed")
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=self._limits.timeout_ms / 1_000)
+            timeout = aiohttp.ClientTimeout(total=self.limits.timeout_ms / 1_000)
             self._session = aiohttp.ClientSession(
                 timeout=timeout,
                 headers=self._headers,
@@ -125,6 +132,11 @@ class JsonRpc:
                 connector_owner=self._connector is None,
             )
         return self._session
+
+
+def bearer(token: str) -> Mapping[str, str]:
+    """The headers with which a token is shown."""
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _result_of(answer: object) -> object:

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from rota.client import Refused, TransactionReceipt, Unreachable
 from rota.network.local import LocalNetwork
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, IntentId, NodeName, intent_text
 
 UNANSWERED_MAX: Final = 256
 REPEAT_S: Final = 0.25
@@ -127,11 +127,11 @@ class Workload:
                     key = f"{self.contract}/{request.number}"
                     self._calling[name] += 1
                     try:
-                        intent = await node.client.send(
-                            request.sender or self.party,
+                        accepted = await node.client.send(
                             request.contract or self.contract,
                             request.function,
                             request.arguments,
+                            sender=request.sender or self.party,
                             key=key,
                         )
                     except Refused as refused:
@@ -139,7 +139,7 @@ class Workload:
                         return
                     finally:
                         self._calling[name] -= 1
-                    self.promises[intent] = Promise(name, request, asked_s)
+                    self.promises[accepted.intent] = Promise(name, request, asked_s)
                     return
             await asyncio.sleep(REPEAT_S)
 
@@ -163,7 +163,7 @@ class Workload:
         if not node.is_running or node.name in self.absent:
             return
         with suppress(Unreachable):
-            receipt = await node.client.receipt(intent)
+            receipt = await node.client.receipt(intent_text(intent))
             if receipt is not None:
                 self.receipts[intent] = receipt
 
