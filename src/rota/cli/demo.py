@@ -6,16 +6,15 @@ The story runs the same core on one virtual clock, so that each run is the same 
 import asyncio
 import json
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TextIO, TypeVar
+from typing import Final, TextIO
 
 import click
 from click.core import ParameterSource
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.cli.contract import key_in
+from rota.cli.interruption import Signals, interruptible
 from rota.client import ClientError
 from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.language import sections
@@ -68,12 +68,12 @@ LIVE_OPTIONS: Final = {
     "key_file": "--key-file",
 }
 
-Found = TypeVar("Found")
-
 
 @click.command()
 @click.option("--once", is_flag=True, help="End after the audit. Without it everything stays up until Ctrl-C.")
-@click.option("--json", "as_json", is_flag=True, help="End after the audit, print the summary as one JSON object alone.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="End after the audit, print the summary as one JSON object alone."
+)
 @click.option(
     "--nodes",
     "node_count",
@@ -158,11 +158,11 @@ def command(
 ) -> None:
     """See a network at work, in about a minute.
 
-    A chain and three nodes are started as processes of this machine. They share a notary token, and a privacy group, two
-    of three endorsing, with an ERC-20 that the chain knows nothing of. Every node's user transfers both; the node that
-    coordinates the group is killed with `kill -9`, and another takes over; a command that was submitted twice happens
-    once; the nodes begin epochs without a leader. In the end everything is held against the chain. Then all of it stays
-    up until Ctrl-C, with lines to try next; nothing is left running after that.
+    A chain and three nodes are started as processes of this machine. They share a notary token, and a privacy group,
+    two of three endorsing, with an ERC-20 that the chain knows nothing of. Every node's user transfers both; the node
+    that coordinates the group is killed with `kill -9`, and another takes over; a command that is submitted twice
+    happens once; the nodes begin epochs without a leader. In the end everything is held against the chain. Then all of
+    it stays up until Ctrl-C, with lines to try next; nothing is left running after that.
 
     With --serve nobody is killed and nothing is asked for. With --story, or an option of it, four nodes are simulated.
 
@@ -189,12 +189,7 @@ def command(
         stays = not once and not as_json
         first_port = port if port is not None else FIRST_PORT if stays else 0
         programme = Programme(
-            node_count=node_count,
-            rate_per_s=rate_per_s,
-            seconds=seconds,
-            seed=seed,
-            first_port=first_port,
-            stays=stays,
+            node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, seed=seed, first_port=first_port, stays=stays
         )
         show_live(console, programme, ledger, key_file, as_json)
 
@@ -273,50 +268,6 @@ async def _live(console: Console, programme: Programme, signals: Signals) -> Sho
     if programme.stays:
         console.print("\nStopped; nothing is left running.")
     return show
-
-
-class Signals:
-    """Ctrl-C, SIGTERM and a terminal that is closed end a task in good order.
-
-    They do so once: what comes while things are put away changes nothing. Whoever waits for one is not cancelled.
-    """
-
-    def __init__(self, task: asyncio.Task[object]) -> None:
-        self._task: Final = task
-        self._came: Final = asyncio.Event()
-        self._is_awaited = False
-
-    @property
-    def is_interruption(self) -> bool:
-        """One came, and nobody was waiting for it."""
-        return self._came.is_set() and not self._is_awaited
-
-    def come(self) -> None:
-        """There is one."""
-        is_first = not self._came.is_set()
-        self._came.set()
-        if is_first and not self._is_awaited:
-            self._task.cancel()
-
-    async def wait(self) -> None:
-        """Until one comes, which is then no interruption."""
-        self._is_awaited = True
-        await self._came.wait()
-
-
-async def interruptible(work: Callable[[Signals], Awaitable[Found]]) -> Found:
-    """The outcome; `KeyboardInterrupt` when a signal came, once everything is put away."""
-    task = asyncio.current_task()
-    assert task is not None, "it runs in a task"
-    signals = Signals(task)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, signals.come)
-    try:
-        return await work(signals)
-    except asyncio.CancelledError:
-        if signals.is_interruption:
-            raise KeyboardInterrupt from None
-        raise
 
 
 def serve_nodes(console: Console, port: int, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.embedded.settings import WEI_PER_ETHER
-from rota.ledger.hexadecimal import read_quantity
+from rota.ledger.hexadecimal import data, read_quantity
 from rota.network.chains import CHAIN_ID, RunningChain
 from rota.ports import Unavailable
 
@@ -42,13 +42,12 @@ async def running_chain(url: str, payer: PrivateKey | None, programme: Programme
         price_wei = read_quantity(await client.call("eth_gasPrice", attempts_max=ATTEMPTS_MAX))
         if payer is None and chain_id != CHAIN_ID:
             raise UnusableLedger(
-                f"chain {chain_id} at {client.place} is no development chain ({CHAIN_ID}): name a file with the private "
-                "key of an account that pays with --key-file"
+                f"chain {chain_id} at {client.place} is no development chain ({CHAIN_ID}): name a file with the "
+                "private key of an account that pays with --key-file"
             )
         payer = payer or PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
-        balance_wei = read_quantity(
-            await client.call("eth_getBalance", payer.address, "latest", attempts_max=ATTEMPTS_MAX)
-        )
+        address = data(payer.address)
+        balance_wei = read_quantity(await client.call("eth_getBalance", address, "latest", attempts_max=ATTEMPTS_MAX))
     except Unavailable as error:
         raise UnusableLedger(f"{client.place}: {error}") from error
     except (RpcRefused, ValueError) as error:
@@ -58,14 +57,14 @@ async def running_chain(url: str, payer: PrivateKey | None, programme: Programme
     funds_wei, needed_wei = funds(programme, price_wei)
     if balance_wei < needed_wei:
         raise UnusableLedger(
-            f"{payer.address} has {ether(balance_wei)} ether, and the demonstration needs {ether(needed_wei)} at "
+            f"{address} has {ether(balance_wei)} ether, and the demonstration needs {ether(needed_wei)} at "
             "today's price of gas: send it funds, or name another account with --key-file"
         )
     return RunningChain(url, payer, funds_wei)
 
 
 def funds(programme: Programme, price_wei: int) -> tuple[int, int]:
-    """What each account of a node is given, and what that is for all with the deployments; nothing where gas is free."""
+    """What each account of a node is given, and what all of it costs its payer; nothing where gas is free."""
     transfers = int(programme.rate_per_s * programme.seconds)
     each_wei = PRICE_FACTOR * price_wei * max(GAS_AT_LEAST, transfers * GAS_PER_TRANSFER)
     accounts = ACCOUNTS_PER_NODE * programme.node_count

@@ -47,9 +47,7 @@ Found = TypeVar("Found")
 
 
 @asynccontextmanager
-async def performed(
-    home: Path, programme: Programme, show: Show, refresh: Callable[[], None]
-) -> AsyncIterator[Staged]:
+async def performed(home: Path, programme: Programme, show: Show, refresh: Callable[[], None]) -> AsyncIterator[Staged]:
     """All of it; the nodes run until the caller leaves.
 
     `PortInUse` and `CannotStartProcess` when it cannot begin, `TimeoutError` when nothing is confirmed any more.
@@ -64,12 +62,7 @@ async def performed(
 
     show.happen(f"a chain and {programme.node_count} nodes are started")
     plan = Plan(
-        home=home,
-        names=programme.names,
-        chain=programme.chain,
-        rpc_ports=ports,
-        settings=AUTOMATION,
-        tables=tables,
+        home=home, names=programme.names, chain=programme.chain, rpc_ports=ports, settings=AUTOMATION, tables=tables
     )
     began_s = time.monotonic()
     async with LocalNetwork(plan) as network:
@@ -127,7 +120,9 @@ class _Play:
             await workload.end()
             left = await workload.until_final(END_TIMEOUT_S)
             show.count(workload)
-            show.happen(f"{len(workload.promises) - len(left)} of {len(workload.promises)} transfers have their receipts")
+            show.happen(
+                f"{len(workload.promises) - len(left)} of {len(workload.promises)} transfers have their receipts"
+            )
             await self._rest_triggers()
         with show.timed("audit"):
             show.phase = "everything is held against the chain"
@@ -198,9 +193,8 @@ class _Play:
         except RentUnpaid as error:
             self.show.happen(str(error), is_fault=True)
             return
-        self.show.happen(
-            f"{told.change!r} was submitted {told.submissions} times and happened once, at offset {told.completion_offset}"
-        )
+        times, offset = told.submissions, told.completion_offset
+        self.show.happen(f"{told.change!r} was submitted {times} times and happened once, at offset {offset}")
 
     async def _return(self, workload: Workload, victim: NodeName) -> int:
         """Begin its next life; how long until a transfer of its own is confirmed."""
@@ -223,7 +217,7 @@ class _Play:
         since_s: float = 0.0,
         contract: ContractAddress | None = None,
     ) -> None:
-        """Until a transfer of one of these nodes that was asked for since then is confirmed; of this contract, if named."""
+        """Until a transfer of one of these nodes, asked for since then, is confirmed; of this contract, if named."""
         async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
             while True:
                 later = [

@@ -19,9 +19,7 @@ from rota.types import NodeName
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
 STARTING: Final = "starting"
-NUMBERS: Final = frozenset(
-    {"process", "asked", "confirmed", "won", "lost", *STAGES, "a second", "gas each"},
-)
+NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "a second", "gas each"})
 
 
 class LiveView:
@@ -65,10 +63,8 @@ class LiveView:
 def picture(show: Show) -> Group:
     """The nodes, the contracts that they share, and what happened last."""
     title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
-    parts = [title, _nodes(show)]
-    if show.contracts:
-        parts.append(_contracts(show))
-    return Group(*parts, *map(_line, show.happenings))
+    tables = [_nodes(show), *([_contracts(show)] if show.contracts else [])]
+    return Group(title, *tables, *map(_line, show.happenings))
 
 
 def _nodes(show: Show) -> Table:
@@ -116,8 +112,8 @@ def _table(*columns: str) -> Table:
     """Narrow enough for 80 columns; in fewer, cells are cut and lines are not broken."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        justify = "right" if column in NUMBERS else "left"
-        table.add_column(Text(column, "dim"), justify=justify, no_wrap=True, overflow="ellipsis")
+        head = Text(column, "dim")
+        table.add_column(head, justify="right" if column in NUMBERS else "left", no_wrap=True, overflow="ellipsis")
     return table
 
 

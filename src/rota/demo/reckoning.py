@@ -96,7 +96,9 @@ class Reckoning:
         return epoch_problems([(epoch, by_member.get(member)) for epoch, member in begun], show.attempts, lived_on)
 
 
-def expected_balances(programme: Programme, landlord: Party, transfers: Iterable[Transfer]) -> dict[Asset, Counter[Party]]:
+def expected_balances(
+    programme: Programme, landlord: Party, transfers: Iterable[Transfer]
+) -> dict[Asset, Counter[Party]]:
     """What everybody has after these transfers; the landlord begins with nothing."""
     begin = dict.fromkeys(programme.members.values(), EACH_BEGINS_WITH)
     expected = {asset: Counter({**begin, landlord: 0}) for asset in Asset}
@@ -153,5 +155,3 @@ async def attempts_of(network: LocalNetwork, name: NodeName) -> tuple[Attempts, 
     status = next(each for each in listed if each.name == EPOCHS)
     counted = status.attempted
     return Attempts(counted.won, counted.lost, counted.skipped, counted.failed), status.at_work
-
-

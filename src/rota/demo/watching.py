@@ -24,12 +24,7 @@ CHAIN_LOOK_S: Final = 1.0
 
 
 async def watch(
-    show: Show,
-    network: LocalNetwork,
-    staged: Staged,
-    workload: Workload,
-    from_height: int,
-    refresh: Callable[[], None],
+    show: Show, network: LocalNetwork, staged: Staged, workload: Workload, from_height: int, refresh: Callable[[], None]
 ) -> None:
     """Until cancelled."""
     book = ChainBook(network.ledger, network.chain_id, tuple(staged.contracts.values()), from_height)

@@ -44,7 +44,9 @@ def promise_problems(
             problems.append(f"{named} has failed: {receipt.failure_message}")
         elif times != 1:
             problems.append(f"{named} is confirmed, and {times} times on the chain")
-    problems += [f"{intent_text(each)} is {committed[each]} times on the chain" for each in others if committed[each] != 1]
+    problems += [
+        f"{intent_text(each)} is {committed[each]} times on the chain" for each in others if committed[each] != 1
+    ]
     return problems
 
 

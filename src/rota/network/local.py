@@ -340,7 +340,7 @@ class LocalNetwork:
         self._stack.push_async_callback(node.close)
 
     async def _fund_and_register(self) -> None:
-        """Funds for what the nodes pay, and their entries in the registry; what can wait for one block together does."""
+        """Funds for what the nodes pay, and their entries in the registry; together, as a block may take a while."""
         chain = self.plan.chain
         funds_wei = chain.funds_wei if isinstance(chain, RunningChain) else FUNDS_ETHER * WEI_PER_ETHER
         payees = [address for node in self.nodes.values() for address in (node.keys.submitter, node.keys.registrar)]
