@@ -59,6 +59,8 @@ from rota.sim.diagram import mermaid
 STDOUT: Final = "-"
 # The last node's WebSockets are 801 further on, and ports end at 65,535.
 PORT_MAX: Final = 64_000
+CHAINS: Final = {kind.value: kind for kind in ChainKind}
+SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
 LIVE_OPTIONS: Final = {
     "node_count": "--nodes",
     "rate_per_s": "--rate",
@@ -204,7 +206,7 @@ def refuse_live_options() -> None:
 
 def show_live(console: Console, programme: Programme, ledger: str, key_file: Path | None, as_json: bool) -> None:
     """The network of processes. Without a terminal, a happening is a line."""
-    payer = key_in(key_file) if key_file is not None else None
+    payer = payer_of(ledger, key_file)
     shown = Console(file=sys.stderr, quiet=True) if as_json else console
 
     async def live(signals: Signals) -> Show:
@@ -240,13 +242,19 @@ def told_plainly() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-async def _chain_of(ledger: str, payer: PrivateKey | None, programme: Programme) -> ChainKind | RunningChain:
-    kinds = {kind.value: kind for kind in ChainKind}
-    if ledger not in kinds:
-        return await running_chain(ledger, payer, programme)
-    if payer is not None:
+def payer_of(ledger: str, key_file: Path | None) -> PrivateKey | None:
+    """Who pays on a chain at a URL, if somebody is named. Wrong use is told before anything happens."""
+    if ledger in CHAINS and key_file is not None:
         raise click.UsageError(f"--key-file is for a chain at a URL, and not for --ledger {ledger}.")
-    return kinds[ledger]
+    if ledger not in CHAINS and not ledger.startswith(SCHEMES):
+        words = f"must be {', '.join(CHAINS)}, or the http or ws address of a chain, not {ledger!r}"
+        raise click.BadParameter(words, param_hint="--ledger")
+    with told_plainly():
+        return key_in(key_file) if key_file is not None else None
+
+
+async def _chain_of(ledger: str, payer: PrivateKey | None, programme: Programme) -> ChainKind | RunningChain:
+    return CHAINS[ledger] if ledger in CHAINS else await running_chain(ledger, payer, programme)
 
 
 async def _live(console: Console, programme: Programme, signals: Signals) -> Show:

@@ -33,10 +33,7 @@ class UnusableLedger(Exception):
 
 async def running_chain(url: str, payer: PrivateKey | None, programme: Programme) -> RunningChain:
     """A chain that runs already, with somebody who can pay. `UnusableLedger` says what is missing."""
-    try:
-        client = RpcClient(url)
-    except ValueError as error:
-        raise UnusableLedger(f"--ledger: {error}") from error
+    client = RpcClient(url)
     try:
         chain_id = read_quantity(await client.call("eth_chainId", attempts_max=ATTEMPTS_MAX))
         price_wei = read_quantity(await client.call("eth_gasPrice", attempts_max=ATTEMPTS_MAX))

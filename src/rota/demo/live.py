@@ -29,7 +29,9 @@ from rota.demo.serving import connected, ports_from, require_free
 from rota.demo.show import Show, TakeOver
 from rota.demo.staging import AUTOMATION, EPOCHS, Staged, deploy_epochs, stage, trigger_table
 from rota.demo.watching import watch
+from rota.ledger.client import place_of
 from rota.ledger.hexadecimal import read_quantity
+from rota.network.chains import RunningChain
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
 from rota.types import ContractAddress, NodeName
@@ -60,7 +62,8 @@ async def performed(home: Path, programme: Programme, show: Show, refresh: Calla
         epochs.append(await deploy_epochs(network))
         return trigger_table(epochs[0])
 
-    show.happen(f"a chain and {programme.node_count} nodes are started")
+    which = f"on {place_of(programme.chain.url)}" if isinstance(programme.chain, RunningChain) else "and a chain"
+    show.happen(f"{programme.node_count} nodes {which} are started")
     plan = Plan(
         home=home, names=programme.names, chain=programme.chain, rpc_ports=ports, settings=AUTOMATION, tables=tables
     )

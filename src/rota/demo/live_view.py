@@ -19,7 +19,7 @@ from rota.types import NodeName
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
 STARTING: Final = "starting"
-NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "a second", "gas each"})
+NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "per s", "gas each"})
 
 
 class LiveView:
@@ -94,7 +94,7 @@ def _role(show: Show, name: NodeName) -> Text:
 
 
 def _contracts(show: Show) -> Table:
-    table = _table("contract", "led by", *STAGES, "a second", "gas each")
+    table = _table("contract", "led by", *STAGES, "per s", "gas each")
     for asset in show.contracts:
         figures, stages = show.figures[asset], show.stages_of(asset)
         gas = figures.gas_per_transaction

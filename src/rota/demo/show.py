@@ -21,11 +21,11 @@ UNENDED: Final = "it did not come to its end"
 
 # The states of an intent at its coordinator, by what is done with it there.
 STAGES: Final = {
-    "waiting": ("Pooled", "PreAssembly_Blocked"),
-    "assembling": ("Assembling",),
-    "endorsing": ("Endorsement_Gathering", "Blocked"),
-    "permitting": ("Confirming_Dispatch",),
-    "dispatching": ("Ready_For_Dispatch", "Dispatched", "Submitted"),
+    "wait": ("Pooled", "PreAssembly_Blocked"),
+    "assemble": ("Assembling",),
+    "endorse": ("Endorsement_Gathering", "Blocked"),
+    "permit": ("Confirming_Dispatch",),
+    "dispatch": ("Ready_For_Dispatch", "Dispatched", "Submitted"),
 }
 
 
