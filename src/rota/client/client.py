@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from rota.client.answers import ContractStatus, read, read_if_any
+from rota.client.answers import ContractStatus, FullReceipt, GroupMessage, TransactionReceipt, read, read_if_any
 from rota.client.commands import CommandError, Commands, Patience, unavailable_is_worth_retrying
+from rota.client.feeds import FULL_RECEIPTS, MESSAGES, RECEIPTS, Feed
 from rota.client.groups import Groups
 from rota.client.journal import Journal
 from rota.client.ledger import Ledger
@@ -23,6 +24,10 @@ from rota.client.tokens import Tokens
 from rota.client.transactions import TransactionClient
 from rota.client.triggers import Triggers
 from rota.types import ContractAddress, IntentId, NodeName, intent_text
+
+Receipts = Feed[TransactionReceipt]
+FullReceipts = Feed[FullReceipt]
+Messages = Feed[GroupMessage]
 
 
 class Client(TransactionClient):
@@ -77,6 +82,30 @@ class Client(TransactionClient):
             worth_retrying=worth_retrying,
             accept_weaker=accept_weaker,
         )
+
+    # What happens, as it happens.
+
+    def receipts(self, listener: str, *, after: int | None = None, type: str = "", domain: str = "") -> Receipts:
+        """The receipts of this node in their order, from the first or from where this listener is.
+
+        `after` is the sequence number behind which they begin; `type` is private or public.
+        """
+        filters = {"type": type, "domain": domain}
+        return Feed(self, RECEIPTS, listener, filters=filters, options={"domainReceipts": False}, after=after)
+
+    def full_receipts(
+        self, listener: str, *, after: int | None = None, type: str = "", domain: str = ""
+    ) -> FullReceipts:
+        """The same, each with its states and what its domain makes of it."""
+        filters, options = {"type": type, "domain": domain}, {"domainReceipts": True}
+        return Feed(self, FULL_RECEIPTS, listener, filters=filters, options=options, after=after)
+
+    def messages(
+        self, listener: str, *, after: int | None = None, group: str = "", topic: str = "", exclude_local: bool = False
+    ) -> Messages:
+        """What members of groups say to each other, in this node's order; `after` is a `local_sequence`."""
+        filters, options = {"group": group, "topic": topic}, {"excludeLocal": exclude_local}
+        return Feed(self, MESSAGES, listener, filters=filters, options=options, after=after)
 
     # The sequencer.
 
