@@ -14,16 +14,21 @@ def lines_to_try(rota: str, show: Show, staged: Staged) -> list[tuple[str, str]]
     """Each with what it is for; `rota` is how this programme is called here."""
     first, *_ = show.programme.names
     url = _url(show, first)
-    question = {"jsonrpc": "2.0", "id": 1, "method": "seq_status", "params": [staged.contracts[Asset.ERC20]]}
     lines = [
         (show.dashboards[first], "the dashboard of node1, in a browser"),
         (f"{rota} trigger list --node {url}", "the epochs that node1 began, and those that others were faster at"),
-        (f"curl -s {url} -d '{json.dumps(question)}'", "who coordinates the group, and what is under way"),
     ]
     if show.command is not None:
         where = _url(show, node_of(show.command.payer))
-        lines.insert(1, (f"{rota} tx explain {show.command.transaction} --node {where}", "the rent, step by step"))
-    return lines
+        lines.append((_asked(where, "seq_explain", show.command.transaction), "the rent, step by step"))
+    group = staged.contracts[Asset.ERC20]
+    return [*lines, (_asked(url, "seq_status", group), "who coordinates the group, and what is under way")]
+
+
+def _asked(url: str, method: str, parameter: str) -> str:
+    """A question in JSON-RPC, for a shell."""
+    question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": [parameter]}
+    return f"curl -s {url} -d '{json.dumps(question)}'"
 
 
 def _url(show: Show, name: str) -> str:
