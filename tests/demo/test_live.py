@@ -137,7 +137,7 @@ def test_demonstration_stays_up_with_lines_that_work_and_a_second_one_says_what_
         assert second.stderr.count("\n") == 1
         assert len(lines) >= 3
         for line in lines:
-            words = ["curl", "--fail", "-s", line] if line.startswith("http") else shlex.split(line)
+            words = ["curl", "--fail", "-sL", line] if line.startswith("http") else shlex.split(line)
             command = [*ROTA, *words[1:]] if words[0] == "rota" else words
             done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
             assert (done.returncode, done.stderr) == (0, ""), line

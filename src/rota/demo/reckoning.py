@@ -150,8 +150,10 @@ async def epochs_begun(network: LocalNetwork, epochs: ContractAddress) -> list[t
 
 
 async def attempts_of(network: LocalNetwork, name: NodeName) -> tuple[Attempts, int]:
-    """What became of a node's attempts, and how many it is at."""
+    """What became of a node's attempts, and how many it is at; none before it has loaded its triggers."""
     listed = await network.nodes[name].client.triggers.list()
-    status = next(each for each in listed if each.name == EPOCHS)
+    status = next((each for each in listed if each.name == EPOCHS), None)
+    if status is None:
+        return Attempts(), 0
     counted = status.attempted
     return Attempts(counted.won, counted.lost, counted.skipped, counted.failed), status.at_work

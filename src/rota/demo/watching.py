@@ -13,9 +13,11 @@ from rota.demo.programme import Asset
 from rota.demo.reckoning import attempts_of
 from rota.demo.show import Show
 from rota.demo.staging import Staged
+from rota.ledger.client import RpcRefused
 from rota.network.chain_book import ChainBook
 from rota.network.local import LocalNetwork
 from rota.network.workload import Workload
+from rota.ports import Unavailable
 from rota.types import ContractAddress, NodeName
 
 LOOK_S: Final = 0.2
@@ -48,8 +50,10 @@ async def watch(
 
 
 async def _look_at_chain(show: Show, book: ChainBook, staged: Staged) -> None:
-    await book.read_on()
-    await book.read_gas()
+    # It is only looked at: a chain that does not answer for a moment ends nothing.
+    with suppress(Unavailable, RpcRefused):
+        await book.read_on()
+        await book.read_gas()
     for asset, contract in staged.contracts.items():
         show.figures[asset].gas_per_transaction = book.gas_per_transaction((contract,))
 
