@@ -295,6 +295,7 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
     assert socket.receive()["params"]["subscription"] == subscription
+    world.called["seq_follow"] = _answer_or_push(socket, "seq_follow", subscription, [world.minted]) is True
     world.called["seq_unsubscribe"] = _answer_or_push(socket, "seq_unsubscribe", subscription) is True
     socket.close()
 

@@ -22,7 +22,7 @@ from rota.api.credentials_file import credentials_of
 from rota.network.local import LocalNetwork, Plan
 from rota.runtime.configuration import read_text
 from rota.transport.registry import read_registry
-from rota.types import ContractAddress, NodeName
+from rota.types import NodeName
 from tests.command_lines import flaws_of, rota_commands, simple_commands
 from tools.site.markdown import Block, blocks_of
 from tools.site.staging import pages_of
@@ -188,11 +188,8 @@ def test_python_that_asks_a_node_runs_against_a_real_one(tmp_path: Path, monkeyp
             await network.start(NODE)
             made = await network.create_contract("noto", {"notary": "bank@node1", "notaryMode": "basic"})
             client = network.nodes[NODE].client
-            minted = await client.send(
-                "bank", ContractAddress(made.address), "mint", {"to": "alice@node1", "amount": 100, "data": "0x"}
-            )
-            while await client.receipt(minted) is None:
-                await asyncio.sleep(0.02)
+            minting = {"to": "alice@node1", "amount": 100, "data": "0x"}
+            await (await client.send(made.address, "mint", minting, sender="bank"))
             transfer = {"to": "carol@node1", "amount": 1, "data": "0x"}
             transaction = {
                 "type": "private",

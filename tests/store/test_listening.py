@@ -224,6 +224,8 @@ async def test_a_public_transaction_that_has_ended_is_numbered_among_the_others(
         assert await number_all(opened) == [(1, intent_id(50)), (2, one.intent)]
         found = await opened.store.listening.receipts_after(0, 1)
         assert [each.type for each in found] == ["public"]
+        assert [each.sequence for each in await opened.store.listening.latest_receipts(5)] == [1, 2]
+        assert [each.intent for each in await opened.store.listening.latest_receipts(1)] == [one.intent]
 
 
 @in_loop

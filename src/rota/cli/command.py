@@ -11,10 +11,9 @@ from typing import Any, Final
 import click
 
 from rota.cli.contract import Json, token_file_option
-from rota.client import Commands, Journal, NodeClient, Outcome, Patience, Verdict
+from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict, bearer
 from rota.client.commands import CommandFailed, RawCommands
 from rota.client.journal import JournalTaken
-from rota.client.node import bearer
 from rota.keys.files import KeyFileError, read_private
 
 EXIT_FAILED: Final = 1
@@ -93,7 +92,7 @@ def submit(
     if not isinstance(transaction, dict):
         raise click.BadParameter("must be a JSON object", param_hint="--transaction")
 
-    async def run(node: NodeClient) -> Verdict:
+    async def run(node: Client) -> Verdict:
         with Journal(journal) as opened:
             commands = Commands(
                 node,
@@ -134,7 +133,7 @@ def completions(
 ) -> None:
     """Print how commands ended, in the order in which they did."""
 
-    async def run(node: NodeClient) -> None:
+    async def run(node: Client) -> None:
         raw = RawCommands(node, application, parties)
         if follow:
             async for completion in raw.follow(after):
@@ -181,12 +180,12 @@ def configuration(url: str, token_file: Path | None, as_json: bool) -> None:
     click.echo(json.dumps(found) if as_json else f"maximum deduplication duration: {found['maxDeduplicationDuration']}")
 
 
-def _done(url: str, token_file: Path | None, ask: Callable[[NodeClient], Awaitable[Any]]) -> Any:  # noqa: ANN401
+def _done(url: str, token_file: Path | None, ask: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
     """What was asked for; what cannot be had is told in a line."""
 
     async def run() -> Any:  # noqa: ANN401
         headers = bearer(read_private(token_file).reveal().decode().strip()) if token_file is not None else None
-        async with NodeClient(url, headers=headers) as node:
+        async with Client(url, headers=headers) as node:
             return await ask(node)
 
     try:

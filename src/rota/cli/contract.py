@@ -13,8 +13,7 @@ from uuid import UUID
 import click
 
 from rota.cli.node_folder import json_option
-from rota.client import ClientError, NodeClient
-from rota.client.node import bearer
+from rota.client import Client, ClientError, bearer
 from rota.domains.base import Rejected
 from rota.genesis import MalformedGenesis, decode_genesis
 from rota.hosting import ContractDefaults
@@ -181,12 +180,12 @@ def _told_plainly() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _nodes(urls: tuple[str, ...], token_file: Path | None) -> AsyncIterator[dict[NodeName, NodeClient]]:
+async def _nodes(urls: tuple[str, ...], token_file: Path | None) -> AsyncIterator[dict[NodeName, Client]]:
     headers = {}
     if token_file is not None:
         headers = dict(bearer(read_private(token_file).reveal().decode().strip()))
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(NodeClient(url, headers=headers)) for url in urls]
+        clients = [await stack.enter_async_context(Client(url, headers=headers)) for url in urls]
         yield await named(tuple(clients))
 
 

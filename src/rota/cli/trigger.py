@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rota.cli.node_folder import json_option
-from rota.client import ClientError, NodeClient
-from rota.client.node import bearer
+from rota.client import Client, ClientError, bearer
 from rota.keys.files import KeyFileError, read_private
 
 COUNTS: Final = ("won", "lost", "skipped", "failed")
@@ -121,8 +120,8 @@ def _tell(as_json: bool, found: dict[str, object], in_words: Callable[[], str]) 
 def _ask(url: str, token_file: Path | None, method: str, *parameters: object) -> Any:  # noqa: ANN401  # JSON
     async def ask() -> object:
         headers = dict(bearer(read_private(token_file).reveal().decode().strip())) if token_file is not None else {}
-        async with NodeClient(url, headers=headers) as node:
-            return await node.call(method, *parameters)
+        async with Client(url, headers=headers) as node:
+            return await node.ask(method, *parameters)
 
     try:
         return asyncio.run(ask())

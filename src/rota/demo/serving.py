@@ -48,5 +48,5 @@ async def _connected(network: LocalNetwork) -> None:
 
 
 async def _has_peers(network: LocalNetwork, name: NodeName) -> bool:
-    peers = await network.nodes[name].client.call("transport_peers")
+    peers = await network.nodes[name].client.ask("transport_peers", is_repeatable=True)
     return isinstance(peers, list) and sum("activated" in peer for peer in peers) == len(NAMES) - 1

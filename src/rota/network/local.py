@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from rota.client import ClientLimits, NodeClient, Unreachable
+from rota.client import Client, ClientLimits, Unreachable
 from rota.hosting import ContractDefaults
 from rota.keys.files import make_folder, write_new
 from rota.keys.keystore import ScryptCost
@@ -103,7 +103,7 @@ class LocalNode:
         self.addresses: Mapping[str, str] = {}
         self._network: Final = network
         self._child: Child | None = None
-        self._client: NodeClient | None = None
+        self._client: Client | None = None
 
     @property
     def is_running(self) -> bool:
@@ -117,7 +117,7 @@ class LocalNode:
         return self._child
 
     @property
-    def client(self) -> NodeClient:
+    def client(self) -> Client:
         """The way to ask it in its latest life."""
         assert self._client is not None, f"{self.name} was started"
         return self._client
@@ -133,7 +133,7 @@ class LocalNode:
         self._child, told = await self._network.launch(self)
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
-        self._client = NodeClient(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
+        self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
         self.starts += 1
 
     async def until_ready(self) -> None:

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from rota.client import Refused, TransactionReceipt, Unreachable
 from rota.network.local import LocalNetwork
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, IntentId, NodeName, intent_text
 
 UNANSWERED_MAX: Final = 256
 REPEAT_S: Final = 0.25
@@ -125,15 +125,15 @@ class Workload:
                     key = f"{self.contract}/{request.number}"
                     self._calling[name] += 1
                     try:
-                        intent = await node.client.send(
-                            self.party, self.contract, request.function, request.arguments, key=key
+                        accepted = await node.client.send(
+                            self.contract, request.function, request.arguments, sender=self.party, key=key
                         )
                     except Refused as refused:
                         self.refusals.append(f"{name}: {refused}")
                         return
                     finally:
                         self._calling[name] -= 1
-                    self.promises[intent] = Promise(name, request, asked_s)
+                    self.promises[accepted.intent] = Promise(name, request, asked_s)
                     return
             await asyncio.sleep(REPEAT_S)
 
@@ -157,7 +157,7 @@ class Workload:
         if not node.is_running or node.name in self.absent:
             return
         with suppress(Unreachable):
-            receipt = await node.client.receipt(intent)
+            receipt = await node.client.receipt(intent_text(intent))
             if receipt is not None:
                 self.receipts[intent] = receipt
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from rota.abi import Entry
 from rota.core.effects import RoundDispatch
+from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, SubmitMode, Transition
@@ -124,6 +125,19 @@ class Dispatched(NamedTuple):
     intent: IntentId
 
 
+@dataclass(frozen=True, slots=True)
+class LatestRound:
+    """A round that this node sent: how many transitions it has, and what the chain made of it once a block has it."""
+
+    nonce: int
+    contract: ContractAddress
+    digest: bytes
+    transition_count: int
+    status: MinedStatus | None = None
+    height: int | None = None
+    block_time_s: int | None = None
+
+
 class TraceStore(Protocol):
     """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
 
@@ -148,6 +162,10 @@ class TraceStore(Protocol):
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
+        """The rounds that this node sent last, the oldest of them first."""
         ...
 
 

@@ -73,6 +73,10 @@ class ListeningStore(Protocol):
         """Those with greater numbers, in order."""
         ...
 
+    async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with the greatest numbers, in order."""
+        ...
+
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         """The place of a receipt in the order, if it has one."""
         ...

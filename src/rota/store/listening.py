@@ -119,6 +119,10 @@ class Listening:
         """Those with greater numbers, in order."""
         return await self._access.read(_receipts(Statement(_RECEIPTS_AFTER, (sequence, limit))))
 
+    async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with the greatest numbers, in order."""
+        return (await self._access.read(_receipts(Statement(_LATEST_RECEIPTS, (limit,)))))[::-1]
+
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         """The place of a receipt in the order, if it has one."""
         found = await self._access.read(_receipts(Statement(_RECEIPT, (intent,))))
@@ -252,6 +256,7 @@ _NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = 
 
 _RECEIPTS: Final = "SELECT sequence, intent, contract, leaf, type, domain, numbered_at_ms FROM receipts"
 _RECEIPTS_AFTER: Final = f"{_RECEIPTS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
+_LATEST_RECEIPTS: Final = f"{_RECEIPTS} ORDER BY sequence DESC LIMIT ?"
 _RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ?"
 
 _COMMIT: Final = f"""
