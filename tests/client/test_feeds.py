@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,7 +59,7 @@ async def test_receipts_come_once_and_without_a_gap_while_connections_are_cut_an
         token = await client.tokens.deploy(name="Coin", symbol="C", notary="bank@node1")
         wanted = await minted(token, client, 40)
         taken: list[TransactionReceipt] = []
-        async with aclosing(client.receipts("cut", type="private")) as feed:
+        async with client.receipts("cut", type="private") as feed:
             async for receipt in feed:
                 taken.append(receipt)
                 # In the middle of a batch, at its end, and before its acknowledgement has got anywhere.
@@ -89,7 +89,7 @@ async def test_another_life_of_the_application_goes_on_where_the_one_before_was(
         last = 0
         for life in range(200):
             # A life that takes few and is gone in the middle of a batch.
-            async with aclosing(client.receipts("lives", after=last)) as feed:
+            async with client.receipts("lives", after=last) as feed:
                 async for receipt in feed:
                     taken.append(receipt.id)
                     last = receipt.sequence
@@ -99,7 +99,7 @@ async def test_another_life_of_the_application_goes_on_where_the_one_before_was(
                 break
         assert len(taken) == len(set(taken))
         # Whoever does not say how far it was gets again what was not acknowledged, and misses nothing.
-        async with aclosing(client.receipts("lives")) as feed:
+        async with client.receipts("lives") as feed:
             again = await anext(feed)
         assert again.id in taken
 

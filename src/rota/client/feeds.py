@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
+from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
@@ -56,7 +57,11 @@ MESSAGES: Final = FeedKind("pgroup", "MessageListener", "messages", GroupMessage
 
 
 class Feed(Generic[Item]):
-    """An async iterator over what a listener is told. It ends when it is closed, or its client."""
+    """An async iterator over what a listener is told. It ends when it is closed, or its client.
+
+    Whoever leaves a loop over it in the middle closes it, or enters it with `async with`: else it stays connected until
+    its client is closed, and what it was pushed last is kept from other feeds of its listener.
+    """
 
     def __init__(
         self,
@@ -82,6 +87,14 @@ class Feed(Generic[Item]):
         self._subscription = ""
         self._is_unacknowledged = False
         self._ids: Final = count(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def __aiter__(self) -> Self:
         return self
@@ -183,7 +196,7 @@ class Feed(Generic[Item]):
     async def _leave(self) -> None:
         socket, self._socket = self._socket, None
         if socket is not None:
-            await socket.close()
+            await self._node.disconnect(socket)
 
     # The listener.
 

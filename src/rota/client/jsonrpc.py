@@ -68,6 +68,7 @@ class JsonRpc:
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: Final[set[aiohttp.ClientWebSocketResponse]] = set()
         self._is_closed = False
         self._ids: Final = count(1)
 
@@ -82,6 +83,8 @@ class JsonRpc:
     async def close(self) -> None:
         """Let go of the connections, for good: whoever still tries is told that it is too late."""
         self._is_closed = True
+        for socket in tuple(self._sockets):
+            await self.disconnect(socket)
         if self._session is not None:
             await self._session.close()
 
@@ -114,19 +117,22 @@ class JsonRpc:
     async def connect(self) -> aiohttp.ClientWebSocketResponse:
         """A connection that stays, for what the node pushes. `Refused` where the caller is not let in."""
         url = "ws" + self.url.removeprefix("http") + LIVE_PATH
+        heartbeat_s, bytes_max = self.limits.heartbeat_ms / 1_000, self.limits.answer_bytes_max
         try:
-            return await self._opened().ws_connect(
-                url,
-                heartbeat=self.limits.heartbeat_ms / 1_000,
-                max_msg_size=self.limits.answer_bytes_max,
-                autoping=True,
-            )
+            socket = await self._opened().ws_connect(url, heartbeat=heartbeat_s, max_msg_size=bytes_max)
         except aiohttp.WSServerHandshakeError as error:
             if error.status in NOT_LET_IN_STATUSES:
                 raise Refused(NOT_AUTHORISED, f"{url}: the node does not let this caller in", {}) from error
             raise Unreachable(f"{url}: answers {error.status}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{url}: {_why(error)}") from error
+        self._sockets.add(socket)
+        return socket
+
+    async def disconnect(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Let go of a connection that stayed."""
+        self._sockets.discard(socket)
+        await socket.close()
 
     async def _post(self, request: dict[str, object]) -> object:
         try:
