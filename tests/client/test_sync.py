@@ -37,8 +37,8 @@ FACES = [
     (Transaction, sync.SyncTransaction),
     (Triggers, sync.SyncTriggers),
 ]
-# What only one face has: sockets of an event loop, and an id that `submit` and `bind` are made of.
-ASYNC_ONLY = {"accepted", "connect", "disconnect", "aclose"}
+# What only one face has: sockets of an event loop, and what the methods that both have are made of.
+ASYNC_ONLY = {"accepted", "connect", "disconnect", "looked_for", "aclose"}
 SYNC_ONLY = {(sync.SyncFeed, "close")}
 
 

@@ -32,8 +32,10 @@ class ClientLimits:
     """How long an answer may take, and how often and after what pause a call that may be repeated is.
 
     `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
-    `look_ms` to `look_max_ms`. A feed whose connection breaks tries at most `reconnects_max` times in a row to have
-    another one; a connection on which a ping is not answered within half of `heartbeat_ms` is broken.
+    `look_ms` to `look_max_ms`, and is longer where many are waited for, so that looks stay `look_apart_ms` apart.
+
+    A feed whose connection breaks tries at most `reconnects_max` times in a row to have another one; a connection on
+    which a ping is not answered within half of `heartbeat_ms` is broken.
     """
 
     timeout_ms: int = 30_000
@@ -44,6 +46,7 @@ class ClientLimits:
     wait_ms: int = 120_000
     look_ms: int = 20
     look_max_ms: int = 250
+    look_apart_ms: int = 2
     reconnects_max: int = 30
     heartbeat_ms: int = 20_000
 
