@@ -39,8 +39,10 @@ async def issue(bank: Client, alice: Client, bob: Client) -> None:
     await paid
     print(f"{the_payer} has paid {PAID} to {the_payee}", flush=True)
 
-    # The payee's node has the receipt when it holds the coin that belongs to it: now the coin can be spent.
+    # The payee's node has the receipt when it holds the coin that belongs to it: now the coin can be spent. The bank's
+    # has it when it has seen the block.
     await bob.transaction(paid.id)
+    await bank.transaction(paid.id)
     for who, client, account in (
         (the_payer, alice, the_payer),
         (the_payee, bob, the_payee),
