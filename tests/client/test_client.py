@@ -294,6 +294,19 @@ async def test_node_that_is_away_is_unreachable_and_the_token_goes_with_every_re
             await client.missing()
 
 
+@pytest.mark.parametrize("url", ["nowhere", "127.0.0.1:31548", "ftp://127.0.0.1", "http://", ""])
+def test_an_address_that_is_none_is_its_writer_s_fault(url: str) -> None:
+    @in_loop
+    async def story() -> None:
+        async with Client(url, LIMITS) as client:
+            for ask in (client.name(), client.missing(), anext(client.receipts("mine"))):
+                with pytest.raises(Refused, match="url: must be such as") as caught:
+                    await ask
+                assert caught.value.field == "url"
+
+    story()
+
+
 def test_limits_are_positive() -> None:
     with pytest.raises(ValueError, match="attempts_max: must be at least 1"):
         ClientLimits(attempts_max=0)

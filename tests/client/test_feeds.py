@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -146,15 +146,23 @@ async def test_messages_of_a_group_are_followed_as_receipts_are(to: ThreeNodes) 
 async def refusing(status: int) -> AsyncIterator[str]:
     """A node that has the listener, and lets nobody in over a WebSocket."""
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response({"jsonrpc": "2.0", "id": 1, "result": {"filters": {}, "options": {}}})
-
     async def refuse(_: web.Request) -> web.Response:
         return web.Response(status=status)
 
+    async with staged(refuse) as url:
+        yield url
+
+
+@asynccontextmanager
+async def staged(live: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """A node that has the listener, and whose WebSockets are played."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"jsonrpc": "2.0", "id": 1, "result": {"filters": {}, "options": {}}})
+
     application = web.Application()
     application.router.add_post("/", answer)
-    application.router.add_get("/live", refuse)
+    application.router.add_get("/live", live)
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -169,6 +177,82 @@ async def test_who_is_not_let_in_is_told_so_at_once() -> None:
     async with refusing(401) as url, Client(url, LIMITS) as client:
         with pytest.raises(Refused, match="does not let this caller in"):
             await anext(client.receipts("mine"))
+
+
+class Stage:
+    """A node that pushes one receipt for each acknowledgement, and keeps what it heard on each connection."""
+
+    def __init__(self, refusal: str = "") -> None:
+        self.refusal = refusal
+        self.heard: list[list[str]] = []
+        self.pushed = 0
+
+    async def live(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        heard: list[str] = []
+        self.heard.append(heard)
+        async for message in socket:
+            asked = message.json()
+            heard.append(asked["method"])
+            if asked["method"] == "ptx_subscribe" and self.refusal:
+                await socket.send_json({"id": asked["id"], "error": {"code": -32602, "message": self.refusal}})
+                continue
+            if asked["method"] == "ptx_subscribe":
+                await socket.send_json({"id": asked["id"], "result": "s"})
+            if asked["method"] == "ptx_ack":
+                self.pushed += 1
+            receipts = [{"id": str(self.pushed), "sequence": self.pushed, "success": True}]
+            await socket.send_json({"params": {"subscription": "other", "result": {}}})
+            await socket.send_json({"params": {"subscription": "s", "result": {"receipts": receipts}}})
+        return socket
+
+
+@in_loop
+async def test_a_batch_is_acknowledged_when_more_is_asked_for_and_not_before() -> None:
+    stage = Stage()
+    async with staged(stage.live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        assert (await anext(feed)).sequence == 0
+        assert stage.heard == [["ptx_subscribe"]]
+        assert (await anext(feed)).sequence == 1
+        assert stage.heard == [["ptx_subscribe", "ptx_ack"]]
+
+
+@in_loop
+async def test_a_feed_that_was_refused_asks_again_when_it_is_asked_again() -> None:
+    stage = Stage("there is no listener 'mine'")
+    async with staged(stage.live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        for _ in range(2):
+            with pytest.raises(Refused, match="there is no listener"):
+                await anext(feed)
+        stage.refusal = ""
+        assert (await anext(feed)).sequence == 0
+    assert stage.heard == [["ptx_subscribe"]] * 3
+
+
+@in_loop
+async def test_who_stops_waiting_for_the_next_one_can_wait_for_it_again() -> None:
+    subscribed, release = asyncio.Event(), asyncio.Event()
+
+    async def live(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        asked = await socket.receive_json()
+        await socket.send_json({"id": asked["id"], "result": "s"})
+        subscribed.set()
+        await release.wait()
+        receipts = [{"id": "a", "sequence": 1}]
+        await socket.send_json({"params": {"subscription": "s", "result": {"receipts": receipts}}})
+        await socket.receive()
+        return socket
+
+    async with staged(live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        waiting = asyncio.ensure_future(anext(feed))
+        await subscribed.wait()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        release.set()
+        assert (await anext(feed)).id == "a"
 
 
 @in_loop

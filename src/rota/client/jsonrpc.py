@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm.
+"""JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm; and WebSockets.
 
 Theory of operation. Whoever calls says whether the call may be repeated. One that may be is asked again after a pause
 that doubles, at most `attempts_max` times; one that may not be is asked once, because a connection that broke does not
@@ -18,7 +18,7 @@ from typing import Final, Self
 import aiohttp
 import msgspec
 
-from rota.client.errors import INTERNAL, NOT_AUTHORISED, Closed, Refused, Unreachable
+from rota.client.errors import INTERNAL, INVALID, NOT_AUTHORISED, ClientError, Closed, Refused, Unreachable
 
 LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
@@ -113,7 +113,7 @@ class JsonRpc:
                     raise Unreachable(f"{self.url}: answers {answer.status} when asked whether it is ready")
                 told = await answer.json()
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise Unreachable(f"{self.url}: {_why(error)}") from error
+            raise _trouble(self.url, error) from error
         listed = told.get("missing") if isinstance(told, dict) else None
         return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
@@ -128,7 +128,7 @@ class JsonRpc:
                 raise Refused(NOT_AUTHORISED, f"{url}: the node does not let this caller in", {}) from error
             raise Unreachable(f"{url}: answers {error.status}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{url}: {_why(error)}") from error
+            raise _trouble(url, error) from error
         self._sockets.add(socket)
         return socket
 
@@ -144,7 +144,7 @@ class JsonRpc:
                 while not answer.content.at_eof() and len(body) <= self.limits.answer_bytes_max:
                     body += await answer.content.read(self.limits.answer_bytes_max + 1 - len(body))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{self.url}: {_why(error)}") from error
+            raise _trouble(self.url, error) from error
         if len(body) > self.limits.answer_bytes_max:
             raise Unreachable(f"{self.url}: the answer is longer than {self.limits.answer_bytes_max} bytes")
         try:
@@ -203,5 +203,9 @@ def result_of(answer: object) -> object:
     raise Refused(error["code"], message, details if isinstance(details, dict) else {})
 
 
-def _why(error: Exception) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+def _trouble(url: str, error: Exception) -> ClientError:
+    """An address that is none is its writer's fault; all else is the world's."""
+    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+        return Refused(INVALID, f"url: must be such as http://127.0.0.1:31548, not {url!r}", {"field": "url"})
+    why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+    return Unreachable(f"{url}: {why}")

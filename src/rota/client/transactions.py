@@ -36,6 +36,9 @@ from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unrea
 from rota.client.jsonrpc import ClientLimits, JsonRpc
 from rota.types import IntentId
 
+# Whoever has waited long enough does not want to wait for the reason as well.
+EXPLAIN_S: Final = 5.0
+
 Found = TypeVar("Found")
 
 
@@ -277,7 +280,11 @@ class Transaction:
         return found
 
     async def _pending(self, waited_ms: int) -> Pending:
-        explanation = await self.explain()
+        try:
+            async with asyncio.timeout(EXPLAIN_S):
+                explanation = await self.explain()
+        except TimeoutError:
+            raise Unreachable(f"{self._client.url}: does not say in time why {self.id} has not ended") from None
         if explanation is None:
             return Pending(f"{self._client.url} does not know a transaction {self.id}", None)
         blockers = f", from {', '.join(explanation.blocked_by)}" if explanation.blocked_by else ""
