@@ -11,7 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from rota.client import Client, ClientLimits, Closed, Refused, Token, TransactionReceipt, Unreachable
+from rota.api.credentials import EVERY_ROLE, make_token
+from rota.api.settings import Settings
+from rota.client import Client, ClientLimits, Closed, Refused, Token, TransactionReceipt, Unreachable, bearer
+from tests.api.kit import LOCAL, served
+from tests.api.test_listeners import receipt
 from tests.api.three_nodes import ThreeNodes, three_nodes
 from tests.ledger.chains import in_loop
 from tests.transport.kit import Relay
@@ -253,6 +257,20 @@ async def test_who_stops_waiting_for_the_next_one_can_wait_for_it_again() -> Non
         await asyncio.gather(waiting, return_exceptions=True)
         release.set()
         assert (await anext(feed)).id == "a"
+
+
+@in_loop
+async def test_a_feed_shows_its_credentials_and_is_told_when_they_are_gone() -> None:
+    token, credential = make_token("accounting", EVERY_ROLE)
+    _, other = make_token("other", EVERY_ROLE)
+    settings = Settings(http=LOCAL, websocket=LOCAL, credentials=(credential,))
+    async with served(settings=settings) as to, Client(to.entrance.http_url, LIMITS, bearer(token)) as client:
+        to.node.ended.put(*(receipt(number) for number in range(1, 6)))
+        feed = client.receipts("mine")
+        assert [(await anext(feed)).sequence for _ in range(5)] == [1, 2, 3, 4, 5]
+        to.entrance.use_credentials((other,))
+        with pytest.raises(Refused, match="does not let this caller in"):
+            await anext(feed)
 
 
 @in_loop
