@@ -61,8 +61,8 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "9 pages, of which 9 were stale" in run().stdout
-    assert "9 pages, of which 0 were stale" in run().stdout
+    assert "11 pages, of which 11 were stale" in run().stdout
+    assert "11 pages, of which 0 were stale" in run().stdout
 
 
 def test_pages_come_out_the_same_each_time() -> None:
