@@ -190,14 +190,15 @@ async def _paying(url: str, key_file: Path) -> AsyncIterator[tuple[Account, int]
         raise click.BadParameter(f"must be an http or ws address, not {url!r}", param_hint="--ledger") from error
     try:
         chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
-        yield Account(client, chain_id, MemorySigner({PAYER: _key_in(key_file)}), PAYER), chain_id
+        yield Account(client, chain_id, MemorySigner({PAYER: key_in(key_file)}), PAYER), chain_id
     except RpcRefused as error:
         raise click.ClickException(f"{url}: {error}") from error
     finally:
         await client.close()
 
 
-def _key_in(file: Path) -> PrivateKey:
+def key_in(file: Path) -> PrivateKey:
+    """The private key in a file of mode 600; `KeyFileError` when the file is not as it should be."""
     text = read_private(file).reveal().decode(errors="replace").strip().removeprefix("0x")
     try:
         if len(text) != HEX_DIGITS:
