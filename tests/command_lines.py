@@ -29,11 +29,11 @@ def simple_commands(text: str) -> Iterator[list[str]]:
         words: list[str] = []
         is_redirected = False
         for token in (*lexer, ";"):
-            if set(token) <= REDIRECTIONS:
+            if token and set(token) <= REDIRECTIONS:
                 is_redirected = True
             elif is_redirected:
                 is_redirected = False
-            elif not set(token) <= SEPARATORS:
+            elif not token or not set(token) <= SEPARATORS:
                 words.append(token)
             elif words:
                 yield _bare(words)
