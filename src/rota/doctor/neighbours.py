@@ -45,7 +45,7 @@ async def check_registration(case: Case) -> list[Finding]:
         mend = "See ledger.registry and ledger.registry_from_height, and what the Ethereum node lets one ask."
         return [failed(REGISTRATION, registry.trouble, mend)]
     case.registrations, case.owners = registry.registrations(), registry.nodes()
-    return [_entry(case, f"`rota ledger register {case.folder}` brings it up to date.")]
+    return [_entry(case, f"`rota ledger register {case.folder}` puts it right.")]
 
 
 def _entry(case: Case, mend: str) -> Finding:
