@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -12,12 +13,15 @@ import pytest
 from click.testing import Result
 
 from rota.api.credentials import Role, make_token
+from rota.api.facade import ReceiptView
 from rota.api.settings import Settings
+from rota.cli.asking import LIMITS
 from rota.cli.timeline import moments, passed, time_of
 from rota.client.answers import HistoryLine
+from rota.ports import Unavailable
 from rota.types import IntentId
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
-from tests.api.memory_node import CONTRACT
+from tests.api.memory_node import CONTRACT, MemoryNode
 from tests.cli.kit import rota
 
 UNUSED = "http://127.0.0.1:1"
@@ -196,6 +200,29 @@ async def test_watching_ends_with_3_when_the_end_is_not_known() -> None:
         stranger = await typed(to, "tx", "watch", UNKNOWN_ID)
         assert stranger.exit_code == 3
         assert f"does not know a transaction {UNKNOWN_ID}" in stranger.stderr
+
+
+@dataclass(slots=True)
+class RestingNode(MemoryNode):
+    """Answers the first look, is away for all attempts of the next, and then has the end."""
+
+    looks: int = 0
+
+    async def receipt(self, intent: IntentId) -> ReceiptView | None:
+        self.looks += 1
+        if 1 < self.looks <= 1 + LIMITS.attempts_max:
+            raise Unavailable("the store is away")
+        if self.looks > 1:
+            self.confirm(intent)
+        return await MemoryNode.receipt(self, intent)
+
+
+@asynchronous
+async def test_a_node_that_is_away_meanwhile_is_asked_again() -> None:
+    async with served(RestingNode()) as to:
+        result = await typed(to, "tx", "watch", await accepted(to), "--look-ms", "10")
+        assert result.exit_code == 0, result.output
+        assert "the node does not answer" in result.stdout
 
 
 # Wrong use, of all commands that ask a node.

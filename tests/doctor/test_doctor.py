@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import ssl
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_a_node_that_is_well_has_nothing_failed_and_nothing_to_warn_of(folder: P
     assert statuses(checks, "failed") == statuses(checks, "warning") == set()
     assert statuses(checks, "skipped") == {"node", "endpoint"}
     assert checks["ledger"]["found"].startswith(f"chain {CHAIN_ID} at http://127.0.0.1:")
-    assert checks["registration"]["found"] == "node1 at 127.0.0.1:1, one of 1 nodes"
+    assert checks["registration"]["found"] == "node1 at 127.0.0.1:1"
     assert "for about" in checks["funds of the submitter"]["found"]
     assert "is made when the node first starts" in checks["database"]["found"]
     assert checks["clock"]["found"] == "as that of the ledger's server"
@@ -440,8 +441,16 @@ def test_node_that_is_not_registered(folder: Path) -> None:
     set_key(folder, "ledger.registry", told("ledger", "deploy", folder)["registry"])
     checks = looked(folder, code=1)
     assert statuses(checks, "failed") == {"registration"}
-    assert checks["registration"]["found"] == "node1 is not among the 0 registered nodes"
+    assert checks["registration"]["found"] == "node1 is not registered: nobody lets it in"
     assert checks["registration"]["mend"] == f"`rota ledger register {folder}` puts it right."
+
+
+def test_name_that_belongs_to_another(folder: Path, tmp_path: Path, chain: ChainProcess) -> None:
+    settings = tomllib.loads((folder / "config.toml").read_text())["ledger"]
+    init(tmp_path / "thief", "--factory", settings["factory"], "--registry", settings["registry"], url=chain.url)
+    found = looked(tmp_path / "thief", code=1)["registration"]
+    assert "the name node1 belongs to 0x" in found["found"]
+    assert "restore the keys" in found["mend"]
 
 
 def test_node_that_is_registered_elsewhere(folder: Path) -> None:

@@ -93,4 +93,10 @@ def main() -> None:
 
     The nodes of a network agree, contract by contract, on whose turn it is to assemble, have endorsed and
     submit the next transaction, while what it says stays with its parties.
+
+    \b
+    Example:
+      rota demo
+      rota init ./node1 --node node1 --endpoint 10.0.0.1:31550 --generate-password
+      rota doctor ./node1
     """
