@@ -28,11 +28,11 @@ SHELLS: Final = ("bash", "zsh", "fish")
 def command(shell: str) -> None:
     """Print the script that completes commands and their options in a shell.
 
-    Load it in every new shell, or keep it in a file where the shell looks for such scripts.
+    Keep it in a file where the shell looks for such scripts, or load it in every new shell.
 
     \b
     Example:
-      rota completion bash >> ~/.bashrc
+      rota completion bash > ~/.local/share/bash-completion/completions/rota
       rota completion zsh > ~/.zfunc/_rota
       rota completion fish > ~/.config/fish/completions/rota.fish
 

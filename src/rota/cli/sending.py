@@ -160,9 +160,9 @@ def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str]
         click.echo(json.dumps({**without_nothing(msgspec.to_builtins(receipt)), **(more or {})}))
     elif receipt.success:
         further = "".join(f", {name} {value}" for name, value in (more or {}).items())
-        click.echo(f"confirmed: {receipt.id}{_place(receipt)}{further}")
+        click.echo(f"{click.style('confirmed', fg='green')}: {receipt.id}{_place(receipt)}{further}")
     else:
-        click.echo(f"failed: {receipt.id}: {receipt.failure_message}", err=True)
+        click.echo(f"{click.style('failed', fg='red')}: {receipt.id}: {receipt.failure_message}", err=True)
     if not receipt.success:
         click.get_current_context().exit(EXIT_FAILED)
 
