@@ -55,7 +55,8 @@ def model(chain: ChainProcess, tmp_path_factory: pytest.TempPathFactory) -> Path
         "transport.listen=127.0.0.1:0",
         url=chain.url,
     )
-    assert rota("ledger", "fund", folder).exit_code == 0
+    paid = told("ledger", "fund", folder)
+    assert (len(paid["paid"]), paid["ether"]) == (2, 10)
     told("ledger", "deploy", folder, "--save")
     told("ledger", "register", folder)
     return folder
