@@ -16,18 +16,24 @@ ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*")
 SEPARATORS: Final = frozenset(";&|()")
 # What may stand before a command and run it: each with how many words of its own follow.
 PREFIXES: Final = {"exec": 0, "nohup": 0, "sudo": 2}
-# A reader puts something of his own in its place, so that it has no type.
-PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$")
+REDIRECTIONS: Final = frozenset("<>")
+# A reader puts something of his own in its place, so that it has no type; or it names a file, which is not there.
+PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$|^@")
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
-    """Every simple command of a piece of shell, as its words; comments, pipes and assignments are left out."""
+    """Every simple command of a piece of shell, as its words, without comments, pipes, redirections, assignments."""
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         words: list[str] = []
+        is_redirected = False
         for token in (*lexer, ";"):
-            if not set(token) <= SEPARATORS:
+            if token and set(token) <= REDIRECTIONS:
+                is_redirected = True
+            elif is_redirected:
+                is_redirected = False
+            elif not token or not set(token) <= SEPARATORS:
                 words.append(token)
             elif words:
                 yield _bare(words)
