@@ -73,7 +73,7 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("moment", ["are started", "node3 runs as process", "everybody has", "kill -9"])
+@pytest.mark.parametrize("moment", ["are started", "node3 is process", "everybody has", "kill -9"])
 def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
         read_until(process, moment)
@@ -85,7 +85,7 @@ def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_pa
 
 def test_impatient_user_who_interrupts_again_and_again_leaves_nothing_either(tmp_path: Path) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node1 runs as process")
+        read_until(process, "node1 is process")
         for _ in range(5):
             process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=WAIT_S)
@@ -98,7 +98,7 @@ def test_demonstration_that_is_terminated_or_loses_its_terminal_leaves_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node2 runs as process")
+        read_until(process, "node2 is process")
         process.send_signal(number)
         process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
@@ -107,7 +107,7 @@ def test_demonstration_that_is_terminated_or_loses_its_terminal_leaves_nothing(
 
 def test_demonstration_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node3 runs as process")
+        read_until(process, "node3 is process")
         assert len(relatives(tmp_path)) >= 5
         process.kill()
     until(lambda: relatives(tmp_path) == [])

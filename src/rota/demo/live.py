@@ -75,7 +75,7 @@ async def performed(home: Path, programme: Programme, show: Show, refresh: Calla
             show.dashboards[name] = f"{node.client.url}{DASHBOARD_PATH}"
         for process, pid in show.pids.items():
             dashboard = show.dashboards.get(NodeName(process))
-            show.happen(f"{process} runs as process {pid}" + (f", dashboard {dashboard}" if dashboard else ""))
+            show.happen(f"{process} is process {pid}" + (f", {dashboard}" if dashboard else ""))
         await connected(network)
         show.phases_s["start"] = round(time.monotonic() - began_s, 2)
         show.phase = "the stage is set"

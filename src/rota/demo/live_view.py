@@ -14,12 +14,13 @@ from rich.text import Text
 
 from rota.demo.programme import Asset
 from rota.demo.show import STAGES, Attempts, Happening, Show
+from rota.demo.stage import print_pairs
 from rota.types import NodeName
 
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
 STARTING: Final = "starting"
-NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "per s", "gas each"})
+NUMBERS: Final = frozenset({"process", "asked", "confirmed", "epochs won", "lost", *STAGES, "per s", "gas each"})
 
 
 class LiveView:
@@ -63,12 +64,12 @@ class LiveView:
 def picture(show: Show) -> Group:
     """The nodes, the contracts that they share, and what happened last."""
     title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
-    tables = [_nodes(show), *([_contracts(show)] if show.contracts else [])]
-    return Group(title, *tables, *map(_line, show.happenings))
+    contracts = [Text(), _contracts(show)] if show.contracts else []
+    return Group(title, Text(), _nodes(show), *contracts, Text(), *map(_line, show.happenings))
 
 
 def _nodes(show: Show) -> Table:
-    table = _table("node", "process", "asked", "confirmed", "won", "lost", "is")
+    table = _table("node", "process", "asked", "confirmed", "epochs won", "lost", "is")
     for name in show.programme.names:
         attempts = show.attempts.get(name, Attempts())
         pid = show.pids.get(name)
@@ -149,8 +150,7 @@ def sum_up(console: Console, show: Show) -> None:
             ("agreement", f"all nodes stand at block {audited.height}; receipts and balances are as the chain says")
         )
     rows.append(("seconds", ", ".join(f"{phase} {took_s:.1f}" for phase, took_s in show.phases_s.items())))
-    for name, text in rows:
-        console.print(Text(f"  {name:<14}", "bold cyan").append(text, ""), soft_wrap=True)
+    print_pairs(console, rows)
 
 
 def _gas(show: Show, asset: Asset) -> str:
@@ -159,5 +159,5 @@ def _gas(show: Show, asset: Asset) -> str:
 
 
 def _line(happening: Happening) -> Text:
-    line = Text(f"{happening.at_s:7.2f}  ", "dim")
-    return line.append(happening.text, "bold red" if happening.is_fault else "")
+    style = "bold red" if happening.is_fault else ""
+    return Text.assemble((f"{happening.at_s:7.2f}  ", "dim"), (happening.text, style))

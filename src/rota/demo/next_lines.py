@@ -28,7 +28,7 @@ def lines_to_try(rota: str, show: Show, staged: Staged) -> list[tuple[str, str]]
 def _asked(url: str, method: str, parameter: str) -> str:
     """A question in JSON-RPC, for a shell."""
     question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": [parameter]}
-    return f"curl -s {url} -d '{json.dumps(question)}'"
+    return f"curl -s {url} -d '{json.dumps(question, separators=(',', ':'))}'"
 
 
 def _url(show: Show, name: str) -> str:

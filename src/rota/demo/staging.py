@@ -103,17 +103,15 @@ async def stage(network: LocalNetwork, programme: Programme, show: Show, epochs:
     clients = {name: node.client for name, node in network.nodes.items()}
     group = await _make_group(clients[first], programme)
     assert group.address is not None, "it is deployed"
-    show.happen(
-        f"privacy group {group.address} of {programme.node_count} members, {programme.threshold} of them endorse"
-    )
+    show.happen(f"group {group.address}, {programme.threshold} of {programme.node_count} endorse")
     erc20 = await _deploy_erc20(group, programme.members[first])
-    show.happen(f"a private ERC-20 is in it, {erc20.address}: the chain knows nothing of it")
+    show.happen(f"a private ERC-20 in it, {erc20.address}")
     contract = ContractAddress(group.address)
     notary = Party(f"bank@{await _node_beside_the_coordinator(clients, contract)}")
     token = await clients[first].tokens.deploy(
         name="Coin", symbol="COIN", notary=notary, sender=programme.members[first]
     )
-    show.happen(f"token {token.address} is deployed, its notary is {notary}")
+    show.happen(f"token {token.address}, notary {notary}")
     landlord = Party(f"{LANDLORD}@{programme.names[-1]}")
     parties = (*programme.members.values(), landlord)
     found = await asyncio.gather(*(clients[first].address_of(party) for party in parties))
