@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ SMALL = ("--seconds", "3", "--rate", "6")
 PROMPTED = re.compile(r"^  (\S.*?)(?:  |$)")
 
 
-def summary_of(home: Path, *arguments: str) -> dict[str, object]:
+def summary_of(home: Path, *arguments: str) -> dict[str, Any]:
     """What a demonstration that ends well says of itself."""
     with started(home, "demo", "--once", "--json", *SMALL, *arguments) as process:
         output, errors = process.communicate(timeout=3 * WAIT_S)
@@ -59,18 +60,18 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     summary = summary_of(tmp_path)
     assert summary["problems"] == []
     assert summary["intents"] == summary["confirmed"] != 0
-    (take_over,) = summary["take_overs"]  # type: ignore[misc]
+    (take_over,) = summary["take_overs"]
     assert summary["take_overs_ms"] == [take_over["stood_ms"]]
     coordinators = summary["coordinators"]
     assert isinstance(coordinators, list)
     assert coordinators[0] == take_over["killed"]
     assert take_over["successor"] in coordinators[1:]
-    assert set(summary["contracts"]) == {asset.value for asset in Asset}  # type: ignore[call-overload]
-    assert all(summary["gas_per_transaction"].values())  # type: ignore[attr-defined]
-    assert summary["command"]["submissions"] == 2  # type: ignore[index]
+    assert set(summary["contracts"]) == {asset.value for asset in Asset}
+    assert all(summary["gas_per_transaction"].values())
+    assert summary["command"]["submissions"] == 2
     assert summary["epochs"] != 0
-    assert list(summary["triggers"]) == list(Programme().names)  # type: ignore[call-overload]
-    assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]  # type: ignore[call-overload]
+    assert list(summary["triggers"]) == list(Programme().names)
+    assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]
 
 
 @pytest.mark.parametrize("moment", ["are started", "node3 is process", "everybody has", "kill -9"])
