@@ -33,8 +33,7 @@ def summary_of(home: Path, *arguments: str) -> dict[str, Any]:
     assert (process.returncode, errors) == (0, ""), output
     assert output.count("\n") == 1
     left_over(home)
-    summary = json.loads(output)
-    assert isinstance(summary, dict)
+    summary: dict[str, Any] = json.loads(output)
     return summary
 
 
@@ -62,10 +61,8 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert summary["intents"] == summary["confirmed"] != 0
     (take_over,) = summary["take_overs"]
     assert summary["take_overs_ms"] == [take_over["stood_ms"]]
-    coordinators = summary["coordinators"]
-    assert isinstance(coordinators, list)
-    assert coordinators[0] == take_over["killed"]
-    assert take_over["successor"] in coordinators[1:]
+    assert summary["coordinators"][0] == take_over["killed"]
+    assert take_over["successor"] in summary["coordinators"][1:]
     assert set(summary["contracts"]) == {asset.value for asset in Asset}
     assert all(summary["gas_per_transaction"].values())
     assert summary["command"]["submissions"] == 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -64,7 +64,7 @@ class LiveView:
 def picture(show: Show) -> Group:
     """The nodes, the contracts that they share, and what happened last."""
     title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
-    contracts = [Text(), _contracts(show)] if show.contracts else []
+    contracts: list[RenderableType] = [Text(), _contracts(show)] if show.contracts else []
     return Group(title, Text(), _nodes(show), *contracts, Text(), *map(_line, show.happenings))
 
 
@@ -91,7 +91,7 @@ def _role(show: Show, name: NodeName) -> Text:
     led = [asset for asset in Asset if show.coordinator_of(asset) == name]
     if not led:
         return Text("member", "dim")
-    return Text("coordinates the " + " and the ".join(asset.value for asset in led), "bold green")
+    return Text("leads " + " and ".join(asset.value for asset in led), "bold green")
 
 
 def _contracts(show: Show) -> Table:
