@@ -35,7 +35,7 @@ def test_what_was_begun_is_put_away_whole_though_the_user_is_impatient(number: s
         finally:
             send(number)
             # The second one is heard in these turns of the loop.
-            for _ in range(5):
+            for _turn in range(5):
                 await asyncio.sleep(0)
             put_away.append("all of it")
 
@@ -57,7 +57,7 @@ def test_who_waits_for_a_signal_goes_on_after_it() -> None:
 def test_who_was_started_by_nohup_outlives_its_terminal() -> None:
     async def work(_: Signals) -> str:
         send(signal.SIGHUP)
-        for _ in range(5):
+        for _turn in range(5):
             await asyncio.sleep(0)
         return "the end"
 
