@@ -136,7 +136,9 @@ def test_a_summary_with_problems_claims_no_agreement() -> None:
     console = Console(file=StringIO(), force_terminal=False, width=200)
     sum_up(console, show)
     assert isinstance(console.file, StringIO)
-    assert "agreement" not in console.file.getvalue()
+    text = console.file.getvalue()
+    assert "agreement" not in text
+    assert "problem       something is missing" in text
     assert show.summary()["problems"] == ["something is missing"]
 
 

@@ -257,8 +257,6 @@ class _Play:
             if not show.audited.problems:
                 break
             await asyncio.sleep(AUDIT_PAUSE_S)
-        for problem in show.audited.problems if show.audited is not None else ():
-            show.happen(problem, is_fault=True)
 
 
 async def _beside(watching: Coroutine[None, None, None], work: Coroutine[None, None, Found]) -> Found:

@@ -149,6 +149,7 @@ def sum_up(console: Console, show: Show) -> None:
         rows.append(
             ("agreement", f"all nodes stand at block {audited.height}; receipts and balances are as the chain says")
         )
+    rows += [("problem", problem) for problem in show.problems]
     rows.append(("seconds", ", ".join(f"{phase} {took_s:.1f}" for phase, took_s in show.phases_s.items())))
     print_pairs(console, rows)
 
