@@ -103,7 +103,7 @@ package: $(STAMP) ## Build wheel and source distribution in dist, and try the wh
 	@$(BIN)/python -m tools.package
 
 .PHONY: screenshots
-screenshots: $(STAMP) ## Take the pictures of the dashboard in docs/pictures; needs Chromium
+screenshots: $(STAMP) ## Take the pictures in docs/pictures; needs Chromium
 	@$(BIN)/python -m tools.screenshots
 
 .PHONY: wire

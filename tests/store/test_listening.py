@@ -147,7 +147,9 @@ async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: M
         numbered = await opened.store.listening.receipt_number(theirs.intent)
         assert numbered is not None
         assert (numbered.type, numbered.domain, numbered.numbered_at_ms) == ("private", "noto", NOW_MS)
-        assert await opened.store.listening.commit_of(numbered) == (1, b"hash")
+        found = await opened.store.listening.commit_of(numbered)
+        assert found is not None
+        assert (found[0], found[1].transaction) == (1, b"hash")
 
 
 @in_loop

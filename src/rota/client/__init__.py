@@ -19,11 +19,13 @@ from rota.client.answers import (
 from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
 from rota.client.errors import ClientError, Closed, Failed, Pending, Refused, Unreachable
+from rota.client.feeds import Feed
 from rota.client.groups import Group, GroupContract, Groups
 from rota.client.journal import Journal
 from rota.client.jsonrpc import ClientLimits, bearer
 from rota.client.ledger import Ledger, PublicContract
 from rota.client.settlements import Draft, Settlements
+from rota.client.sync import SyncClient
 from rota.client.tokens import Token, Tokens
 from rota.client.transactions import Transaction
 from rota.client.triggers import Triggers
@@ -41,6 +43,7 @@ __all__ = [
     "Examined",
     "Explanation",
     "Failed",
+    "Feed",
     "FullReceipt",
     "Group",
     "GroupContract",
@@ -56,6 +59,7 @@ __all__ = [
     "PublicContract",
     "Refused",
     "Settlements",
+    "SyncClient",
     "Token",
     "Tokens",
     "Transaction",

@@ -29,11 +29,13 @@ RECEIPTS_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One transaction of the stream."""
+    """One transaction of the stream, of the stream's own contract and party where it names no others."""
 
     number: int
     function: str
     arguments: object = None
+    contract: ContractAddress | None = None
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,11 @@ class Workload:
                     self._calling[name] += 1
                     try:
                         accepted = await node.client.send(
-                            self.contract, request.function, request.arguments, sender=self.party, key=key
+                            request.contract or self.contract,
+                            request.function,
+                            request.arguments,
+                            sender=request.sender or self.party,
+                            key=key,
                         )
                     except Refused as refused:
                         self.refusals.append(f"{name}: {refused}")

@@ -265,6 +265,8 @@ class NodeFacade:
             revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
+            transaction_index=stored.transaction_index,
+            log_index=stored.log_index,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
 
@@ -290,6 +292,7 @@ class NodeFacade:
         commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
         if place is None or commit is None:
             return None
+        height, outcome = commit
         return facade.ReceiptView(
             intent,
             True,
@@ -297,8 +300,10 @@ class NodeFacade:
             place.sequence,
             place.domain,
             place.leaf,
-            block_number=commit[0],
-            transaction_hash=commit[1] or None,
+            block_number=height,
+            transaction_hash=outcome.transaction or None,
+            transaction_index=outcome.transaction_index,
+            log_index=outcome.log_index,
             source=place.contract,
         )
 

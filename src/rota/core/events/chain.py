@@ -35,13 +35,19 @@ class MinedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class EndorsedDeployment:
-    """A contract whose rounds are signed, as the factory told of it; `genesis` is the hash of it."""
+    """A contract whose rounds are signed, as the factory told of it; `genesis` is the hash of it.
+
+    Where on the chain it was told is only shown.
+    """
 
     intent: IntentId
     contract: ContractAddress
     genesis: bytes
     endorsers: tuple[ContractAddress, ...]
     threshold: int
+    transaction: bytes = field(default=b"", compare=False)
+    transaction_index: int | None = field(default=None, compare=False)
+    log_index: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
