@@ -62,7 +62,7 @@ def test_three_nodes_grant_use_up_and_withdraw_consents(tmp_path: Path) -> None:
                 with pytest.raises(Failed, match=r"has not let laboratory@node2 use record 7 for study, or no longer"):
                     await (await laboratory.send(contract, "use", use))
                 with pytest.raises(Refused, match="must be a member"):
-                    await registry.send(contract, "grant", {**GRANT, "recipient": "clinic@node1"}, sender="visitor")
+                    await (await registry.send(contract, "grant", GRANT, sender="visitor"))
                 await (await clinic.send(contract, "grant", {**GRANT, "subject": "record 8"}))
                 withdraw = {"subject": "record 8", "recipient": "laboratory@node2", "purpose": "study"}
                 await (await clinic.send(contract, "withdraw", withdraw))
