@@ -66,14 +66,8 @@ def databases(*names: str) -> Iterator[dict[str, str]]:
         server.start()
         host = quote(str(server.socket.parent), safe="")
         for name in names:
-            create = [
-                folder / "psql",
-                f"postgresql://rota@{host}/postgres",
-                "--quiet",
-                "--command",
-                f"CREATE DATABASE {name}",
-            ]
-            subprocess.run(create, check=True, timeout=30)
+            psql = [str(folder / "psql"), f"postgresql://rota@{host}/postgres", "--quiet", "--command"]
+            subprocess.run([*psql, f"CREATE DATABASE {name}"], check=True, timeout=30)
         yield {name: f"postgresql://rota@{host}/{name}" for name in names}
     finally:
         server.remove()

@@ -161,6 +161,7 @@ def test_nodes_are_given_time_to_hand_over() -> None:
     (stop_timeout_ms,) = (
         key.default for section in SECTIONS for key in section.keys if key.path == "node.stop_timeout_ms"
     )
+    assert isinstance(stop_timeout_ms, int)
     for name in ORGANISATIONS:
         grace_s = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
         assert grace_s * 1000 > stop_timeout_ms
