@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota.api.facade import ContractStatus
-from rota.client import NodeClient
+from rota.client import Client
 from rota.types import ContractAddress, IntentId, NodeName
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.runtime.kit import Network, network
@@ -181,11 +181,11 @@ async def test_node_automation_and_commands_show_what_their_methods_say(tmp_path
     async with AsyncExitStack() as stack:
         look = await shown(stack, tmp_path, threshold=2)
         page, process = look.page, look.nodes.processes[look.node]
-        client = await stack.enter_async_context(NodeClient(process.entrance.http_url))
+        client = await stack.enter_async_context(Client(process.entrance.http_url))
         transaction = {"type": "private", "to": look.contract, "function": "mint"}
         for number in range(2):
             command = {"applicationId": "shop", "commandId": f"pay {number}", "actAs": ["alice"]}
-            await client.call("cmd_submitAndWait", {**command, "transaction": transaction})
+            await client.ask("cmd_submitAndWait", {**command, "transaction": transaction})
         await look.go("#/commands")
         await page.until("document.querySelector('[data-figure=commandsAccepted] .big')?.textContent === '2'")
         await page.evaluate("document.getElementById('application').focus()")

@@ -198,7 +198,7 @@ async def _drive(network: LocalNetwork, contract: ContractAddress, wanted: int) 
             assert status is not None, "the node has the contract"
             count, batch = sum(status.sending.values()), min(BATCH, wanted - sent)
             if batch and count + batch <= OPEN_MAX:
-                await client.send_all(PARTY, contract, [("spend", None)] * batch)
+                await client.send_all(contract, [("spend", None)] * batch, sender=PARTY, is_keyed=False)
                 sent, count = sent + batch, count + batch
             open_counts.append(count)
         if sent == wanted and not any(open_counts):
