@@ -9,22 +9,18 @@ import {Proofs} from "./Proofs.sol";
 /// comes of nothing.
 ///
 /// @dev How the contract knows the commitment of a coin that is spent: the word that is kept for a transition has the
-/// bits of its unspent outputs in its lowest 16 bits, their number in the next four and the hash of its body, outputs
-/// then info, in the others. `auth` shows the body of the transition that made an input.
+/// bits of its unspent outputs in its lowest 16 bits and the hash of its coins' commitments in the others. `auth` shows
+/// the commitments of the transition that made an input.
 ///
-///     auth = per full leaf: length u16 | validUntil u64 | per input: n u8, its maker's n words | proof
+///     auth = per full leaf: length u16 | validUntil u64 | per input: n u8, its maker's n coins | proof
 ///
 /// When the last output is spent the word is zero again, and its place is given back.
 ///
 /// A coin may have a delegate, which only its commitment knows. What spends it is a prepared transition, and is proved
 /// with its committer as that delegate. What is not prepared spends coins without a delegate.
 contract Proved is Proofs {
-    /// @notice What is given for an input is not the body of the transition that made it.
+    /// @notice What is given for an input are not the coins of the transition that made it.
     error WrongMaker(uint256 position, uint256 input);
-
-    /// @dev Where the number of outputs stands in a word, and the bits of a hash that are kept.
-    uint256 private constant COUNT_SHIFT = 16;
-    uint256 private constant HASH_MASK = ~uint256(0xfffff);
 
     /// @param coinIssuer Who signs for new coins
     /// @param small Checks the proofs with at most two inputs, for ever
@@ -61,7 +57,7 @@ contract Proved is Proofs {
         return _load((plan & 0xffffffff) - PREPARATION_BYTES) >> 96;
     }
 
-    /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof follows the bodies that are shown.
+    /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof follows the coins that are shown.
     function _showInputs(Work memory work, uint256 plan, uint256[] memory spent, bytes calldata proof)
         private
         returns (uint256 cursor, bytes calldata)
@@ -82,7 +78,7 @@ contract Proved is Proofs {
         return (cursor, proof);
     }
 
-    /// @dev The commitment of an input from the body of its maker; returns what follows that body.
+    /// @dev The commitment of an input, from the coins of its maker; returns what follows them.
     function _shown(Work memory work, uint256 input, uint256 word, uint256 output, bytes calldata proof)
         private
         pure
@@ -91,11 +87,10 @@ contract Proved is Proofs {
         if (proof.length == 0) revert MalformedAuth(work.position);
         uint256 end = 1 + 32 * uint256(uint8(proof[0]));
         if (end > proof.length) revert MalformedAuth(work.position);
-        bytes calldata body = proof[1:end];
-        if ((uint256(keccak256(body)) ^ word) & HASH_MASK != 0) revert WrongMaker(work.position, input);
-        // What was hashed has a commitment behind each output, so the slice below is within it.
-        uint256 number = ((word >> COUNT_SHIFT) & 0xf) + output;
-        return (uint256(bytes32(body[32 * number:32 * number + 32])), proof[end:]);
+        bytes calldata coins = proof[1:end];
+        // What was hashed has a commitment for each output, so the slice below is within it.
+        if ((uint256(keccak256(coins)) ^ word) >> 16 != 0) revert WrongMaker(work.position, input);
+        return (uint256(bytes32(coins[32 * output:32 * output + 32])), proof[end:]);
     }
 
     /// @dev Where the inputs begin: behind the reads.
@@ -126,7 +121,7 @@ contract Proved is Proofs {
     }
 
     function _wordToKeep(uint256 outputs, uint256 plan, uint256 body) internal pure override returns (uint256) {
-        uint256 count = (plan >> 112) & 0xf;
-        return (_hash(body, _bodyBytes(plan)) & HASH_MASK) | (count << COUNT_SHIFT) | outputs;
+        uint256 size = 32 * ((plan >> 112) & 0xf);
+        return (_hash(body + size, size) & ~uint256(0xffff)) | outputs;
     }
 }

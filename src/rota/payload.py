@@ -297,7 +297,7 @@ _HASH_WORD_GAS: Final = 6
 _PROOFS_GAS: Final = 10_000
 _PROOF_GAS: Final = 420_000
 _PROOF_BYTES: Final = 2 + 8 + 256
-_MAKER_BYTES: Final = 1 + 30 * WORD_BYTES
+_MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
 _FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
 
 
@@ -327,7 +327,7 @@ class AuthCost:
 
     @classmethod
     def of_proofs(cls) -> AuthCost:
-        """Of a proof for each transition, which shows for each input what its maker made."""
+        """Of a proof for each transition, which shows for each input the coins of its maker."""
         return cls(0, _PROOFS_GAS, _PROOF_BYTES, _PROOF_GAS, _MAKER_BYTES)
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import Final
 from rota.bench.gas import address_of
 from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
 from rota.keys.secp256k1 import PrivateKey
-from rota.ledger.proofs import binding_of, body_of_transition, encode_proofs
+from rota.ledger.proofs import binding_of, coins_in, encode_proofs
 from rota.payload import (
     NO_CONDITION,
     ROUND_TOPIC,
@@ -230,11 +230,11 @@ class ProvedLedger:
         return keccak(packed) + bytes(224)
 
     def auth(self, *entries: Entry) -> bytes:
-        def body_of(leaf: Leaf) -> bytes:
+        def coins_of(leaf: Leaf) -> bytes:
             # What nobody makes is skipped before anybody looks at its proof.
-            return body_of_transition(self.makers[leaf]) if leaf in self.makers else b""
+            return coins_in(self.makers[leaf]) if leaf in self.makers else b""
 
-        return encode_proofs(entries, body_of)
+        return encode_proofs(entries, coins_of)
 
     def commit(
         self,

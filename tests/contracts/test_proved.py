@@ -165,7 +165,7 @@ def test_empty_transition_is_proved_too(ledger: ProvedLedger) -> None:
     assert ledger.commit(ledger.write(0, outputs=1)).skipped[0].reason == SkipReason.INTENT_USED
 
 
-def test_body_of_another_maker_is_refused(ledger: ProvedLedger) -> None:
+def test_coins_of_another_maker_are_refused(ledger: ProvedLedger) -> None:
     mint, other = ledger.write(0, outputs=2), ledger.write(1, outputs=2)
     ledger.commit(mint, other)
     spend = ledger.write(2, inputs=(ids(other)[0], ids(mint)[0]))
