@@ -4,7 +4,8 @@
 
 A transition's proof stands where others have the signature of its party: it binds the leaf and the validity as a
 signature does, and says that who made it may. The contract keeps a hash of the coins that each transition made, so it
-is shown these again for every input: their commitments, which are the transition's info. What makes coins of nothing shows no makers; its proof is the issuer's signature.
+is shown these again for every input: their commitments, which are the transition's info. What makes coins of nothing
+shows no makers; its proof is the issuer's signature.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ from rota.ports.store import (
 from rota.ports.world import (
     Contracts,
     Deployments,
+    KeyHolder,
     Ledger,
     LedgerEffect,
     Peers,
@@ -70,6 +71,7 @@ __all__ = [
     "Dispatched",
     "DueReceipt",
     "Groups",
+    "KeyHolder",
     "KeyNames",
     "Ledger",
     "LedgerEffect",

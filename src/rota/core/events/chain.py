@@ -34,14 +34,18 @@ class MinedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class EndorsedDeployment:
-    """A contract whose rounds are signed, as the factory told of it; `genesis` is the hash of it."""
+class FactoryDeployment:
+    """A contract as the factory told of it; `genesis` is the hash of it.
+
+    Where transitions are proved, the one endorser is the issuer, the threshold is 0 and `ledger` says which code it is.
+    """
 
     intent: IntentId
     contract: ContractAddress
     genesis: bytes
     endorsers: tuple[ContractAddress, ...]
     threshold: int
+    ledger: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class ChainBlock:
     time_s: int
     outcomes: Outcomes = ()
     mined: tuple[MinedTransaction, ...] = ()
-    deployments: tuple[EndorsedDeployment, ...] = ()
+    deployments: tuple[FactoryDeployment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,9 +154,7 @@ def prove(key: ProvingKey, trace: Trace) -> Proof:
 def verify(key: VerifyingKey, public_inputs: Sequence[int], proof: Proof) -> bool:
     """Whether this is a proof for these public inputs; as the contract does it."""
     shown = sum_in_first(key.inputs, (1, *public_inputs))
-    return are_pairings_equal(
-        (proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta))
-    )
+    return are_pairings_equal((proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta)))
 
 
 def _domain_size(circuit: Structure) -> int:
