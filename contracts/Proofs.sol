@@ -53,9 +53,8 @@ abstract contract Proofs is StateLedger {
 
     uint256 internal constant SMALL = 0;
     uint256 internal constant LARGE = 1;
-    uint256 internal constant SMALL_INPUTS = 2;
-    uint256 internal constant LARGE_INPUTS = 10;
-    uint256 internal constant PROVED_OUTPUTS = 2;
+    uint256 internal constant SMALL_OUTPUTS = 2;
+    uint256 internal constant LARGE_OUTPUTS = 8;
 
     /// @dev The order of the field that circuits compute in.
     uint256 internal constant FIELD =

@@ -19,17 +19,20 @@ import {Proofs} from "./Proofs.sol";
 /// A coin may have a delegate, which only its commitment knows. What spends it is a prepared transition, and is proved
 /// with its committer as that delegate. What is not prepared spends coins without a delegate.
 contract Proved is Proofs {
+    uint256 private constant SMALL_INPUTS = 2;
+    uint256 private constant LARGE_INPUTS = 10;
+
     /// @notice What is given for an input are not the coins of the transition that made it.
     error WrongMaker(uint256 position, uint256 input);
 
     /// @param coinIssuer Who signs for new coins
-    /// @param small Checks the proofs with at most two inputs, for ever
-    /// @param large Checks those with at most ten
+    /// @param small Checks the proofs with at most two inputs and two outputs, for ever
+    /// @param large Checks those with at most ten and eight
     constructor(address coinIssuer, IVerifier small, IVerifier large) Proofs(coinIssuer, small, large) {}
 
     /// @dev Input commitments, output commitments, net, delegate, binding.
     function _publicInputs(uint256 shape) internal pure override returns (uint256) {
-        return (shape == SMALL ? SMALL_INPUTS : LARGE_INPUTS) + PROVED_OUTPUTS + 3;
+        return shape == SMALL ? SMALL_INPUTS + SMALL_OUTPUTS + 3 : LARGE_INPUTS + LARGE_OUTPUTS + 3;
     }
 
     function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal override {
@@ -39,16 +42,18 @@ contract Proved is Proofs {
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
         if (inputs == 0 && outputs != 0) return _requireIssuer(work.position, binding, proof);
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
-        if (outputs > PROVED_OUTPUTS) revert Malformed(work.position, "outputs");
+        if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
         uint256[] memory spent = new uint256[](inputs);
         uint256 body;
         (body, proof) = _showInputs(work, plan, spent, proof);
-        uint256 shape = inputs > SMALL_INPUTS ? LARGE : SMALL;
-        uint256 slot = _gather(work, shape, binding, proof);
+        bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
+        uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
         for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
-        slot += 32 * (shape == SMALL ? SMALL_INPUTS : LARGE_INPUTS);
+        slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
         for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _load(body + 32 * (outputs + i)));
-        _save(slot + 32 * (PROVED_OUTPUTS + 1), _delegateOf(plan));
+        // Behind the outputs stands what comes in or leaves, which is nothing.
+        slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+        _save(slot + 32, _delegateOf(plan));
     }
 
     /// @dev The delegate of what is spent. Who commits a prepared transition is its committer: reading has seen to it.

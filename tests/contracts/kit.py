@@ -191,7 +191,7 @@ class ProvedLedger:
 
     def __init__(self) -> None:
         self.chain = Chain()
-        verifiers = [self.chain.deploy("TestVerifier", size) for size in (7, 15)]
+        verifiers = [self.chain.deploy("TestVerifier", size) for size in (7, 21)]
         self.address = self.chain.deploy(self.name, address_of(key_of(ISSUER)), *verifiers)
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.makers: dict[Leaf, Transition] = {}
@@ -210,10 +210,11 @@ class ProvedLedger:
 
     def public_inputs(self, transition: Transition) -> list[int]:
         """What the verifier is given for a transition."""
-        size = 2 if len(transition.inputs) <= 2 else 10
+        is_small = len(transition.inputs) <= 2 and len(transition.outputs) <= 2
         spent = [self._coin_of(state) for state in transition.inputs]
         made = list(transition.info[: len(transition.outputs)])
-        words = [*spent, *[bytes(32)] * (size - len(spent)), *made, *[bytes(32)] * (2 - len(made))]
+        spent += [bytes(32)] * ((2 if is_small else 10) - len(spent))
+        words = [*spent, *made, *[bytes(32)] * ((2 if is_small else 8) - len(made))]
         delegate = int(transition.preparation.committer, 16) if transition.preparation is not None else 0
         binding = int.from_bytes(binding_of(transition.leaf, transition.valid_until_s), "big") % FIELD
         return [*(int.from_bytes(word, "big") for word in words), 0, delegate, binding]

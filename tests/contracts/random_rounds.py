@@ -89,7 +89,7 @@ class RandomRounds:
         if self.is_proved:
             # What a circuit has room for: coins beside outputs, few of them unless they are minted, and no calls.
             inputs = inputs[:10]
-            info = outputs = min(outputs, 2) if inputs else outputs
+            info = outputs = min(outputs, 8) if inputs else outputs
         return write(
             self.separator,
             number,

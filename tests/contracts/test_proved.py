@@ -59,8 +59,9 @@ def test_both_shapes_go_in_one_round_in_any_order(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=15)
     large = ledger.write(1, inputs=ids(mint)[:10], outputs=2)
     small = ledger.write(2, inputs=ids(mint)[10:12], outputs=1)
-    three = ledger.write(3, inputs=ids(mint)[12:15], outputs=1)
-    assert ledger.commit(mint, large, small, three).mask == 0b1111
+    three = ledger.write(3, inputs=ids(mint)[12:14], outputs=8)
+    last = ledger.write(4, inputs=ids(mint)[14:], outputs=2)
+    assert ledger.commit(mint, large, small, three, last).mask == 0b11111
 
 
 def test_coin_is_spent_once(ledger: ProvedLedger) -> None:
@@ -192,7 +193,7 @@ def test_what_no_circuit_has_is_malformed(ledger: ProvedLedger) -> None:
     call = Call(ContractAddress("0x" + "77" * 20), 50_000, b"")
     wrong = {
         "inputs": ledger.write(1, inputs=ids(mint)[:11], outputs=1),
-        "outputs": ledger.write(2, inputs=ids(mint)[:1], outputs=3),
+        "outputs": ledger.write(2, inputs=ids(mint)[:1], outputs=9),
         "info": ledger.write(3, inputs=ids(mint)[:1], outputs=2, info=1),
         "calls": ledger.write(4, inputs=ids(mint)[:1], outputs=1, calls=(call,)),
     }

@@ -7,8 +7,9 @@ speaks of (decision 130). What is assembled here is proved before it counts as s
 Only who makes and who gets a coin ever see it. The issuer's node signs for coins that are made of nothing, and learns
 of no others. Change is spent before it is confirmed, by whoever made it: nobody else knows of it yet.
 
-A circuit makes two coins at most, so a transfer pays one party and gives the rest back, or two when nothing is left. It
-takes two coins, or ten in its large form: whoever has many small ones joins them by paying itself.
+A circuit takes two coins and makes two, so that a transfer pays one party and gives the rest back. Its large form takes
+ten and makes eight, which takes longer to prove: for whoever pays several at once, or has many small coins. With more
+than ten of them they are joined first, by paying oneself.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ from rota.domains.zeto.records import (
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, node_of
 
 ANON: Final = "Zeto_Anon"
-LEDGERS: Final[Mapping[str, ProvedLedger]] = {ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x2"))}
+LEDGERS: Final[Mapping[str, ProvedLedger]] = {ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"))}
 MINTS_MAX: Final = 15
-OUTPUTS_MAX: Final = 2
+OUTPUTS_MAX: Final = 8
 NO_CONDITION: Final = bytes(32)
 KEYS_KEPT_MAX: Final = 4_096
 
