@@ -12,6 +12,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 STAMP := .venv/installed.stamp
+DOCS := .venv-docs
+DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
 COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
@@ -23,7 +25,7 @@ endif
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## Make .venv with the locked dependencies and this package in it
@@ -86,8 +88,22 @@ transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay 
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
 
+.PHONY: docs-site
+docs-site: $(STAMP) $(DOCS_STAMP) ## Build the documentation site in build/site, and check its links
+	@$(BIN)/python -m tools.site --sphinx $(DOCS)/bin/sphinx-build
+
+$(DOCS_STAMP): requirements/docs.txt
+	@"$$(tools/find-python)" -m venv $(DOCS)
+	@echo "Installing the dependencies locked in requirements/docs.txt ..."
+	@tools/quietly $(DOCS)/bin/python -m pip install --require-hashes --requirement requirements/docs.txt
+	@touch $@
+
+.PHONY: package
+package: $(STAMP) ## Build wheel and source distribution in dist, and try the wheel in an empty environment
+	@$(BIN)/python -m tools.package
+
 .PHONY: screenshots
-screenshots: $(STAMP) ## Take the pictures of the dashboard in docs/pictures; needs Chromium
+screenshots: $(STAMP) ## Take the pictures in docs/pictures; needs Chromium
 	@$(BIN)/python -m tools.screenshots
 
 .PHONY: wire
@@ -108,9 +124,10 @@ format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
 lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) $(ARGS) --output-file requirements/run.txt pyproject.toml
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
+	$(COMPILE) $(ARGS) --output-file requirements/docs.txt --group docs
 
 .PHONY: clean
 clean: ## Remove all that the other targets make, .venv among it
-	@rm -rf .venv build dist htmlcov src/*.egg-info .coverage .coverage.* \
+	@rm -rf .venv .venv-docs build dist htmlcov src/*.egg-info .coverage .coverage.* \
 		contracts/node_modules tools/anvil/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IVerifier} from "./IVerifier.sol";
+import {IProofVerifier} from "./IProofVerifier.sol";
 import {StateLedger} from "./StateLedger.sol";
 
 /// @title What all ledgers have in common whose transitions each carry a zero-knowledge proof
@@ -65,15 +65,15 @@ abstract contract Proofs is StateLedger {
     uint256 private constant HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
     /// @notice Checks proofs of the small circuit.
-    IVerifier public immutable smallVerifier;
+    IProofVerifier public immutable smallVerifier;
 
     /// @notice Checks proofs of the large circuit.
-    IVerifier public immutable largeVerifier;
+    IProofVerifier public immutable largeVerifier;
 
     /// @notice Signs for the coins that are made of nothing.
     address public immutable issuer;
 
-    constructor(address coinIssuer, IVerifier small, IVerifier large) {
+    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) {
         if (coinIssuer == address(0)) revert NoIssuer();
         if (address(small).code.length == 0) revert NoVerifier(address(small));
         if (address(large).code.length == 0) revert NoVerifier(address(large));

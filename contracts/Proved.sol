@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IVerifier} from "./IVerifier.sol";
+import {IProofVerifier} from "./IProofVerifier.sol";
 import {Proofs} from "./Proofs.sol";
 
 /// @title A ledger of coins whose amounts and owners nobody sees, and whose spending everybody can follow
@@ -28,7 +28,7 @@ contract Proved is Proofs {
     /// @param coinIssuer Who signs for new coins
     /// @param small Checks the proofs with at most two inputs and two outputs, for ever
     /// @param large Checks those with at most ten and eight
-    constructor(address coinIssuer, IVerifier small, IVerifier large) Proofs(coinIssuer, small, large) {}
+    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) Proofs(coinIssuer, small, large) {}
 
     /// @dev Input commitments, output commitments, net, delegate, binding.
     function _publicInputs(uint256 shape) internal pure override returns (uint256) {

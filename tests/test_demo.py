@@ -263,6 +263,26 @@ def test_wrong_use_exits_with_2(arguments: tuple[str, ...]) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--ledger", "chain"), "must be embedded, anvil, or the http or ws address of a chain, not 'chain'"),
+        (("--key-file", "key"), "--key-file is for a chain at a URL, and not for --ledger embedded."),
+        (("--nodes", "2"), "'--nodes': 2 is not in the range 3<=x<=9"),
+        (("--seconds", "1"), "'--seconds': 1 is not in the range 3<=x<=3600"),
+        (("--rate", "0"), "'--rate': 0.0 is not in the range"),
+        (("--serve", "--nodes", "4"), "--nodes is of the live demonstration"),
+        (("--story", "--seed", "4"), "--seed is of the live demonstration"),
+    ],
+)
+def test_wrong_use_of_the_live_demonstration_exits_with_2_before_anything_begins(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(main, ("demo", *arguments), prog_name="rota")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
 def test_unreadable_network_is_found_before_anything_runs() -> None:
     with pytest.raises(UnreadableScriptError, match="line 2"):
         Performance(Scenario.parse(SMALL.replace("nodes A B", "nodes A A")))

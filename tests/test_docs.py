@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rota.api.metrics import COUNTERS, GAUGES
 from rota.cli.docs import command
 from rota.cli.machine_pages import UndocumentedError, render_pages
+from rota.cli.metric_pages import render_metrics
 from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
 from rota.core.sender import Sender
 from rota.runtime.configuration import render_reference
@@ -59,12 +61,20 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "8 pages, of which 8 were stale" in run().stdout
-    assert "8 pages, of which 0 were stale" in run().stdout
+    assert "9 pages, of which 9 were stale" in run().stdout
+    assert "9 pages, of which 0 were stale" in run().stdout
 
 
 def test_pages_come_out_the_same_each_time() -> None:
     assert dict(render_pages()) == dict(render_pages())
+
+
+def test_every_figure_of_a_node_is_on_the_page_of_metrics() -> None:
+    page = render_metrics()
+    assert [figure.name for figure in GAUGES if f"| `{figure.name}` | gauge |" not in page] == []
+    assert [figure.name for figure in COUNTERS if f"| `{figure.name}_total` | counter |" not in page] == []
+    assert "| `rota_rpc_call_seconds` | histogram | `method` |" in page
+    assert "| `rota_trigger_attempted_total` | counter | `trigger`, `outcome`, `contention` |" in page
 
 
 # Checking.

@@ -1,4 +1,4 @@
-"""Takes the pictures of the dashboard for the documentation: `make screenshots`; needs Chromium.
+"""Takes the pictures of the dashboard and of `rota demo` for the documentation: `make screenshots`; needs Chromium.
 
 A real network of three nodes with two contracts works in this process meanwhile; its coordinator is killed once, so
 that the time line has something to show.
@@ -17,6 +17,7 @@ from typing import Final
 from rota.types import ContractAddress, IntentId, NodeName
 from tests.dashboard.browser import Page, browser, chromium_path
 from tests.runtime.kit import Network, network
+from tools.demo_picture import take as take_demo
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"
 NAMES: Final = ("node1", "node2", "node3")
@@ -47,6 +48,7 @@ async def take() -> None:
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+        await take_demo(chromium)
 
 
 async def _onlooker(nodes: Network, contract: ContractAddress) -> NodeName:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IVerifier} from "../IVerifier.sol";
+import {IProofVerifier} from "../IProofVerifier.sol";
 
 /// @title Stands for a verifier of zero-knowledge proofs: the first word of a proof is the hash of all that it binds
-contract TestVerifier is IVerifier {
+contract TestVerifier is IProofVerifier {
     uint256 private immutable _inputs;
 
     /// @param inputs How many public inputs the circuit has
@@ -12,7 +12,7 @@ contract TestVerifier is IVerifier {
         _inputs = inputs;
     }
 
-    /// @inheritdoc IVerifier
+    /// @inheritdoc IProofVerifier
     function verify(uint256[] calldata inputs, bytes calldata proofs) external view returns (bool) {
         uint256 count = proofs.length / 256;
         if (count == 0 || proofs.length % 256 != 0 || inputs.length != count * _inputs) return false;

@@ -15,7 +15,7 @@ import csv
 import sys
 from pathlib import Path
 
-from rota.client import Commands, Journal, NodeClient, Outcome, Patience
+from rota.client import Client, Commands, Journal, Outcome, Patience
 
 APPLICATION = "payments"
 
@@ -23,7 +23,7 @@ APPLICATION = "payments"
 async def pay(url: str, contract: str, payer: str, payments: Path, journal_file: Path) -> int:
     """All payments of the list, one after the other; how many are not known to have happened."""
     open_count = 0
-    async with NodeClient(url) as node:
+    async with Client(url) as node:
         with Journal(journal_file) as journal:
             commands = Commands(
                 node, journal, application_id=APPLICATION, act_as=(payer,), patience=Patience(attempts_max=60)

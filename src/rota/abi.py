@@ -426,6 +426,12 @@ class Style:
         is_pretty = given.get("pretty", "false").lower() in ("", "true")
         return cls(chosen["mode"], chosen["number"], chosen["bytes"], chosen["address"], is_pretty)
 
+    @property
+    def is_plain(self) -> bool:
+        """Values are written as they always are; only the layout may be another."""
+        is_hex = self.bytes in _HEX_STYLES and self.address in _HEX_STYLES
+        return self.mode == "object" and self.number == "string" and is_hex
+
     def text(self, shown: object) -> str:
         """What was decoded as JSON text; numbers may be longer than most JSON writers take."""
         if self.is_pretty:
@@ -439,6 +445,7 @@ _OPTIONS: Final = {
     "bytes": ("hex", "hex-0x", "hex-plain", "base64"),
     "address": ("hex", "hex-0x", "hex-plain", "checksum"),
 }
+_HEX_STYLES: Final = ("hex", "hex-0x")
 PLAIN: Final = Style()
 
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from rota.core.events import LedgerOutcome
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, Unavailable
 from rota.runtime.listeners import Bell, Found
 from rota.types import IntentId
@@ -65,10 +66,13 @@ class MemoryListening:
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
         return ()
 
+    async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
+        return ()
+
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         return None
 
-    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         return None
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -180,6 +180,7 @@ class MemoryNode:
     holding: asyncio.Event | None = None
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     watchers_max: int = 1
+    opened: Container[IntentId] = ()
     waiting_count: int = 0
     waiting_most: int = 0
     listening: MemoryListening = field(default_factory=MemoryListening)
@@ -367,9 +368,12 @@ class MemoryNode:
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
         return (LeaderChange(contract, BEGAN_MS, None, NodeName("node2")),)
 
-    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:  # it tells when told
+    async def watch(
+        self, interval_ms: int, opened: Container[IntentId] = ()
+    ) -> AsyncIterator[FeedUpdate]:  # it tells when told
         if not self.watchers_max:
             raise invalid("", "too many watch this node already")
+        self.opened = opened
         number = 1
         yield FeedUpdate(number, BEGAN_MS, 250, is_snapshot=True, contracts=await self.contracts(None, 10))
         while True:

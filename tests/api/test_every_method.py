@@ -295,6 +295,7 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
     assert socket.receive()["params"]["subscription"] == subscription
+    world.called["seq_follow"] = _answer_or_push(socket, "seq_follow", subscription, [world.minted]) is True
     world.called["seq_unsubscribe"] = _answer_or_push(socket, "seq_unsubscribe", subscription) is True
     socket.close()
 
@@ -443,6 +444,8 @@ def _update(world: World, one: Client) -> None:
     waiting = one.ask("ptx_sendTransaction", {**poor, "gas": 100_000, "maxFeePerGas": 10**9})
     assert world.ask(one, "ptx_updateTransaction", waiting, {**poor, "gas": 100_000, "maxFeePerGas": 0}) == waiting
     one.receipt(waiting)
+    (before,) = world.ask(one, "ptx_getTransactionFull", waiting)["history"]
+    assert (before["from"], before["maxFeePerGas"], before["data"]) == ("eve@node1", hex(10**9), [3])
 
 
 def _settle(world: World, one: Client, two: Client) -> None:
@@ -475,7 +478,6 @@ def _command(world: World, one: Client) -> None:
 
 # Fields that no answer on this network has, and why.
 _ON_CHAIN: Final = "the nodes of this network are registered in a file"
-_OF_ROUND: Final = "a round tells all of its outcomes in one event"
 _SELF_MADE: Final = "what commits a prepared transition is its user's to decide; the public transaction is given whole"
 NEVER: Final[dict[str, str]] = {
     **{
@@ -489,11 +491,7 @@ NEVER: Final[dict[str, str]] = {
     "ReliableMessageAckNoMsgID.error": "a peer acknowledges what it has, or says nothing",
     "State.nullifier": "no domain here spends by nullifiers",
     "State.read": "reads leave no mark on a state",
-    "TransactionFull.history": "a transaction is not changed once it is under way",
     "TransactionFull.sequencerActivity": "seq_explain tells it",
-    "TransactionReceipt.logIndex": _OF_ROUND,
-    "TransactionReceiptData.logIndex": _OF_ROUND,
-    "TransactionReceiptFull.logIndex": _OF_ROUND,
     "TransactionReceiptFull.domainReceiptError": "every domain receipt could be made",
     "TransactionStates.none": "every private transaction here has states",
     "TransactionStates.read": "no transaction here reads a state without spending it",

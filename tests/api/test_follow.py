@@ -158,8 +158,10 @@ async def test_a_question_is_answered_as_the_node_says() -> None:
     async with served() as to:
         asked = {**TRANSFER, "function": "get"}
         assert await to.call("ptx_call", asked) == {"block": "latest", "format": "", "from": "alice"}
-        told = await to.call("ptx_call", {**asked, "block": 16, "dataFormat": "mode=array"})
-        assert told == {"block": "16", "format": "mode=array", "from": "alice"}
+        told = await to.call("ptx_call", {**asked, "block": "latest", "dataFormat": "mode=array"})
+        assert told == {"block": "latest", "format": "mode=array", "from": "alice"}
+        public = {"type": "public", "to": CONTRACT, "function": "get", "block": 16}
+        assert await to.call("ptx_call", public) == {"block": "16", "format": "", "from": ""}
         public = {"type": "public", "to": CONTRACT, "function": "get", "block": "FINALIZED"}
         assert await to.call("ptx_call", public) == {"block": "finalized", "format": "", "from": ""}
 
@@ -168,6 +170,7 @@ async def test_a_question_is_answered_as_the_node_says() -> None:
     ("asked", "says"),
     [
         ({**TRANSFER, "function": "other"}, "transaction.function: must be get"),
+        ({**TRANSFER, "function": "get", "block": 16}, "transaction.block: must be latest"),
         ({**TRANSFER, "block": "newest"}, "transaction.block: must be a block's number"),
         ({**TRANSFER, "from": ""}, "transaction.from: must be a party"),
     ],

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from rota.api.facade import EventView, ReceiptView
+from rota.api.formats import Uuid
 from rota.api.settings import Limits
 from rota.runtime import listeners
 from rota.types import ContractAddress, IntentId
@@ -417,6 +418,14 @@ async def test_a_node_can_be_watched_live() -> None:
         update = json.loads(await client.socket.receive_str())["params"]["result"]
         assert update["transactions"][0]["id"] == sent
         assert update["transactions"][0]["milestone"] == "accepted"
+        assert await client.call("seq_follow", subscription, [sent]) is True
+        assert Uuid(sent).intent in to.node.opened
+        assert await client.call("seq_follow", subscription, []) is True
+        assert Uuid(sent).intent not in to.node.opened
+        error = await client.call("seq_follow", subscription, [sent] * 17)
+        assert error["data"] == {"field": "transactionIds"}
+        error = await client.call("seq_follow", "another", [])
+        assert error["data"] == {"field": "subscription"}
         assert await client.call("seq_unsubscribe", subscription) is True
         to.node.moved.set()
         assert await client.is_silent()

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import pytest
 from aiohttp import web
 
-from rota.client import ClientLimits, NodeClient, Refused, Unreachable
-from rota.client.node import bearer
+from rota.client import Client, ClientLimits, Closed, Failed, Pending, Refused, Unreachable, bearer
 from rota.types import ContractAddress, IntentId
 from tests.ledger.chains import in_loop
 
 CONTRACT = ContractAddress("0x" + "c0" * 20)
 ID = "00112233-4455-6677-8899-aabbccddeeff"
+OTHER_ID = "ffeeddcc-bbaa-9988-7766-554433221100"
 INTENT = IntentId(UUID(ID).bytes)
-LIMITS = ClientLimits(timeout_ms=5_000, attempts_max=3, backoff_ms=1, backoff_max_ms=2, answer_bytes_max=1_000)
+LIMITS = ClientLimits(
+    timeout_ms=5_000, attempts_max=3, backoff_ms=1, backoff_max_ms=2, answer_bytes_max=1_000, look_ms=1, look_max_ms=2
+)
 
 Answer = dict[str, object] | str | int
 
@@ -48,7 +51,7 @@ class Server:
 
 
 @asynccontextmanager
-async def client_of(server: Server, **headers: str) -> AsyncIterator[NodeClient]:
+async def client_of(server: Server, **headers: str) -> AsyncIterator[Client]:
     application = web.Application()
     application.router.add_post("/", server.answer)
     application.router.add_get("/readyz", server.readiness)
@@ -56,9 +59,15 @@ async def client_of(server: Server, **headers: str) -> AsyncIterator[NodeClient]
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
-    async with NodeClient(f"http://127.0.0.1:{port}/", LIMITS, headers) as client:
+    async with Client(f"http://127.0.0.1:{port}/", LIMITS, headers) as client:
         yield client
     await runner.cleanup()
+
+
+def parameters(asked: dict[str, object]) -> list[Any]:
+    found = asked["params"]
+    assert isinstance(found, list)
+    return found
 
 
 def error(code: int, message: str = "no", **details: object) -> dict[str, object]:
@@ -69,7 +78,7 @@ def error(code: int, message: str = "no", **details: object) -> dict[str, object
 async def test_question_is_repeated_until_there_is_an_answer() -> None:
     server = Server(500, error(-32603, "the node cannot do this now"), {"result": None})
     async with client_of(server) as client:
-        assert await client.receipt(INTENT) is None
+        assert await client.receipt(ID) is None
     assert [asked["method"] for asked in server.asked] == ["ptx_getTransactionReceipt"] * 3
     assert len({str(asked["id"]) for asked in server.asked}) == 1
 
@@ -79,24 +88,27 @@ async def test_question_is_given_up_after_its_last_attempt() -> None:
     server = Server(500, 500, 500, {"result": None})
     async with client_of(server) as client:
         with pytest.raises(Unreachable, match="answers 500 and no JSON-RPC: 'not now'"):
-            await client.receipt(INTENT)
+            await client.receipt(ID)
     assert len(server.asked) == LIMITS.attempts_max
 
 
 @in_loop
-async def test_transaction_without_a_key_is_sent_once() -> None:
+async def test_transaction_without_a_key_is_given_one_and_sent_again_under_it() -> None:
     server = Server(500, {"result": ID})
     async with client_of(server) as client:
-        with pytest.raises(Unreachable):
-            await client.send("alice", CONTRACT, "mint")
-    assert len(server.asked) == 1
+        sent = await client.send(CONTRACT, "mint", sender="alice")
+    first, again = (parameters(asked)[0] for asked in server.asked)
+    assert (sent.id, sent.intent) == (ID, INTENT)
+    assert UUID(first["idempotencyKey"]).version == 4
+    assert first == again
 
 
 @in_loop
 async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_good_as_accepted() -> None:
     server = Server(500, error(-32001, "PD012220", transactionId=ID))
     async with client_of(server) as client:
-        assert await client.send("alice", CONTRACT, "mint", {"data": "0x"}, key="k", depends_on=(INTENT,)) == INTENT
+        sent = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k", depends_on=(ID,))
+    assert sent.id == ID
     assert server.asked[1]["params"] == [
         {
             "type": "private",
@@ -111,11 +123,109 @@ async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_
 
 
 @in_loop
+async def test_several_whose_answer_was_lost_are_found_by_their_keys() -> None:
+    found: list[Answer] = [{"result": {"id": ID}}, {"result": {"id": OTHER_ID}}]
+    server = Server(500, error(-32001, "PD012220", transactionIds=[None, None]), *found)
+    async with client_of(server) as client:
+        sent = await client.send_all(CONTRACT, [("mint", None), ("mint", None)], sender="alice")
+    assert [each.id for each in sent] == [ID, OTHER_ID]
+    keys = [each["idempotencyKey"] for each in parameters(server.asked[0])[0]]
+    assert [parameters(asked)[0] for asked in server.asked[2:]] == keys
+
+
+@in_loop
+async def test_several_of_which_one_is_refused_are_no_success() -> None:
+    server = Server(error(-32001, "PD012220", transactionIds=[None]), {"result": None})
+    async with client_of(server) as client:
+        with pytest.raises(Refused, match="PD012220"):
+            await client.send_all(CONTRACT, [("mint", None)], sender="alice")
+
+
+@in_loop
+async def test_several_without_keys_are_asked_for_once() -> None:
+    server = Server(500, {"result": [ID]})
+    async with client_of(server) as client:
+        with pytest.raises(Unreachable):
+            await client.send_all(CONTRACT, [("mint", None)], sender="alice", is_keyed=False)
+    assert len(server.asked) == 1
+
+
+@in_loop
+async def test_transaction_is_awaited_until_its_receipt_is_there_whoever_is_away_meanwhile() -> None:
+    receipt = {"id": ID, "sequence": 4, "success": True, "contractAddress": CONTRACT}
+    lost: list[Answer] = [500] * LIMITS.attempts_max
+    async with client_of(Server({"result": None}, *lost, {"result": receipt})) as client:
+        ended = await client.transaction(ID)
+    assert (ended.success, ended.sequence, ended.contract_address) == (True, 4, CONTRACT)
+
+
+@in_loop
+async def test_transaction_that_failed_says_why_and_its_receipt_can_be_had_all_the_same() -> None:
+    receipt: Answer = {"result": {"id": ID, "sequence": 4, "failureMessage": "PD200005: Insufficient funds"}}
+    async with client_of(Server(receipt, receipt)) as client:
+        with pytest.raises(Failed, match="PD200005: Insufficient funds") as caught:
+            await client.transaction(ID)
+        assert caught.value.receipt == await client.transaction(ID).ended()
+
+
+class Undecided(Server):
+    """A node at which nothing ends."""
+
+    def __init__(self, explanation: object) -> None:
+        super().__init__()
+        self.explanation = explanation
+
+    async def answer(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        return web.json_response({"result": self.explanation if asked["method"] == "seq_explain" else None})
+
+
+@in_loop
+async def test_transaction_that_takes_too_long_says_what_it_waits_for_and_goes_on() -> None:
+    explanation = {
+        "id": ID,
+        "role": "sender",
+        "state": "Delegated",
+        "waitsFor": "the coordinator",
+        "blockedBy": ["node2", "node3"],
+        "history": [{"at": "2026-01-01T00:00:00Z", "text": "accepted"}],
+    }
+    async with client_of(Undecided(explanation)) as client:
+        words = f"{ID} has not ended after 30 ms: Delegated, waiting for the coordinator, from node2, node3"
+        with pytest.raises(Pending, match=words) as caught:
+            await client.transaction(ID).confirmed(timeout_ms=30)
+    assert caught.value.explanation is not None
+    assert caught.value.explanation.history[0].text == "accepted"
+
+
+@in_loop
+async def test_transaction_that_the_node_does_not_know_is_told_as_such() -> None:
+    async with client_of(Undecided(None)) as client:
+        with pytest.raises(Pending, match=f"does not know a transaction {ID}"):
+            await client.transaction(ID).ended(timeout_ms=1)
+
+
+@in_loop
+async def test_a_node_that_stays_away_is_told_as_such_when_the_time_is_over() -> None:
+    async with client_of(Server(*[500] * 1_000)) as client:
+        with pytest.raises(Unreachable, match="answers 500"):
+            await client.transaction(ID).ended(timeout_ms=100)
+
+
+@in_loop
+async def test_prepared_transaction_that_comes_to_nothing_is_not_waited_for() -> None:
+    reverted: Answer = {"result": {"id": ID, "sequence": 1, "failureMessage": "too little"}}
+    async with client_of(Server({"result": None}, {"result": None}, {"result": None}, reverted)) as client:
+        with pytest.raises(Failed, match="too little"):
+            await client.transaction(ID).leg()
+
+
+@in_loop
 async def test_refusal_names_the_field_and_is_not_repeated() -> None:
     server = Server(error(-32602, "to: must be a contract", field="to"))
     async with client_of(server) as client:
         with pytest.raises(Refused, match="to: must be a contract") as caught:
-            await client.send("alice", CONTRACT, "mint", key="k")
+            _ = await client.send(CONTRACT, "mint", key="k")
     assert (caught.value.code, caught.value.field) == (-32602, "to")
 
 
@@ -134,7 +244,7 @@ def test_answer_that_is_none_is_told_as_such(answer: Answer, message: str) -> No
     async def story() -> None:
         async with client_of(Server(answer, answer, answer)) as client:
             with pytest.raises(Unreachable, match=message):
-                await client.receipt(INTENT)
+                await client.receipt(ID)
 
     story()
 
@@ -156,7 +266,7 @@ async def test_node_that_is_away_is_unreachable_and_the_token_goes_with_every_re
         assert await client.name() == "node1"
         url = client.url
     assert server.headers == ["Bearer secret"]
-    async with NodeClient(url, LIMITS) as client:
+    async with Client(url, LIMITS) as client:
         with pytest.raises(Unreachable):
             await client.name()
         with pytest.raises(Unreachable):
@@ -171,7 +281,9 @@ def test_limits_are_positive() -> None:
 @in_loop
 async def test_client_that_was_closed_opens_nothing_again() -> None:
     """Whoever waited between two attempts when it was closed would leave a connection behind that nobody closes."""
-    client = NodeClient("http://127.0.0.1:1")
+    client = Client("http://127.0.0.1:1")
     await client.close()
-    with pytest.raises(Unreachable, match="was closed"):
-        await client.call("transport_nodeName", is_repeatable=True)
+    with pytest.raises(Closed, match="was closed"):
+        await client.ask("transport_nodeName", is_repeatable=True)
+    with pytest.raises(Closed):
+        await client.transaction(ID).ended()

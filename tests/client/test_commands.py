@@ -43,7 +43,7 @@ class ScriptedNode(JsonRpc):
         self.is_away = False
         self.waits: list[int] = []
 
-    async def call(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
+    async def ask(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
         if self.is_away:
             raise Unreachable("nobody answers")
         match method:
@@ -345,11 +345,11 @@ class DyingNode(ScriptedNode):
     crash_at = 0
     calls = 0
 
-    async def call(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
+    async def ask(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
         self.calls += 1
         if self.calls == self.crash_at:
             raise Killed
-        return await super().call(method, *parameters, is_repeatable=is_repeatable)
+        return await super().ask(method, *parameters, is_repeatable=is_repeatable)
 
 
 @streams

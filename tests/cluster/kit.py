@@ -43,7 +43,7 @@ from rota.sim.invariants import (
     Terms,
 )
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.types import ContractAddress, Digest, Leaf, NodeName, Outcome, Receipt, State, Transition
+from rota.types import ContractAddress, Digest, Leaf, NodeName, Outcome, Receipt, State, Transition, intent_text
 from tests.cluster.own_chain import OwnChain, read_chain
 from tests.store.servers import PostgresServer, postgres_folder
 
@@ -152,7 +152,7 @@ class Cluster:
                 lines += [line for line in (await answer.text()).splitlines() if line.startswith("rota_")]
         for intent, promise in list(self.workload.open.items())[-EXPLAINED_MAX:]:
             try:
-                explained = str(await self.network.nodes[promise.node].client.explain(intent))
+                explained = str(await self.network.nodes[promise.node].client.explain(intent_text(intent)))
             except Unreachable as error:
                 explained = str(error)
             lines.append(f"{promise}: {explained}")

@@ -13,7 +13,7 @@ from rota.cli.main import main
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.network.chains import CHAIN_ID
 from rota.network.local import LocalNetwork, Plan
-from rota.types import ContractAddress, NodeName
+from rota.types import NodeName
 
 pytestmark = pytest.mark.slow
 
@@ -59,17 +59,16 @@ def test_contract_is_brought_to_its_nodes_and_later_to_one_that_was_away(tmp_pat
             told = json.loads(made.stdout)
             assert (told["domain"], told["nodes"], told["missing"]) == ("synthetic", ["node1", "node2"], {})
             client = network.nodes[NODE1].client
-            intent = await client.send("alice", ContractAddress(told["contract"]), "mint", key="once")
-            assert await client.send("alice", ContractAddress(told["contract"]), "mint", key="once") == intent
-            while (receipt := await client.receipt(intent)) is None:
-                pass
-            assert receipt.success
+            sent = await client.send(told["contract"], "mint", sender="alice", key="once")
+            again = await client.send(told["contract"], "mint", sender="alice", key="once")
+            assert again.id == sent.id
+            assert (await sent).success
 
-            again = await in_thread(
+            added = await in_thread(
                 run, "add", "--deployment", told["deployment"], "--genesis", told["genesis"], *both, "--json"
             )
-            assert again.exit_code == 0, again.stderr
-            assert json.loads(again.stdout)["contract"] == told["contract"]
+            assert added.exit_code == 0, added.stderr
+            assert json.loads(added.stdout)["contract"] == told["contract"]
             await refuse_what_is_wrong(network, key, both)
 
     asyncio.run(story())

@@ -1,103 +1,16 @@
-"""Processes of a network end with whoever started them, whatever happens to it; and the commands that start them."""
+"""Figures that are taken of networks of processes, by the commands that take them; nothing is left of those."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from rota.bench.failover import figures_of
-from rota.network.children import ROTA
+from tests.cluster.commands import WAIT_S, relatives, started
 
 pytestmark = pytest.mark.slow
-
-WAIT_S = 60
-
-
-@contextmanager
-def started(home: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A `rota` command all of whose files are under a folder of the test's."""
-    environment = {**os.environ, "TMPDIR": str(home), "HOME": str(home)}
-    with subprocess.Popen(
-        [*ROTA, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-
-
-def read_until(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if text in line:
-            return
-    assert process.stderr is not None
-    raise AssertionError(f"it ended without saying {text!r}: {process.stderr.read()}")
-
-
-def relatives(home: Path) -> list[int]:
-    """All processes that were started with this folder for a home."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdecimal() and str(home).encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-    return found
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """The test's own time limit bounds it."""
-    while not holds():
-        pass
-
-
-@pytest.mark.parametrize("moment", ["are started", "node3 runs as process", "coordinates", "kill -9"])
-def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
-    with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, moment)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=WAIT_S)
-    assert (process.returncode, errors) == (130, "Interrupted: stopped by Ctrl-C.\n")
-    assert relatives(tmp_path) == []
-    assert list(tmp_path.glob("rota-demo-*")) == []
-
-
-def test_demonstration_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
-    with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node2 runs as process")
-        process.terminate()
-        process.communicate(timeout=WAIT_S)
-    assert process.returncode == 130
-    assert relatives(tmp_path) == []
-    assert list(tmp_path.glob("rota-demo-*")) == []
-
-
-def test_demonstration_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
-    with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node3 runs as process")
-        assert len(relatives(tmp_path)) >= 5
-        process.kill()
-    until(lambda: relatives(tmp_path) == [])
-
-
-def test_demonstration_ends_with_0_when_everything_was_confirmed_once(tmp_path: Path) -> None:
-    with started(tmp_path, "demo", "--once", "--json") as process:
-        output, errors = process.communicate(timeout=2 * WAIT_S)
-    assert (process.returncode, errors) == (0, "")
-    summary = json.loads(output)
-    assert summary["problems"] == []
-    assert summary["confirmed"] == summary["intents"] > 0
-    assert len(summary["take_overs_ms"]) == 1
-    assert len(summary["coordinators"]) >= 2
-    assert relatives(tmp_path) == []
 
 
 def test_failover_of_processes_is_measured(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rota.client import ClientError, NodeClient, Refused
+from rota.client import Client, ClientError, Refused
 from rota.network.children import Child
 from rota.network.local import LocalNetwork, LocalNode, Plan
 from rota.types import ContractAddress, NodeName
@@ -55,13 +55,13 @@ def command(contract: ContractAddress, command_id: str, submission_id: str) -> d
     }
 
 
-async def submitted(client: NodeClient, contract: ContractAddress, run: int, attempt: str) -> set[str]:
+async def submitted(client: Client, contract: ContractAddress, run: int, attempt: str) -> set[str]:
     """One is acknowledged and one waited for; the submissions that the node has promised a completion of."""
     promised = set()
     for number, method in ((1, "cmd_submit"), (2, "cmd_submitAndWait")):
         submission_id = f"{run} {attempt} {number}"
         try:
-            await client.call(method, command(contract, f"{run}/pay {number}", submission_id))
+            await client.ask(method, command(contract, f"{run}/pay {number}", submission_id))
             promised.add(submission_id)
         except Refused as refused:
             if refused.details["errorId"] not in ("DUPLICATE_COMMAND", "SUBMISSION_ALREADY_IN_FLIGHT"):
@@ -71,11 +71,11 @@ async def submitted(client: NodeClient, contract: ContractAddress, run: int, att
     return promised
 
 
-async def completions(client: NodeClient) -> list[dict[str, Any]]:
+async def completions(client: Client) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    after, end = 0, int(str(await client.call("cmd_completionEnd")))
+    after, end = 0, int(str(await client.ask("cmd_completionEnd")))
     while after < end:
-        page: Any = await client.call("cmd_completions", ["alice"], after, "shop", None, 0)
+        page: Any = await client.ask("cmd_completions", ["alice"], after, "shop", None, 0)
         found += page["completions"]
         after = page["checkpoint"]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -93,9 +93,10 @@ class ScriptedNode(MemoryNode):
         self.itself, self.triggers = ScriptedItself(), ScriptedTriggers()
         self.known = tuple(each.contract for each in self.summaries) or (CONTRACT,)
 
-    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
+    async def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
         queue: asyncio.Queue[FeedUpdate] = asyncio.Queue()
         self.followers.append(queue)
+        self.opened = opened
         try:
             peers = tuple(PeerMeasurements(peer, True, 0, 0) for peer in PEERS)
             yield FeedUpdate(1, BEGAN_MS, 250, is_snapshot=True, contracts=self.summaries, peers=peers)

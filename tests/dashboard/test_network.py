@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota.api.facade import ContractStatus
-from rota.client import NodeClient
+from rota.client import Client
 from rota.types import ContractAddress, IntentId, NodeName
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.runtime.kit import Network, network
@@ -151,15 +151,41 @@ async def test_a_transaction_says_what_it_waits_for_and_who_is_in_the_way_then_h
 
 
 @in_browser
+async def test_what_was_before_the_page_was_opened_is_there_at_once(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        nodes = await stack.enter_async_context(network(tmp_path / "network", *NAMES))
+        await nodes.start(*nodes.names)
+        await nodes.connected()
+        contract = await nodes.create([f"alice@{name}" for name in NAMES], 2)
+        sender = NodeName("node1")
+        await nodes.final(sender, await nodes.submit(sender, contract, "mint"))
+        status = await nodes.processes[sender].facade.status(contract)
+        assert status is not None
+        assert status.active_coordinator is not None
+        leader = nodes.processes[status.active_coordinator]
+        numbered = leader.facade.receipts(0)
+        # What was deployed, and what was minted.
+        intents = {uuid_of((await anext(numbered)).id) for _ in range(2 if leader.facade.name == sender else 1)}
+        chromium = await stack.enter_async_context(browser(tmp_path / "profile"))
+        page = await chromium.open(f"{leader.entrance.http_url}/dashboard#/transaction")
+        rows = "[...document.querySelectorAll('#view-transaction .virtual a')].map((each) => each.title)"
+        await page.until(f"{rows}.length === {len(intents)}")
+        assert set(await page.evaluate(rows)) == intents
+        await page.evaluate(f"location.hash = '#/contract/{contract}'")
+        await page.until("document.querySelector('#rounds [data-state=succeeded]')")
+        assert page.errors == []
+
+
+@in_browser
 async def test_node_automation_and_commands_show_what_their_methods_say(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         look = await shown(stack, tmp_path, threshold=2)
         page, process = look.page, look.nodes.processes[look.node]
-        client = await stack.enter_async_context(NodeClient(process.entrance.http_url))
+        client = await stack.enter_async_context(Client(process.entrance.http_url))
         transaction = {"type": "private", "to": look.contract, "function": "mint"}
         for number in range(2):
             command = {"applicationId": "shop", "commandId": f"pay {number}", "actAs": ["alice"]}
-            await client.call("cmd_submitAndWait", {**command, "transaction": transaction})
+            await client.ask("cmd_submitAndWait", {**command, "transaction": transaction})
         await look.go("#/commands")
         await page.until("document.querySelector('[data-figure=commandsAccepted] .big')?.textContent === '2'")
         await page.evaluate("document.getElementById('application').focus()")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +16,8 @@ from rota.api.credentials import Role, make_token
 from rota.api.facade import FeedUpdate, TransactionChange
 from rota.types import IntentId
 from tests.api.memory_node import BEGAN_MS, CONTRACT
-from tests.dashboard.browser import Page, browser, in_browser, needs_chromium
-from tests.dashboard.kit import ScriptedNode, ScriptedTriggers, served_dashboard, summaries, updates
+from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
+from tests.dashboard.kit import ScriptedNode, ScriptedTriggers, address, served_dashboard, summaries, updates
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -200,6 +202,36 @@ async def test_a_transaction_is_cancelled_only_when_it_was_asked_and_answered(tm
         await page.until("document.querySelector('#standing .state-word').textContent === 'reverted'")
         assert kept.state == "Reverted"
         assert page.errors == []
+
+
+@in_browser
+async def test_under_load_the_page_says_how_many_it_shows_and_the_one_that_is_looked_at_is_followed(
+    tmp_path: Path,
+) -> None:
+    async with AsyncExitStack() as stack:
+        node = ScriptedNode(summaries=summaries(1))
+        entrance = await stack.enter_async_context(served_dashboard(node))
+        chromium = await stack.enter_async_context(browser(tmp_path))
+        page = await chromium.open(f"{entrance.http_url}/dashboard#/transaction")
+        await page.until(LIVE)
+        told = [TransactionChange(IntentId(bytes([each]) * 16), BEGAN_MS, address(0), "accepted") for each in (1, 2)]
+        node.tell(FeedUpdate(2, BEGAN_MS, 251, transactions=tuple(told)))
+        await page.until("document.getElementById('transaction-count').textContent === '2 shown'")
+        given_up = replace(told[0], milestone="", is_given_up=True)
+        node.tell(FeedUpdate(3, BEGAN_MS, 252, transactions=(given_up,), transactions_omitted=1_310))
+        await page.until("document.getElementById('transaction-count').textContent === '2 shown of 1,312 that went by'")
+        assert "no longer followed" in await page.text("#view-transaction .virtual")
+        await page.evaluate(f"location.hash = '#/transaction/{UUID}'")
+        await until(lambda: INTENT in node.opened)
+        await show(page, "network")
+        await until(lambda: INTENT not in node.opened)
+        assert page.errors == []
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(LOOK_S)
 
 
 @in_browser

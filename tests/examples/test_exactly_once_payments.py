@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rota.network.local import LocalNetwork, Plan
-from rota.types import ContractAddress, NodeName
+from rota.types import NodeName
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "exactly-once-payments"
 NODE = NodeName("node1")
@@ -48,9 +48,8 @@ async def paid_in_full(folder: Path) -> tuple[int, list[Any], list[list[str]]]:
         node = network.nodes[NODE]
         made = await network.create_contract("noto", {"notary": "treasury@node1", "notaryMode": "basic"})
         mint = {"to": "treasury@node1", "amount": 5_000, "data": "0x"}
-        minted = await node.client.send("treasury", ContractAddress(made.address), "mint", mint)
-        while await node.client.receipt(minted) is None:
-            await asyncio.sleep(0.02)
+        minted = await node.client.send(made.address, "mint", mint, sender="treasury")
+        await minted
         payments = folder / "payments.csv"
         payments.write_bytes((EXAMPLE / "payments.csv").read_bytes())
         rows = list(csv.reader(payments.read_text().splitlines()))
@@ -66,9 +65,9 @@ async def paid_in_full(folder: Path) -> tuple[int, list[Any], list[list[str]]]:
         told = await run_once(network, made.address, payments, kill_after=None)
         assert all(line.endswith("succeeded") for line in told)
         found: list[Any] = []
-        after, end = 0, int(str(await node.client.call("cmd_completionEnd")))
+        after, end = 0, int(str(await node.client.ask("cmd_completionEnd")))
         while after < end:
-            page: Any = await node.client.call("cmd_completions", ["treasury"], after, "payments", None, 0)
+            page: Any = await node.client.ask("cmd_completions", ["treasury"], after, "payments", None, 0)
             found += page["completions"]
             after = page["checkpoint"]
         return kills, found, rows

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from rota.ledger.checking import ExpectedContract, Flaw, check_ledger
+from rota.ledger.checking import ExpectedContract, check_ledger
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.types import ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
@@ -19,15 +20,23 @@ NOBODY = ContractAddress("0x" + "99" * 20)
 LIMITS = ClientLimits(timeout_ms=2_000, backoff_ms=1, backoff_max_ms=2)
 
 
+class Told(NamedTuple):
+    """A flaw as an operator is told of it."""
+
+    text: str
+    is_fatal: bool = True
+
+
 async def flaws_at(
     url: str,
     *contracts: ExpectedContract,
     chain_id: int = CHAIN_ID,
     account: ContractAddress = ContractAddress(PAYER),  # noqa: B008
-) -> tuple[Flaw, ...]:
+) -> tuple[Told, ...]:
     client = RpcClient(url, LIMITS)
     try:
-        return await check_ledger(client, chain_id=chain_id, account=account, contracts=contracts)
+        flaws = await check_ledger(client, chain_id=chain_id, account=account, contracts=contracts)
+        return tuple(Told(flaw.text, flaw.is_fatal) for flaw in flaws)
     finally:
         await client.close()
 
@@ -56,7 +65,7 @@ def unused_port() -> int:
 async def test_address_where_nothing_listens() -> None:
     port = unused_port()
     assert await flaws_at(f"http://127.0.0.1:{port}") == (
-        Flaw(
+        Told(
             f"ledger.url: the Ethereum node at http://127.0.0.1:{port} cannot be reached: "
             f"Connect call failed ('127.0.0.1', {port}). Start it, or correct the address."
         ),
@@ -79,7 +88,7 @@ async def test_address_of_something_else(status: int, body: str, found: str) -> 
     async with proxied("") as (other, url):
         other.fault = with_status(status, body)
         assert await flaws_at(url) == (
-            Flaw(
+            Told(
                 f"ledger.url: what answers at {url} is no Ethereum node: {found}. "
                 "Give the address of a node's JSON-RPC, such as http://localhost:8545."
             ),
@@ -94,7 +103,7 @@ async def test_json_rpc_that_is_not_ethereums() -> None:
     async with proxied("") as (other, url):
         other.view = view
         assert await flaws_at(url) == (
-            Flaw(
+            Told(
                 f"ledger.url: what answers at {url} is no Ethereum node: Method not found (code -32601). "
                 "Give the address of a node's JSON-RPC, such as http://localhost:8545."
             ),
@@ -106,7 +115,7 @@ async def test_node_that_is_overloaded() -> None:
     async with proxied("") as (node, url):
         node.fault = with_status(503)
         assert await flaws_at(url) == (
-            Flaw(
+            Told(
                 f"ledger.url: the Ethereum node at {url} is overloaded: HTTP 503 Service Unavailable. "
                 "See what is wrong with it, or name another node."
             ),
@@ -118,7 +127,7 @@ async def test_web_server_where_a_websocket_is_expected() -> None:
     async with proxied("") as (_, url):
         address = url.replace("http", "ws")
         assert await flaws_at(address) == (
-            Flaw(
+            Told(
                 f"ledger.url: what answers at {address} is no Ethereum node: HTTP 405 where a WebSocket was expected. "
                 "Give the address of a node's JSON-RPC, such as http://localhost:8545."
             ),
@@ -130,7 +139,7 @@ async def test_web_server_where_a_websocket_is_expected() -> None:
 async def test_node_of_another_chain(kind: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain:
         assert await flaws_at(chain.url, chain_id=1) == (
-            Flaw(
+            Told(
                 f"ledger.chain_id: the node at {chain.url} is on chain 31337, and 1 is configured. "
                 "Give the address of a node of chain 1, or correct the chain id."
             ),
@@ -142,7 +151,7 @@ async def test_node_of_another_chain(kind: str, tmp_path: Path) -> None:
 async def test_address_without_code(kind: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain:
         assert await flaws_at(chain.url, ExpectedContract("ledger.factory", "Factory", NOBODY)) == (
-            Flaw(
+            Told(
                 f"ledger.factory: there is no contract at {NOBODY} on chain 31337. "
                 "Deploy Factory there, or correct the address."
             ),
@@ -164,8 +173,8 @@ async def test_contract_of_another_kind_or_version(kind: str, tmp_path: Path) ->
             "of this version of Rota. Correct the address, deploy this version's, or run the version that deployed it."
         )
         assert found == (
-            Flaw(f"ledger.factory: the contract at {registry} is not the Factory {wrong}"),
-            Flaw(f"ledger.registry: the contract at {other_version} is not the Registry {wrong}"),
+            Told(f"ledger.factory: the contract at {registry} is not the Factory {wrong}"),
+            Told(f"ledger.registry: the contract at {other_version} is not the Registry {wrong}"),
         )
 
 
@@ -182,7 +191,7 @@ async def test_account_without_funds_is_reported_and_not_refused(kind: str, tmp_
     async with running(kind, tmp_path) as chain:
         needed = 80_000 * int(await chain.rpc("eth_gasPrice"), 16)
         assert await flaws_at(chain.url, account=NOBODY) == (
-            Flaw(
+            Told(
                 f"node.keys: the submitter {NOBODY} has 0 wei on chain 31337, "
                 f"and the cheapest round costs about {needed}. "
                 "Send it funds; until then rounds wait.",

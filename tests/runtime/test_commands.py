@@ -21,7 +21,7 @@ from grpc_status import rpc_status
 
 from rota.api import commands_pb2
 from rota.api.facade import CommandSubmission, GasOptions, Submission, TransactionType
-from rota.client import NodeClient, Refused
+from rota.client import Client, Refused
 from rota.command_types import (
     CommandRejected,
     Completion,
@@ -595,42 +595,42 @@ async def test_a_maximum_that_changes_in_the_file_holds_without_a_restart(tmp_pa
 
 @in_loop
 async def test_json_rpc_answers_the_same(tmp_path: Path) -> None:
-    async with one_node(tmp_path) as (made, contract), NodeClient(made.processes[NODE1].entrance.http_url) as client:
+    async with one_node(tmp_path) as (made, contract), Client(made.processes[NODE1].entrance.http_url) as client:
         transaction = {"type": "private", "to": contract, "function": "mint"}
         wanted = {"applicationId": "shop", "commandId": "pay 1", "actAs": ["alice"], "transaction": transaction}
-        outcome = await client.call("cmd_submitAndWait", {**wanted, "submissionId": "first"})
+        outcome = await client.ask("cmd_submitAndWait", {**wanted, "submissionId": "first"})
         assert isinstance(outcome, dict)
         assert (outcome["submissionId"], outcome["completionOffset"]) == ("first", 1)
         with pytest.raises(Refused) as refused:
-            await client.call("cmd_submit", wanted)
+            await client.ask("cmd_submit", wanted)
         assert refused.value.code == -32_002
         assert refused.value.details["statusCode"] == "ALREADY_EXISTS"
         assert refused.value.details["errorId"] == "DUPLICATE_COMMAND"
         metadata = refused.value.details["metadata"]
         assert isinstance(metadata, dict)
         assert metadata["existing_submission_id"] == "first"
-        await client.call("cmd_submit", {**wanted, "commandId": "pay 2", "deduplicationDuration": "1.5s"})
+        await client.ask("cmd_submit", {**wanted, "commandId": "pay 2", "deduplicationDuration": "1.5s"})
         found: list[Any] = []
         after = 0
         while len(found) < 2:
-            page: Any = await client.call("cmd_completions", ["alice"], after, "shop")
+            page: Any = await client.ask("cmd_completions", ["alice"], after, "shop")
             found += page["completions"]
             after = page["checkpoint"]
         assert [each["offset"] for each in found] == [1, 2]
         assert [each["deduplicationDuration"] for each in found] == ["604800s", "1.500s"]
-        assert await client.call("cmd_completionEnd") == 2
-        assert await client.call("cmd_configuration") == {"maxDeduplicationDuration": "604800s"}
+        assert await client.ask("cmd_completionEnd") == 2
+        assert await client.ask("cmd_configuration") == {"maxDeduplicationDuration": "604800s"}
         with pytest.raises(Refused) as refused:
-            await client.call("cmd_prune", 1)
+            await client.ask("cmd_prune", 1)
         assert refused.value.details["errorId"] == "UNSAFE_TO_PRUNE"
         with pytest.raises(Refused) as refused:
-            await client.call("cmd_submit", {**wanted, "deduplicationOffset": -1})
+            await client.ask("cmd_submit", {**wanted, "deduplicationOffset": -1})
         assert refused.value.details["statusCode"] == "INVALID_ARGUMENT"
         # Nothing new: the answer comes when the time is over, with how far it was read.
-        page = await client.call("cmd_completions", ["alice"], 2, "shop", None, 1)
+        page = await client.ask("cmd_completions", ["alice"], 2, "shop", None, 1)
         assert page == {"completions": [], "checkpoint": 2}
         # A time that passes is a deadline: the command goes on.
         parked = {**wanted, "commandId": "pay 3", "transaction": {**transaction, "function": "park"}}
         with pytest.raises(Refused) as refused:
-            await client.call("cmd_submitAndWait", parked, 100)
+            await client.ask("cmd_submitAndWait", parked, 100)
         assert refused.value.details["statusCode"] == "DEADLINE_EXCEEDED"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rota.api.errors import Rejected
-from rota.api.facade import ContractSummary, FeedUpdate, Heartbeats, PeerMeasurements, TransactionChange
+from rota.api.facade import ContractSummary, FeedUpdate, Heartbeats, PeerMeasurements, RoundChange, TransactionChange
 from rota.core.effects import (
     BlocksIndexed,
     Effect,
@@ -24,7 +24,8 @@ from rota.core.events import MessageReceived, Tick
 from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 from rota.runtime import feed as feeds
-from rota.runtime.feed import LiveFeed, Looks
+from rota.runtime import journeys
+from rota.runtime.feed import LiveFeed, Looks, Past
 from rota.types import (
     BlockHash,
     ContractAddress,
@@ -48,6 +49,10 @@ class World:
 
     contracts: dict[ContractAddress, ContractSummary] = field(default_factory=dict)
     peers: tuple[PeerMeasurements, ...] = ()
+    past: Past = Past()
+
+    async def remembered(self, transactions: int, rounds: int) -> Past:
+        return Past(self.past.rounds[:rounds], self.past.transactions[:transactions])
 
     def feed(self) -> LiveFeed:
         return LiveFeed(
@@ -62,6 +67,7 @@ class World:
                     :2
                 ],
                 lambda: self.peers,
+                self.remembered,
             ),
         )
 
@@ -125,10 +131,10 @@ async def test_a_transaction_has_all_its_milestones_as_steps_and_never_too_many(
         feed.saw_effect(permitted(1))
         (change,) = (await anext(updates)).transactions
         assert [(step.milestone, step.by) for step in change.steps] == [("accepted", None), ("permitted", PEER)]
-        for _ in range(feeds.STEPS_MAX + 3):
+        for _ in range(journeys.STEPS_MAX + 3):
             feed.saw_effect(permitted(1))
         (change,) = (await anext(updates)).transactions
-        assert len(change.steps) == feeds.STEPS_MAX
+        assert len(change.steps) == journeys.STEPS_MAX
 
 
 @in_loop
@@ -185,16 +191,68 @@ async def test_peers_are_told_when_they_have_changed() -> None:
 
 
 @in_loop
-async def test_more_transactions_than_there_is_room_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "TRANSACTIONS_MAX", 2)
+async def test_all_milestones_are_counted_and_transactions_told_as_far_as_there_is_room() -> None:
     feed = World().feed()
+    room = journeys.budget_of(INTERVAL_MS).begun
     async with watched(feed) as updates:
         await anext(updates)
-        for number in range(1, 6):
-            feed.saw_effect(accepted(number))
+        for number in range(room + 5):
+            feed.saw_effect(accepted(number + 10))
         update = await anext(updates)
-        assert (len(update.transactions), update.transactions_omitted) == (2, 3)
-        assert update.counts[0].count == 5
+        assert [each.id for each in update.transactions] == [intent_id(number + 10) for number in range(room)]
+        assert update.counts[0].count == room + 5
+
+
+@in_loop
+async def test_what_somebody_has_opened_is_told_also_where_there_is_no_room() -> None:
+    feed = World().feed()
+    opened = {intent_id(99)}
+    updates = feed.watch(INTERVAL_MS, opened)
+    try:
+        await anext(updates)
+        for number in (*range(10, 90), 99):
+            feed.saw_effect(accepted(number))
+        assert (await anext(updates)).transactions[-1].id == intent_id(99)
+        opened.clear()
+        for number in (*range(10, 90), 99):
+            feed.saw_effect(permitted(number))
+        assert intent_id(99) not in {each.id for each in (await anext(updates)).transactions}
+    finally:
+        await updates.aclose()  # type: ignore[attr-defined]
+
+
+@in_loop
+async def test_the_first_snapshot_begins_with_the_past_and_a_later_one_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeds, "ROUNDS_MAX", 0)
+    ended = TransactionChange(intent_id(7), 1, FIRST, "reported")
+    sent = RoundChange(3, "succeeded", FIRST, transaction_count=64, height=8)
+    feed = World(past=Past((sent,), (ended,))).feed()
+    async with watched(feed) as updates:
+        first = await anext(updates)
+        assert first.rounds == (sent,)
+        assert first.transactions[0] == ended
+        assert [each.state for each in first.transactions[1:]] == ["Pending", "Pending"]
+        feed.saw_effect(Persist(FIRST, 1, (a_dispatch(1, 4, (a_transition(1),)),)))
+        again = await anext(updates)
+        assert (again.is_snapshot, again.rounds, ended in again.transactions) == (True, (), False)
+
+
+@in_loop
+async def test_of_many_contracts_that_changed_some_are_told_and_the_others_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journeys, "CONTRACTS_A_SECOND", 10)  # One in the shortest interval.
+    world = World({FIRST: summary(FIRST), SECOND: summary(SECOND)})
+    feed = world.feed()
+    async with watched(feed) as updates:
+        await anext(updates)
+        for contract in (FIRST, SECOND):
+            world.contracts[contract] = replace(summary(contract), coordinator_state="Active")
+            feed.saw_effect(Persist(contract, 1, (IntentAccepted(an_intent(1)),)))
+        told = [(await anext(updates)).contracts, (await anext(updates)).contracts]
+        assert told == [(world.contracts[FIRST],), (world.contracts[SECOND],)]
 
 
 @in_loop

@@ -6,10 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from rota.api.ring import Loss
+from rota.config import Config
+from rota.core.context import Ids
+from rota.core.events import ConnectionLost, LedgerLost, MessageReceived, Tick
+from rota.core.sequencer import Sequencer
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, Message, Startup
 from rota.runtime import leaders as module
+from rota.runtime.facades.leading import loss_by
 from rota.runtime.leaders import Leaders, Sights
-from rota.types import ContractAddress, HeartbeatNumber, NodeName, RequestId
+from rota.types import Contract, ContractAddress, HeartbeatNumber, NodeName, RequestId
 
 ONE, OTHER = ContractAddress("0x" + "01" * 20), ContractAddress("0x" + "02" * 20)
 NODE, PEER, THIRD = NodeName("node1"), NodeName("node2"), NodeName("node3")
@@ -20,22 +26,27 @@ class World:
 
     def __init__(self) -> None:
         self.active: dict[ContractAddress, NodeName | None] = {}
-        self.connected = {PEER, THIRD}
+        self.lost: dict[NodeName, Loss] = {}
         self.now_ms = 0
         self.soon: list[Callable[[], None]] = []
-        sights = Sights(
-            lambda: self.active, self.active.get, lambda: self.connected, lambda: self.now_ms, self.soon.append
+        self.leaders = Leaders(
+            Sights(
+                lambda: self.active,
+                self.active.get,
+                lambda _, node: self.lost.get(node),
+                lambda: self.now_ms,
+                self.soon.append,
+            )
         )
-        self.leaders = Leaders(NODE, sights)
 
     def see(self, contract: ContractAddress, leader: NodeName | None) -> None:
         self.active[contract] = leader
         self.now_ms += 1_000
         self.leaders.look()
 
-    def told(self, contract: ContractAddress) -> list[tuple[int, NodeName | None, NodeName, bool]]:
+    def told(self, contract: ContractAddress) -> list[tuple[int, NodeName | None, NodeName, Loss | None]]:
         found = self.leaders.of(contract)
-        return [(each.at_ms, each.former, each.leader, each.is_former_gone) for each in found]
+        return [(each.at_ms, each.former, each.leader, each.loss) for each in found]
 
 
 def test_a_change_is_told_once_and_a_pause_is_none() -> None:
@@ -43,17 +54,42 @@ def test_a_change_is_told_once_and_a_pause_is_none() -> None:
     for leader in (None, PEER, PEER, None, PEER, NODE):
         world.see(ONE, leader)
     world.see(OTHER, THIRD)
-    assert world.told(ONE) == [(2_000, None, PEER, False), (6_000, PEER, NODE, False)]
-    assert world.told(OTHER) == [(7_000, None, THIRD, False)]
+    assert world.told(ONE) == [(2_000, None, PEER, None), (6_000, PEER, NODE, None)]
+    assert world.told(OTHER) == [(7_000, None, THIRD, None)]
 
 
-def test_a_former_leader_that_cannot_be_reached_has_failed_and_we_ourselves_have_not() -> None:
+def test_a_former_leader_that_is_lost_has_failed_and_one_that_is_not_has_handed_over() -> None:
     world = World()
     world.see(ONE, PEER)
-    world.connected = {THIRD}
+    world.lost = {PEER: Loss.HEARTBEATS}
     world.see(ONE, NODE)
     world.see(ONE, THIRD)
-    assert [gone for *_, gone in world.told(ONE)] == [False, True, False]
+    assert [loss for *_, loss in world.told(ONE)] == [None, Loss.HEARTBEATS, None]
+
+
+def a_sequencer() -> Sequencer:
+    contract = Contract(ONE, (NODE, PEER, THIRD), (NODE, PEER, THIRD), threshold=2)
+    return Sequencer(NODE, Ids(0), contract, Config(), 0, 0)
+
+
+def test_one_that_hangs_keeps_its_connection_and_is_known_by_its_missing_heartbeats() -> None:
+    sequencer = a_sequencer()
+    assert loss_by(sequencer, PEER) is None
+    beat = CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE)
+    sequencer.step(1, MessageReceived(PEER, envelope(beat)))
+    assert loss_by(sequencer, PEER) is None
+    sequencer.step(1 + Config().silence_ms, Tick())
+    assert loss_by(sequencer, PEER) is Loss.HEARTBEATS
+    sequencer.step(2 + Config().silence_ms, ConnectionLost(PEER))
+    assert loss_by(sequencer, PEER) is Loss.CONNECTION
+
+
+def test_we_ourselves_are_lost_with_our_ledger_alone() -> None:
+    sequencer = a_sequencer()
+    assert loss_by(sequencer, NODE) is None
+    sequencer.step(1, LedgerLost())
+    assert loss_by(sequencer, NODE) is Loss.LEDGER
+    assert loss_by(None, PEER) is None
 
 
 def test_a_reign_that_is_shorter_than_a_second_is_seen_by_its_heartbeat() -> None:
@@ -83,7 +119,7 @@ def test_what_is_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     del world.active[OTHER]
     world.see(ONE, THIRD)
     # Who led it before has been forgotten meanwhile.
-    assert world.told(ONE)[-1] == (3_000, None, THIRD, False)
+    assert world.told(ONE)[-1] == (3_000, None, THIRD, None)
     for turn in range(module.CHANGES_MAX + 1):
         world.see(ONE, (PEER, NODE)[turn % 2])
     assert len(world.told(ONE)) == module.CHANGES_MAX

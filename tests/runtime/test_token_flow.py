@@ -48,6 +48,9 @@ async def token(notary: Caller) -> str:
         data={"notary": "notary@node1", "notaryMode": "basic", "name": "Gold", "symbol": "GLD", "junk": 1},
     )
     address: str = receipt["contractAddress"]
+    # The ledger's word on a deployment is an event of the factory.
+    assert receipt["transactionHash"].startswith("0x")
+    assert {"blockNumber", "transactionIndex", "logIndex", "source"} <= set(receipt)
     return address
 
 
@@ -57,6 +60,23 @@ async def balance(caller: Caller, contract: str, account: str, sender: str) -> s
     assert set(told) == {"totalBalance", "totalStates", "overflow"}
     amount: str = told["totalBalance"]
     return amount
+
+
+async def asked_otherwise(caller: Caller, contract: str) -> None:
+    """A private contract is asked of the present, and its answer written as wished where an ABI has its outputs."""
+    asked = {"type": "private", "to": contract, "function": "balanceOf", "from": "notary"}
+    asked["data"] = {"account": "bob@node2"}  # type: ignore[assignment]
+    wished = {**asked, "abi": TOKEN_ABI, "block": "latest", "dataFormat": "mode=array&number=hex"}
+    assert await caller.call("ptx_call", wished) == ["0x1", "0x46", False]
+    text = {"name": "totalBalance", "type": "address"}
+    another = [{**entry, "outputs": [text]} for entry in TOKEN_ABI if entry["name"] == "balanceOf"]
+    for wrong, says in (
+        ({"block": 1}, "transaction.block: must be latest"),
+        ({"dataFormat": "number=hex"}, "transaction.dataFormat: must come with an ABI"),
+        ({"dataFormat": "number=hex", "abi": another}, "transaction.dataFormat: the outputs of the function"),
+    ):
+        with pytest.raises(CallFailed, match=says):
+            await caller.call("ptx_call", {**asked, **wrong})
 
 
 @pytest.mark.slow
@@ -76,6 +96,7 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
             data={"to": "bob@node2", "amount": "0x64", "data": "0x"},
         )
         assert minted["domain"] == "noto"
+        assert {"transactionHash", "transactionIndex", "logIndex"} <= set(minted)
         # The function as a signature, the values as a list, the sender without its node.
         paid = await two.succeed(
             **pay, from_="bob", function="transfer(string,uint256,bytes)", data=["carol@node3", 30, "0x"]
@@ -85,6 +106,7 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
             while await balance(node, contract, account, asker) != "30":
                 await asyncio.sleep(0.01)
         assert await balance(one, contract, "bob@node2", "notary") == "70"
+        await asked_otherwise(one, contract)
         full = await two.call("ptx_getTransactionReceiptFull", paid["id"])
         assert full["domainReceipt"]["transfers"] == [{"from": "bob@node2", "to": "carol@node3", "amount": "30"}]
         states = full["states"]

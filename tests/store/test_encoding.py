@@ -42,9 +42,10 @@ STORED = {
     RoundDispatch: "round signer nonce fees transaction hash",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
     Receipt: "intent outcome reason leaf contract",
-    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction",
+    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction "
+    "transaction_index log_index",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
-    FactoryDeployment: "intent contract genesis endorsers threshold",
+    FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers",
     MinedTransaction: "nonce status reason gas_used",

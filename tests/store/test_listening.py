@@ -147,7 +147,9 @@ async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: M
         numbered = await opened.store.listening.receipt_number(theirs.intent)
         assert numbered is not None
         assert (numbered.type, numbered.domain, numbered.numbered_at_ms) == ("private", "noto", NOW_MS)
-        assert await opened.store.listening.commit_of(numbered) == (1, b"hash")
+        found = await opened.store.listening.commit_of(numbered)
+        assert found is not None
+        assert (found[0], found[1].transaction) == (1, b"hash")
 
 
 @in_loop
@@ -224,6 +226,8 @@ async def test_a_public_transaction_that_has_ended_is_numbered_among_the_others(
         assert await number_all(opened) == [(1, intent_id(50)), (2, one.intent)]
         found = await opened.store.listening.receipts_after(0, 1)
         assert [each.type for each in found] == ["public"]
+        assert [each.sequence for each in await opened.store.listening.latest_receipts(5)] == [1, 2]
+        assert [each.intent for each in await opened.store.listening.latest_receipts(1)] == [one.intent]
 
 
 @in_loop

@@ -80,6 +80,29 @@ async def test_what_was_asked_for_is_kept_and_shown_when_it_is_accepted(
 
 
 @in_loop
+async def test_what_was_noted_and_not_accepted_is_shown_to_nobody_and_goes(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    opened = await Opened(await make()).start()
+    submissions = opened.store.submissions
+    try:
+        orphan = replace(PRIVATE, id=intent_id(8), idempotency_key="", depends_on=(intent_id(1),))
+        for each in (orphan, PRIVATE):
+            await submissions.add(each, ())
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="k\0ey")))
+        await opened.store.public.accept(PUBLIC, WAITING, ())
+        assert await submissions.get(orphan.id) is None
+        assert orphan.id in (await submissions.dependencies(PRIVATE.id)).prerequisite_of
+        assert await submissions.forget_unaccepted() == 1
+        assert await submissions.forget_unaccepted() == 0
+        assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
+        assert await submissions.get(PRIVATE.id) is not None
+        assert await submissions.get(PUBLIC.id) is not None
+    finally:
+        await opened.store.close()
+
+
+@in_loop
 async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Database]]) -> None:
     opened = await Opened(await make()).start()
     submissions = opened.store.submissions
@@ -96,7 +119,12 @@ async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Data
         assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
         changed = replace(PUBLIC, to=FIRST, function="set(uint256)", data=b"[5]", abi=hash_of(ABI), gas=7)
         await submissions.change(changed, ABI)
-        assert await submissions.get(PUBLIC.id) == replace(changed, number=2)
+        assert await submissions.get(PUBLIC.id) == replace(changed, number=2, changed_at_ms=NOW_MS)
+        before = replace(PUBLIC, accepted_at_ms=7, number=2, value_wei=2**200)
+        await submissions.change(replace(changed, gas=8, earlier=(before,)), ABI)
+        found = await submissions.get(PUBLIC.id)
+        assert found is not None
+        assert (found.gas, found.number, found.accepted_at_ms, found.earlier) == (8, 2, NOW_MS, (before,))
         await submissions.forget(PUBLIC.id)
         assert await submissions.get(PUBLIC.id) is None
         assert await submissions.dependencies(PRIVATE.id) == Dependencies()

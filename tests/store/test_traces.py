@@ -10,7 +10,7 @@ from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.core.node import OWN
 from rota.domains.queries import Query
-from rota.ports import StoredSubmission
+from rota.ports import LatestRound, StoredSubmission
 from rota.store.database import Database
 from rota.types import BlockHash, Party, SubmitMode
 from tests.store.kit import (
@@ -64,6 +64,13 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))
         assert (await traces.mined(0), await traces.mined(1)) == ((True, 10), (False, 10))
+        three = a_dispatch(3, 2, (a_transition(3),))
+        assert await opened.write(OWN, three)
+        first, second, third = await traces.latest_rounds(5)
+        assert first == LatestRound(0, one.round.contract, one.round.digest, 2, MinedStatus.SUCCEEDED, 1, 10)
+        assert (second.nonce, second.status, second.transition_count) == (1, MinedStatus.FAILED, 1)
+        assert (third.nonce, third.status, third.height, third.block_time_s) == (2, None, None, None)
+        assert await traces.latest_rounds(1) == (third,)
     finally:
         await opened.store.close()
 

@@ -253,7 +253,7 @@ class Relay:
     """Stands before a port and passes bytes on, until it is told to cut or to hold them."""
 
     def __init__(self, port: int) -> None:
-        self._target_port: Final = port
+        self.target_port = port
         self._server: asyncio.Server | None = None
         self._writers: Final[set[asyncio.StreamWriter]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
@@ -287,7 +287,7 @@ class Relay:
         task.add_done_callback(self._tasks.discard)
         self._writers.add(writer)
         try:
-            onward_reader, onward_writer = await asyncio.open_connection(HOST, self._target_port)
+            onward_reader, onward_writer = await asyncio.open_connection(HOST, self.target_port)
         except OSError:
             self._writers.discard(writer)
             writer.transport.abort()

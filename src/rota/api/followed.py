@@ -15,6 +15,7 @@ from rota.api.facade import (
     ReceiptView,
     StateView,
     TransactionStates,
+    TransactionView,
 )
 from rota.api.formats import (
     Address,
@@ -231,12 +232,31 @@ class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     contract_address: Address | None = None
 
 
+class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a transaction asked for before it was changed, and since when."""
+
+    created: Timestamp
+    type: TransactionKind
+    sender: str = msgspec.field(name="from")
+    idempotency_key: str = ""
+    domain: str = ""
+    function: str = ""
+    abi_reference: Word | None = None
+    to: Address | None = None
+    data: Any = None
+    gas: Quantity | None = None
+    value: Quantity | None = None
+    max_priority_fee_per_gas: Quantity | None = None
+    max_fee_per_gas: Quantity | None = None
+
+
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A transaction with all that this node knows of it."""
 
     depends_on: list[Uuid] = msgspec.field(default_factory=list)
     receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
+    history: list[TransactionHistory] = msgspec.field(default_factory=list)
 
 
 def shown_full_transaction(full: FullTransaction) -> TransactionFull:
@@ -246,16 +266,25 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
         depends_on=[uuid_of(other) for other in full.transaction.depends_on],
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
+        history=[_shown_earlier(each) for each in full.history],
     )
 
 
+def _shown_earlier(view: TransactionView) -> TransactionHistory:
+    return TransactionHistory(**_fields_of(TransactionHistory, shown_transaction(view)))
+
+
 def _receipt_data(view: ReceiptView) -> TransactionEnd:
-    shown = shown_receipt(view)
-    return TransactionEnd(**{name: getattr(shown, name) for name in TransactionEnd.__struct_fields__})
+    return TransactionEnd(**_fields_of(TransactionEnd, shown_receipt(view)))
 
 
 def _fields(shown: msgspec.Struct) -> dict[str, Any]:
-    return {name: getattr(shown, name) for name in shown.__struct_fields__}
+    return _fields_of(type(shown), shown)
+
+
+def _fields_of(kind: type[msgspec.Struct], shown: msgspec.Struct) -> dict[str, Any]:
+    """Those of its fields that another kind has too."""
+    return {name: getattr(shown, name) for name in kind.__struct_fields__}
 
 
 # Prepared transactions, dependencies, dispatches.

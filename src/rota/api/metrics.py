@@ -126,26 +126,28 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All figures of this moment."""
-        measured = self._node.measurements()
-        missing = GaugeMetricFamily("rota_ready", "1 when nothing that the node needs is missing")
-        missing.add_metric([], 0 if self._node.readiness() else 1)
-        yield missing
-        for figure in GAUGES:
-            value = getattr(measured, figure.field)
-            if value is not None:
-                yield GaugeMetricFamily(figure.name, figure.text, value=int(value))
-        for figure in COUNTERS:
-            value = getattr(measured, figure.field)
-            if value is not None:
-                yield CounterMetricFamily(figure.name, figure.text, value=value)
-        yield _by_state(SENDING, measured.sending)
-        yield _by_state(COORDINATING, measured.coordinating)
-        yield from _by_peer(measured)
-        yield from trigger_metrics(measured, self._has_splice_names)
+        return node_metrics(self._node.measurements(), not self._node.readiness(), self._has_splice_names)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Nothing beforehand: a registry would otherwise ask a node that has not started."""
         return iter(())
+
+
+def node_metrics(measured: Measurements, is_ready: bool, has_splice_names: bool) -> Iterator[Metric]:
+    """All figures of a node, from what it measured."""
+    yield GaugeMetricFamily("rota_ready", "1 when nothing that the node needs is missing", value=int(is_ready))
+    for figure in GAUGES:
+        value = getattr(measured, figure.field)
+        if value is not None:
+            yield GaugeMetricFamily(figure.name, figure.text, value=int(value))
+    for figure in COUNTERS:
+        value = getattr(measured, figure.field)
+        if value is not None:
+            yield CounterMetricFamily(figure.name, figure.text, value=value)
+    yield _by_state(SENDING, measured.sending)
+    yield _by_state(COORDINATING, measured.coordinating)
+    yield from _by_peer(measured)
+    yield from trigger_metrics(measured, has_splice_names)
 
 
 def _by_state(figure: Figure, counts: tuple[StateCount, ...]) -> GaugeMetricFamily:

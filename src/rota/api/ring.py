@@ -7,6 +7,7 @@ the one that is nearest to the point of a range.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from rota.types import ContractAddress, NodeName
 
@@ -48,12 +49,21 @@ class RingView:
     ranges: tuple[RingRange, ...] = ()
 
 
+class Loss(Enum):
+    """Why nothing could be expected any more of one who coordinated."""
+
+    CONNECTION = "the connection to it was lost"
+    HEARTBEATS = "its heartbeats had stopped"
+    LEDGER = "it had lost the ledger"
+    UNREACHED = "another node could not reach it"
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """Another node coordinates. Without a former one it was seen for the first time; one that is gone has failed."""
+    """Another node coordinates. Without a former one it was seen for the first time; one that was lost has failed."""
 
     contract: ContractAddress
     at_ms: int
     former: NodeName | None
     leader: NodeName
-    is_former_gone: bool = False
+    loss: Loss | None = None

@@ -21,6 +21,7 @@ import msgspec
 from rota.api.errors import ErrorCode, Rejected, invalid
 from rota.api.facade import ReceiverLeft
 from rota.api.formats import encode
+from rota.types import IntentId
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -37,11 +38,12 @@ class _Push(msgspec.Struct, frozen=True):
 
 
 class Subscription:
-    """One of a connection's. `method` is what pushes are called."""
+    """One of a connection's. `method` is what pushes are called. `opened` are transactions that its client looks at."""
 
     def __init__(self, subscription_id: str, method: str, send: Send) -> None:
         self.id: Final = subscription_id
         self.method: Final = method
+        self.opened: Final[set[IntentId]] = set()
         self.has_ended = False
         self._send: Final = send
         self._may_push: Final = asyncio.Event()

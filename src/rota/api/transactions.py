@@ -34,6 +34,7 @@ from rota.types import SubmitMode
 DEPENDENCIES_MAX: Final = 256
 TEXT_CHARACTERS_MAX: Final = 1_024
 ABI_ENTRIES_MAX: Final = 4_096
+LATEST: Final = BlockName("latest")
 
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS_MAX)]
 Abi = Annotated[list[dict[str, Any]], Meta(max_length=ABI_ENTRIES_MAX)]
@@ -65,11 +66,17 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=True):
-    """A question to a contract. `block` and `dataFormat` are for contracts of the base ledger."""
+    """A question to a contract. One of the base ledger can be asked of any `block`, a private one of the latest."""
 
     sender: Text = msgspec.field(name="from", default="")
     block: BlockName | None = None
     data_format: Text | None = None
+
+
+def require_latest(block: BlockName | None, place: str) -> None:
+    """What a node holds of a private contract is what there is now: it cannot be asked of another time."""
+    if block is not None and block != LATEST:
+        raise invalid(place, "must be latest: a private contract is answered for from what this node holds now")
 
 
 def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) -> Submission:

@@ -241,7 +241,7 @@ async def _post(
 
 async def _end(node: LocalNode) -> int:
     """Where completions end: a command has ended when its completion is there, not when its transaction is final."""
-    return int(str(await node.client.call("cmd_completionEnd")))
+    return int(str(await node.client.ask("cmd_completionEnd")))
 
 
 def _request(contract: ContractAddress, is_command: bool, number: int) -> dict[str, object]:

@@ -1,9 +1,12 @@
 """What being watched costs: the same network with and without somebody at the live feed of every node.
 
 Three nodes in processes of their own on an embedded chain ask for transactions without a pause. Of two windows one
-after the other one is watched and one is not, in turn, so that whatever else the machine does falls on both alike.
-Besides the throughput the processor time of the nodes is read, which other programmes disturb little: on a machine that
-is busy with something else that figure is the one to go by.
+after the other one is watched and one is not, in turn, so that whatever else the machine does falls on both alike. The
+processor time that the nodes take for a transaction is the figure to go by: other programmes disturb it little, while
+throughput is what they leave.
+
+A cost is the median over the pairs of windows, and comes with an interval: between which of the pairs, by order, the
+true median lies is a matter of coin tosses alone, whatever way the windows scatter.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -27,8 +31,9 @@ from rota.types import ContractAddress, NodeName
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 PARTY: Final = "alice"
 THRESHOLD: Final = 2
-PAIRS_DEFAULT: Final = 12
-TRANSACTIONS_DEFAULT: Final = 500
+PAIRS_DEFAULT: Final = 24
+TRANSACTIONS_DEFAULT: Final = 1_500
+CONFIDENCE: Final = 0.95
 WARM_UP: Final = 200
 BATCH: Final = 50
 OPEN_MAX: Final = 200
@@ -53,18 +58,27 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """A part of what it is unwatched: the median of the pairs, and between what bounds it lies so confidently."""
+
+    median: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class WatchingFigures:
-    """Medians of both kinds of windows. The costs are parts of what it is unwatched, medians over the pairs of windows:
-    what drifts over minutes is not among them."""
+    """Medians of both kinds of windows. Costs are taken pair by pair: what drifts over minutes is not among them."""
 
     transactions: int
     windows: tuple[Window, ...]
-    unwatched_per_s: float
-    watched_per_s: float
-    throughput_cost: float
     unwatched_processor_ms: float
     watched_processor_ms: float
-    processor_cost: float
+    processor_cost: Cost
+    unwatched_per_s: float
+    watched_per_s: float
+    throughput_cost: Cost
     updates: int
     size_bytes: int
 
@@ -105,27 +119,35 @@ async def _measure(home: Path, pairs: int, transactions: int, progress: Progress
 def _figures(transactions: int, windows: tuple[Window, ...], read: _Read) -> WatchingFigures:
     watched = [each for each in windows if each.is_watched]
     unwatched = [each for each in windows if not each.is_watched]
-    rates = [median(each.transactions_per_s for each in some) for some in (unwatched, watched)]
-    spent = [median(each.processor_ms_per_transaction for each in some) for some in (unwatched, watched)]
+    pairs = list(zip(watched, unwatched, strict=True))
     return WatchingFigures(
         transactions,
         windows,
-        rates[0],
-        rates[1],
-        1
-        - median(
-            one.transactions_per_s / other.transactions_per_s for one, other in zip(watched, unwatched, strict=True)
-        ),
-        spent[0],
-        spent[1],
-        median(
-            one.processor_ms_per_transaction / other.processor_ms_per_transaction
-            for one, other in zip(watched, unwatched, strict=True)
-        )
-        - 1,
+        median(each.processor_ms_per_transaction for each in unwatched),
+        median(each.processor_ms_per_transaction for each in watched),
+        cost_of([one.processor_ms_per_transaction / other.processor_ms_per_transaction - 1 for one, other in pairs]),
+        median(each.transactions_per_s for each in unwatched),
+        median(each.transactions_per_s for each in watched),
+        cost_of([1 - one.transactions_per_s / other.transactions_per_s for one, other in pairs]),
         read.updates,
         read.size_bytes,
     )
+
+
+def cost_of(pairs: Sequence[float]) -> Cost:
+    """The median of these, and the narrowest bounds among them that are sure enough; of few pairs all they have.
+
+    Each pair is above the true median or below it, as a coin falls: at most `place` of them on one side has the
+    chance of so many heads.
+    """
+    ordered, count = sorted(pairs), len(pairs)
+
+    def confidence(place: int) -> float:
+        rare = sum(comb(count, heads) for heads in range(place + 1))
+        return 1 - float(2 * rare / 2**count)
+
+    place = max((each for each in range((count + 1) // 2) if confidence(each) >= CONFIDENCE), default=0)
+    return Cost(median(ordered), ordered[place], ordered[count - 1 - place], confidence(place))
 
 
 async def _window(
@@ -176,7 +198,7 @@ async def _drive(network: LocalNetwork, contract: ContractAddress, wanted: int) 
             assert status is not None, "the node has the contract"
             count, batch = sum(status.sending.values()), min(BATCH, wanted - sent)
             if batch and count + batch <= OPEN_MAX:
-                await client.send_all(PARTY, contract, [("spend", None)] * batch)
+                await client.send_all(contract, [("spend", None)] * batch, sender=PARTY, is_keyed=False)
                 sent, count = sent + batch, count + batch
             open_counts.append(count)
         if sent == wanted and not any(open_counts):

@@ -110,7 +110,9 @@ async def _drive(network: LocalNetwork, contract: ContractAddress, done: int, wa
         for name, count in zip(NAMES, open_counts, strict=True):
             batch = min(BATCH, wanted - sent)
             if batch and count + batch <= OPEN_MAX:
-                await network.nodes[name].client.send_all(PARTY, contract, [("spend", None)] * batch)
+                await network.nodes[name].client.send_all(
+                    contract, [("spend", None)] * batch, sender=PARTY, is_keyed=False
+                )
                 sent += batch
                 if sent // TOLD_EVERY > (sent - batch) // TOLD_EVERY:
                     shown = ", ".join(f"{mib:.1f}" for mib in _resident(network).values())

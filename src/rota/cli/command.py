@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -10,37 +9,34 @@ from typing import Any, Final
 
 import click
 
-from rota.cli.contract import Json, token_file_option
-from rota.client import Commands, Journal, NodeClient, Outcome, Patience, Verdict
+from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, tell
+from rota.cli.parameters import Json, json_lines_option, json_option
+from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict
 from rota.client.commands import CommandFailed, RawCommands
 from rota.client.journal import JournalTaken
-from rota.client.node import bearer
-from rota.keys.files import KeyFileError, read_private
 
-EXIT_FAILED: Final = 1
-EXIT_UNKNOWN: Final = 3
-WAIT_MS_MAX: Final = 25_000
 MILLISECONDS_PER_S: Final = 1_000
 
-node_option = click.option(
-    "--node", "url", required=True, metavar="URL", help="The JSON-RPC of the node; always the same one for a change."
-)
 application_option = click.option(
     "--application", default="", help="Who submits; where the node knows you by credentials it may be left out."
 )
 party_option = click.option(
     "--act-as", "parties", multiple=True, required=True, metavar="PARTY", help="A party; once for each."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 
 
 @click.group()
 def command() -> None:
-    """Submit commands that happen exactly once, and follow their completions."""
+    """Submit commands that happen exactly once, and follow their completions.
+
+    \b
+    Example:
+      rota command completions --act-as alice --follow
+    """
 
 
 @command.command()
-@node_option
+@asks_node
 @application_option
 @party_option
 @click.option("--command-id", required=True, help="Of the change: the same whenever the same change is meant.")
@@ -63,10 +59,9 @@ def command() -> None:
 @click.option(
     "--accept-weaker", is_flag=True, help="Take a shorter period than asked for: the change may then happen twice."
 )
-@token_file_option
 @json_option
 def submit(
-    url: str,
+    node: NodeAt,
     application: str,
     parties: tuple[str, ...],
     command_id: str,
@@ -75,7 +70,6 @@ def submit(
     bound_s: float | None,
     attempts: int,
     accept_weaker: bool,
-    token_file: Path | None,
     as_json: bool,
 ) -> None:
     """Have a change happen exactly once, and say how it ended.
@@ -84,7 +78,7 @@ def submit(
 
     \b
     Example:
-      rota command submit --node http://127.0.0.1:31548 --application payroll --act-as alice \\
+      rota command submit --application payroll --act-as alice \\
         --command-id "salary 2026-05 carol" --journal payroll.journal \\
         --transaction '{"type": "private", "to": "0x...", "function": "transfer", "data": {"to": "carol", "amount": 5}}'
 
@@ -93,10 +87,10 @@ def submit(
     if not isinstance(transaction, dict):
         raise click.BadParameter("must be a JSON object", param_hint="--transaction")
 
-    async def run(node: NodeClient) -> Verdict:
+    async def run(client: Client) -> Verdict:
         with Journal(journal) as opened:
             commands = Commands(
-                node,
+                client,
                 opened,
                 application_id=application,
                 act_as=parties,
@@ -108,7 +102,7 @@ def submit(
             bound_ms = int(bound_s * MILLISECONDS_PER_S)
             return await commands.exactly_once_within(bound_ms, command_id, transaction, command_id=command_id)
 
-    verdict = _done(url, token_file, run)
+    verdict = _done(node, run)
     _print_verdict(verdict, as_json)
     if verdict.outcome is not Outcome.SUCCEEDED:
         code = EXIT_FAILED if verdict.outcome is Outcome.FAILED else EXIT_UNKNOWN
@@ -116,26 +110,26 @@ def submit(
 
 
 @command.command()
-@node_option
+@asks_node
 @application_option
 @party_option
 @click.option("--after", type=click.IntRange(0), default=0, show_default=True, help="Begin after this offset.")
 @click.option("--follow", is_flag=True, help="Go on with those that come, until Ctrl-C.")
-@token_file_option
-@json_option
+@json_lines_option
 def completions(
-    url: str,
-    application: str,
-    parties: tuple[str, ...],
-    after: int,
-    follow: bool,
-    token_file: Path | None,
-    as_json: bool,
+    node: NodeAt, application: str, parties: tuple[str, ...], after: int, follow: bool, as_json: bool
 ) -> None:
-    """Print how commands ended, in the order in which they did."""
+    """Print how commands ended, in the order in which they did.
 
-    async def run(node: NodeClient) -> None:
-        raw = RawCommands(node, application, parties)
+    \b
+    Example:
+      rota command completions --application payroll --act-as alice --after 40 --json
+
+    Exit 0: printed. 1: the node did not tell, or could not be reached. 2: wrong use. 130: ended by Ctrl-C.
+    """
+
+    async def run(client: Client) -> None:
+        raw = RawCommands(client, application, parties)
         if follow:
             async for completion in raw.follow(after):
                 _print_completion(completion, as_json)
@@ -147,54 +141,68 @@ def completions(
                 _print_completion(completion, as_json)
             begin = page["checkpoint"]
 
-    _done(url, token_file, run)
+    _done(node, run)
 
 
 @command.command()
-@node_option
-@token_file_option
-def end(url: str, token_file: Path | None) -> None:
-    """Print where completions end now: the offset of the latest."""
-    click.echo(_done(url, token_file, lambda node: RawCommands(node).end()))
+@asks_node
+@json_option
+def end(node: NodeAt, as_json: bool) -> None:
+    """Print where completions end now: the offset of the latest.
+
+    \b
+    Example:
+      rota command end
+
+    Exit 0: printed. 1: the node did not tell, or could not be reached. 2: wrong use.
+    """
+    offset = _done(node, lambda client: RawCommands(client).end())
+    tell(as_json, {"end": offset}, lambda: str(offset))
 
 
 @command.command()
-@node_option
+@asks_node
 @click.option("--up-to", "offset", type=click.IntRange(0), required=True, help="The last offset to be forgotten.")
-@token_file_option
-def prune(url: str, offset: int, token_file: Path | None) -> None:
+@json_option
+def prune(node: NodeAt, offset: int, as_json: bool) -> None:
     """Have a node forget completions; needs the role `operate`.
 
     Within the maximum deduplication duration it is refused, and the offset up to which it would be safe is told.
+
+    \b
+    Example:
+      rota command prune --up-to 1000
+
+    Exit 0: forgotten. 1: it is refused, or the node could not be reached. 2: wrong use.
     """
-    pruned = _done(url, token_file, lambda node: RawCommands(node).prune(offset))
-    click.echo(f"Completions up to offset {pruned} are forgotten.")
+    pruned = _done(node, lambda client: RawCommands(client).prune(offset))
+    tell(as_json, {"prunedUpTo": pruned}, lambda: f"Completions up to offset {pruned} are forgotten.")
 
 
 @command.command()
-@node_option
-@token_file_option
+@asks_node
 @json_option
-def configuration(url: str, token_file: Path | None, as_json: bool) -> None:
-    """Print the maximum deduplication duration, which is always supported."""
-    found = _done(url, token_file, lambda node: RawCommands(node).configuration())
-    click.echo(json.dumps(found) if as_json else f"maximum deduplication duration: {found['maxDeduplicationDuration']}")
+def configuration(node: NodeAt, as_json: bool) -> None:
+    """Print the maximum deduplication duration, which is always supported.
+
+    \b
+    Example:
+      rota command configuration
+
+    Exit 0: printed. 1: the node did not tell, or could not be reached. 2: wrong use.
+    """
+    found = _done(node, lambda client: RawCommands(client).configuration())
+    tell(as_json, found, lambda: f"maximum deduplication duration: {found['maxDeduplicationDuration']}")
 
 
-def _done(url: str, token_file: Path | None, ask: Callable[[NodeClient], Awaitable[Any]]) -> Any:  # noqa: ANN401
-    """What was asked for; what cannot be had is told in a line."""
-
-    async def run() -> Any:  # noqa: ANN401
-        headers = bearer(read_private(token_file).reveal().decode().strip()) if token_file is not None else None
-        async with NodeClient(url, headers=headers) as node:
-            return await ask(node)
-
+def _done(node: NodeAt, question: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
+    """What was asked for; what a command's own errors say is told too."""
     try:
-        return asyncio.run(run())
+        return node.ask(question)
     except CommandFailed as failed:
         about = "".join(f"\n  {key}: {value}" for key, value in failed.error.metadata.items())
         raise click.ClickException(f"{failed}{about}") from failed
-    except (JournalTaken, KeyFileError, OSError) as error:
+    except (JournalTaken, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

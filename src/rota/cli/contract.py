@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,9 +12,9 @@ from uuid import UUID
 
 import click
 
-from rota.cli.node_folder import json_option
-from rota.client import ClientError, NodeClient
-from rota.client.node import bearer
+from rota.cli.asking import shows_token
+from rota.cli.parameters import Address, Json, NodeUrl, json_option
+from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.genesis import MalformedGenesis, decode_genesis
 from rota.hosting import ContractDefaults
@@ -26,7 +26,7 @@ from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_quantity
 from rota.network.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
 from rota.ports import Unavailable
-from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, address_bytes, intent_text
+from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, intent_text
 
 CHAIN_ATTEMPTS_MAX: Final = 3
 PAYER: Final = "payer"
@@ -34,42 +34,14 @@ RANGE_SIZE_MAX: Final = 2**32
 HEX_DIGITS: Final = 64
 
 node_option = click.option(
-    "--node", "urls", multiple=True, required=True, metavar="URL", help="The JSON-RPC of a node; once for each."
+    "--node",
+    "urls",
+    type=NodeUrl(),
+    multiple=True,
+    required=True,
+    metavar="URL",
+    help="The JSON-RPC of a node; once for each.",
 )
-token_file_option = click.option(
-    "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file of mode 600 with the token that the nodes ask for.",
-)
-
-
-class Json(click.ParamType[object]):
-    """JSON text, or @ and the name of a file with it."""
-
-    name = "json"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """The value that the text stands for."""
-        try:
-            text = str(value)
-            return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
-        except (ValueError, OSError) as error:
-            self.fail(f"must be JSON, or @ and the name of a file with JSON: {error}", param, ctx)
-
-
-class Address(click.ParamType[ContractAddress]):
-    """An address on the base ledger."""
-
-    name = "address"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ContractAddress:
-        """In our writing."""
-        address = ContractAddress(str(value).lower())
-        try:
-            address_bytes(address)
-        except AssertionError:
-            self.fail(f"must be 0x and 40 hex digits, not {value!r}", param, ctx)
-        return address
 
 
 @click.group()
@@ -96,7 +68,7 @@ def command() -> None:
     "--rotation", type=click.Choice([each.value for each in Rotation]), default=Rotation.STICKY.value, show_default=True
 )
 @click.option("--range-size", type=click.IntRange(1, RANGE_SIZE_MAX), default=100, show_default=True, help="In blocks.")
-@token_file_option
+@shows_token
 @json_option
 def create(
     domain: str,
@@ -108,7 +80,7 @@ def create(
     sender: str | None,
     rotation: str,
     range_size: int,
-    token_file: Path | None,
+    headers: Mapping[str, str],
     as_json: bool,
 ) -> None:
     """Deploy a contract, and have every node take it in.
@@ -126,7 +98,7 @@ def create(
     """
 
     async def run() -> CreatedContract:
-        async with _nodes(urls, token_file) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
+        async with _nodes(urls, headers) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
             party = Party(sender or f"operator@{next(iter(nodes))}")
             defaults = ContractDefaults(chain_id, Rotation(rotation), range_size)
             genesis = genesis_for(domain, constructor, party, defaults)
@@ -141,9 +113,9 @@ def create(
 @click.option("--deployment", type=click.UUID, required=True, help="The id under which it was deployed.")
 @click.option("--genesis", required=True, metavar="HEX", help="Its genesis, as `rota contract create` printed it.")
 @node_option
-@token_file_option
+@shows_token
 @json_option
-def add(deployment: UUID, genesis: str, urls: tuple[str, ...], token_file: Path | None, as_json: bool) -> None:
+def add(deployment: UUID, genesis: str, urls: tuple[str, ...], headers: Mapping[str, str], as_json: bool) -> None:
     """Have nodes take in a contract that is on the chain already.
 
     Exit 0: every node has it. 1: not every node has it. 2: wrong use.
@@ -155,7 +127,7 @@ def add(deployment: UUID, genesis: str, urls: tuple[str, ...], token_file: Path 
         raise click.BadParameter(str(error), param_hint="--genesis") from error
 
     async def run() -> CreatedContract:
-        async with _nodes(urls, token_file) as nodes:
+        async with _nodes(urls, headers) as nodes:
             return await hand_out(opened, encoded, IntentId(deployment.bytes), nodes)
 
     with _told_plainly():
@@ -181,12 +153,9 @@ def _told_plainly() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _nodes(urls: tuple[str, ...], token_file: Path | None) -> AsyncIterator[dict[NodeName, NodeClient]]:
-    headers = {}
-    if token_file is not None:
-        headers = dict(bearer(read_private(token_file).reveal().decode().strip()))
+async def _nodes(urls: tuple[str, ...], headers: Mapping[str, str]) -> AsyncIterator[dict[NodeName, Client]]:
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(NodeClient(url, headers=headers)) for url in urls]
+        clients = [await stack.enter_async_context(Client(url, headers=headers)) for url in urls]
         yield await named(tuple(clients))
 
 
@@ -199,14 +168,15 @@ async def _paying(url: str, key_file: Path) -> AsyncIterator[tuple[Account, int]
         raise click.BadParameter(f"must be an http or ws address, not {url!r}", param_hint="--ledger") from error
     try:
         chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
-        yield Account(client, chain_id, MemorySigner({PAYER: _key_in(key_file)}), PAYER), chain_id
+        yield Account(client, chain_id, MemorySigner({PAYER: key_in(key_file)}), PAYER), chain_id
     except RpcRefused as error:
         raise click.ClickException(f"{url}: {error}") from error
     finally:
         await client.close()
 
 
-def _key_in(file: Path) -> PrivateKey:
+def key_in(file: Path) -> PrivateKey:
+    """The private key in a file of mode 600; `KeyFileError` when the file is not as it should be."""
     text = read_private(file).reveal().decode(errors="replace").strip().removeprefix("0x")
     try:
         if len(text) != HEX_DIGITS:

@@ -17,7 +17,8 @@ import click
 from rota.api.credentials import Credential, PasswordCredential, Role, make_token, password_credential
 from rota.api.credentials_file import CREDENTIALS_MAX, CredentialsFileWrong, entry_of, read_credentials
 from rota.api.table import TABLE
-from rota.cli.node_folder import directory_argument, json_option, told_plainly
+from rota.cli.node_folder import directory_argument, told_plainly
+from rota.cli.parameters import json_option
 from rota.keys.files import move, write_new
 from rota.keys.node_keys import read_password
 from rota.keys.secret import Secret

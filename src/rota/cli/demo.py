@@ -1,4 +1,4 @@
-"""`rota demo`: a coordinator is killed and the others carry on; as processes of this machine, or told as a story.
+"""`rota demo`: a network of processes at work whose coordinator is killed; or a fail-over, told as a story.
 
 The story runs the same core on one virtual clock, so that each run is the same and every message can be shown.
 """
@@ -6,45 +6,127 @@ The story runs the same core on one virtual clock, so that each run is the same 
 import asyncio
 import json
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.text import Text
 
+from rota.cli.contract import key_in
+from rota.cli.interruption import Signals, interruptible
+from rota.client import ClientError
 from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.language import sections
-from rota.demo.live import perform
-from rota.demo.live_view import LiveView
+from rota.demo.ledgers import UnusableLedger, running_chain
+from rota.demo.live import performed
+from rota.demo.live_view import LiveView, sum_up
+from rota.demo.next_lines import lines_to_try
+from rota.demo.programme import (
+    NODES_MAX,
+    NODES_MIN,
+    RATE_MAX_PER_S,
+    RATE_MIN_PER_S,
+    RATE_PER_S,
+    SECONDS,
+    SECONDS_MAX,
+    SECONDS_MIN,
+    SEED,
+    SEED_MAX,
+    Programme,
+)
 from rota.demo.scenario import Performance, Scenario, UnreadableScriptError, failover
-from rota.demo.serving import FIRST_PORT, Addresses, serve
+from rota.demo.serving import FIRST_PORT, Addresses, PortInUse, serve
+from rota.demo.show import Show
 from rota.demo.stage import Pace, Stage, print_pairs
+from rota.keys.files import KeyFileError
+from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.account import TransactionRejected
+from rota.ledger.client import RpcRefused
+from rota.network.chains import ChainKind, RunningChain
 from rota.network.children import CannotStartProcess
+from rota.ports import Unavailable
 from rota.sim.diagram import mermaid
 
 STDOUT: Final = "-"
+# The last node's WebSockets are 801 further on, and ports end at 65,535.
+PORT_MAX: Final = 64_000
+CHAINS: Final = {kind.value: kind for kind in ChainKind}
+SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
+LIVE_OPTIONS: Final = {
+    "node_count": "--nodes",
+    "rate_per_s": "--rate",
+    "seconds": "--seconds",
+    "seed": "--seed",
+    "ledger": "--ledger",
+    "key_file": "--key-file",
+}
 
 
 @click.command()
+@click.option("--once", is_flag=True, help="End after the audit. Without it everything stays up until Ctrl-C.")
 @click.option(
-    "--once", is_flag=True, help="One kill, one return, the audit, and the end. Without it, on and on to Ctrl-C."
+    "--json", "as_json", is_flag=True, help="End after the audit, print the summary as one JSON object alone."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object, and nothing else.")
 @click.option(
-    "--serve", "is_served", is_flag=True, help="Kill nobody: three nodes for your own application, to Ctrl-C."
+    "--nodes",
+    "node_count",
+    type=click.IntRange(NODES_MIN, NODES_MAX),
+    default=NODES_MIN,
+    show_default=True,
+    help="How many; most of them endorse in the group.",
+)
+@click.option(
+    "--rate",
+    "rate_per_s",
+    type=click.FloatRange(RATE_MIN_PER_S, RATE_MAX_PER_S),
+    default=RATE_PER_S,
+    show_default=True,
+    help="Transfers a second that all nodes together are asked for.",
+)
+@click.option(
+    "--seconds",
+    type=click.IntRange(SECONDS_MIN, SECONDS_MAX),
+    default=SECONDS,
+    show_default=True,
+    help="How long they are asked for them; longer if the take-over is.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, SEED_MAX),
+    default=SEED,
+    show_default=True,
+    help="Of the transfers: who pays whom how much of what.",
+)
+@click.option(
+    "--ledger",
+    default=ChainKind.EMBEDDED.value,
+    show_default=True,
+    metavar="embedded|anvil|URL",
+    help="The chain: Rota's own, an Anvil of this machine, or one that runs.",
+)
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file of mode 600 with the private key, in hex, of whoever pays on the chain at a URL.  "
+    "[default: on a development chain an account that everybody knows]",
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65_000),
+    type=click.IntRange(0, PORT_MAX),
     help=f"Where node1 listens, its WebSockets beside, the next node 100 further on. 0: what is free. "
     f"[default: {FIRST_PORT}; with --once or --json what is free]",
+)
+@click.option(
+    "--serve", "is_served", is_flag=True, help="Show nothing: three nodes for your own application, to Ctrl-C."
 )
 @click.option("--story", is_flag=True, help="Tell a fail-over of four simulated nodes instead, message by message.")
 @click.option(
@@ -61,8 +143,14 @@ STDOUT: Final = "-"
 def command(
     once: bool,
     as_json: bool,
-    is_served: bool,
+    node_count: int,
+    rate_per_s: float,
+    seconds: int,
+    seed: int,
+    ledger: str,
+    key_file: Path | None,
     port: int | None,
+    is_served: bool,
     story: bool,
     speed: float | None,
     mermaid_file: str | None,
@@ -70,74 +158,124 @@ def command(
     steps: bool,
     list_commands: bool,
 ) -> None:
-    """Kill a coordinator and watch the others carry on.
+    """See a network at work, in about a minute.
 
-    A chain and three nodes are started as processes of this machine, all three are asked for transactions, and the one
-    that coordinates is killed with `kill -9`. The nodes listen where applications look for them; nothing is left
-    running. With --serve nobody is killed. With --story, or an option of it, four nodes are simulated instead.
+    A chain and three nodes are started as processes of this machine. They share a notary token, and a privacy group,
+    two of three endorsing, with an ERC-20 that the chain knows nothing of. Every node's user transfers both; the node
+    that coordinates the group is killed with `kill -9`, and another takes over; a command that is submitted twice
+    happens once; the nodes begin epochs without a leader. In the end everything is held against the chain. Then all of
+    it stays up until Ctrl-C, with lines to try next; nothing is left running after that.
+
+    With --serve nobody is killed and nothing is asked for. With --story, or an option of it, four nodes are simulated.
+
+    \b
+    Example:
+      rota demo
+      rota demo --once --json --seconds 10
+      rota demo --ledger http://127.0.0.1:8545
 
     Exit 0: every intent was confirmed exactly once, and all nodes agree with the chain (of the story: no invariant was
-    violated). 1: it was not so. 130: Ctrl-C.
+    violated). 1: it was not so, or it could not begin. 2: wrong use. 130: Ctrl-C before the end.
     """
     console = make_console()
+    is_story = story or script is not None or mermaid_file is not None or steps or speed is not None
+    if list_commands or is_served or is_story:
+        refuse_live_options()
     if list_commands:
         show_language(console)
     elif is_served:
         serve_nodes(console, FIRST_PORT if port is None else port, as_json)
-    elif story or script is not None or mermaid_file is not None or steps or speed is not None:
+    elif is_story:
         tell_story(console, speed, mermaid_file, as_json, script, steps)
     else:
-        first_port = port if port is not None else 0 if once or as_json else FIRST_PORT
-        show_live(Console(file=sys.stderr, quiet=True) if as_json else console, once, as_json, first_port)
+        stays = not once and not as_json
+        first_port = port if port is not None else FIRST_PORT if stays else 0
+        programme = Programme(
+            node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, seed=seed, first_port=first_port, stays=stays
+        )
+        show_live(console, programme, ledger, key_file, as_json)
 
 
-def show_live(console: Console, once: bool, as_json: bool, first_port: int) -> None:
+def refuse_live_options() -> None:
+    """What only the live demonstration has is wrong use elsewhere, and not ignored."""
+    context = click.get_current_context()
+    for name, option in LIVE_OPTIONS.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is of the live demonstration: leave it out, or --serve and the story.")
+
+
+def show_live(console: Console, programme: Programme, ledger: str, key_file: Path | None, as_json: bool) -> None:
     """The network of processes. Without a terminal, a happening is a line."""
-    view = LiveView(console)
-    with TemporaryDirectory(prefix="rota-demo-") as folder:
-        try:
-            with view.entered():
-                asyncio.run(_live(view, Path(folder) / "network", 1 if once or as_json else None, first_port))
-        except CannotStartProcess as error:
-            raise click.ClickException(str(error)) from error
-        except TimeoutError as error:
-            raise click.ClickException("nothing was confirmed any more; the nodes are stopped") from error
+    payer = payer_of(ledger, key_file)
+    shown = Console(file=sys.stderr, quiet=True) if as_json else console
+
+    async def live(signals: Signals) -> Show:
+        ready = replace(programme, chain=await _chain_of(ledger, payer, programme))
+        return await _live(shown, ready, signals)
+
+    with told_plainly():
+        show = asyncio.run(interruptible(live))
     if as_json:
-        click.echo(json.dumps(view.show.summary()))
-    else:
-        view.sum_up()
-    problems = view.show.audited.problems if view.show.audited is not None else ("it did not come to its end",)
-    for problem in problems:
+        click.echo(json.dumps(show.summary()))
+    for problem in show.problems:
         click.echo(f"Error: {problem}", err=True)
-    click.get_current_context().exit(1 if problems else 0)
+    click.get_current_context().exit(1 if show.problems else 0)
 
 
-async def _live(view: LiveView, home: Path, kills: int | None, first_port: int) -> None:
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What keeps it from beginning, or from going on, is told in words, and not with a traceback."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise click.ClickException("nothing was confirmed any more; the nodes are stopped") from error
+    except (
+        PortInUse,
+        CannotStartProcess,
+        UnusableLedger,
+        TransactionRejected,
+        Unavailable,
+        RpcRefused,
+        ClientError,
+        KeyFileError,
+    ) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def payer_of(ledger: str, key_file: Path | None) -> PrivateKey | None:
+    """Who pays on a chain at a URL, if somebody is named. Wrong use is told before anything happens."""
+    if ledger in CHAINS and key_file is not None:
+        raise click.UsageError(f"--key-file is for a chain at a URL, and not for --ledger {ledger}.")
+    if ledger not in CHAINS and not ledger.startswith(SCHEMES):
+        words = f"must be {', '.join(CHAINS)}, or the http or ws address of a chain, not {ledger!r}"
+        raise click.BadParameter(words, param_hint="--ledger")
+    with told_plainly():
+        return key_in(key_file) if key_file is not None else None
+
+
+async def _chain_of(ledger: str, payer: PrivateKey | None, programme: Programme) -> ChainKind | RunningChain:
+    return CHAINS[ledger] if ledger in CHAINS else await running_chain(ledger, payer, programme)
+
+
+async def _live(console: Console, programme: Programme, signals: Signals) -> Show:
+    view = LiveView(console)
+    show = Show(programme, view.tell)
     drawing = asyncio.create_task(view.keep_fresh())
-    try:
-        await _until_terminated(perform(home, view.show, view.refresh, kills, first_port))
-    finally:
-        drawing.cancel()
-
-
-async def _until_terminated(show: Awaitable[None]) -> None:
-    """SIGTERM ends it as Ctrl-C does: in good order."""
-    task = asyncio.current_task()
-    assert task is not None, "it runs in a task"
-    is_terminated = False
-
-    def terminate() -> None:
-        nonlocal is_terminated
-        is_terminated = True
-        task.cancel()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
-    try:
-        await show
-    except asyncio.CancelledError:
-        if is_terminated:
-            raise KeyboardInterrupt from None
-        raise
+    with TemporaryDirectory(prefix="rota-demo-", ignore_cleanup_errors=True) as folder, ExitStack() as screen:
+        screen.enter_context(view.entered(show))
+        try:
+            async with performed(Path(folder) / "network", programme, show, view.refresh) as staged:
+                screen.close()
+                sum_up(console, show)
+                if programme.stays:
+                    console.print(Text("\nTry next, while everything stays up until Ctrl-C", "bold"))
+                    print_pairs(console, lines_to_try(programme_name(), show, staged))
+                    await signals.wait()
+        finally:
+            drawing.cancel()
+    if programme.stays:
+        console.print("\nStopped; nothing is left running.")
+    return show
 
 
 def serve_nodes(console: Console, port: int, as_json: bool) -> None:
@@ -152,15 +290,12 @@ def serve_nodes(console: Console, port: int, as_json: bool) -> None:
         print_pairs(console, [(name, f"{each['rpc']}   {each['websocket']}") for name, each in addresses.items()])
         console.print(Text(f"Each serves its dashboard at {DASHBOARD_PATH} of its first address."))
 
-    with TemporaryDirectory(prefix="rota-demo-") as folder:
-        try:
-            asyncio.run(_until_terminated(serve(Path(folder) / "network", port, tell)))
-        except KeyboardInterrupt:
-            return
-        except CannotStartProcess as error:
-            raise click.ClickException(str(error)) from error
-        except TimeoutError as error:
-            raise click.ClickException("the nodes do not reach each other; they are stopped") from error
+    async def served(_: Signals) -> None:
+        with TemporaryDirectory(prefix="rota-demo-", ignore_cleanup_errors=True) as folder:
+            await serve(Path(folder) / "network", port, tell)
+
+    with told_plainly(), suppress(KeyboardInterrupt):
+        asyncio.run(interruptible(served))
 
 
 def tell_story(
@@ -211,7 +346,7 @@ def write_mermaid(target: str, diagram: str) -> None:
 
 def next_steps(mermaid_file: str | None) -> list[tuple[str, str]]:
     """Three things to do, spelt so that they can be typed where this was."""
-    rota = programme()
+    rota = programme_name()
     return [
         (f"{rota} demo --script FILE", "another, such as one of tests/transcripts"),
         (f"{rota} demo --list-commands", "how to write one of your own"),
@@ -222,7 +357,7 @@ def next_steps(mermaid_file: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def programme() -> str:
+def programme_name() -> str:
     """How this programme was called: by its name where the shell finds it by that, else by its path."""
     called = sys.argv[0]
     found = shutil.which("rota")

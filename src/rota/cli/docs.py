@@ -8,6 +8,7 @@ import click
 
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.method_pages import render_methods
+from rota.cli.metric_pages import render_metrics
 from rota.runtime.configuration import render_reference
 
 SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any other folder
@@ -22,13 +23,18 @@ SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any o
     help="Use this folder instead of the checkout's docs/.",
 )
 def command(check: bool, out: Path | None) -> None:
-    """Write the documents that are generated from the code: the machines' pages, all methods, the configuration."""
+    """Write the documents that are generated from the code: the machines' pages, methods, settings, metrics."""
     docs = out if out is not None else docs_of_checkout(Path.cwd())
     try:
         machines = {docs / "machines" / name: text for name, text in render_pages().items()}
     except UndocumentedError as error:
         raise click.ClickException(f"{error}; the machines' pages quote it.") from error
-    pages = {**machines, docs / "configuration.md": render_reference(), docs / "methods.md": render_methods()}
+    references = {
+        "configuration.md": render_reference(),
+        "methods.md": render_methods(),
+        "metrics.md": render_metrics(),
+    }
+    pages = {**machines, **{docs / name: text for name, text in references.items()}}
     stale = stale_pages(pages)
     if not check:
         write(stale)

@@ -19,7 +19,8 @@ from typing import Final
 
 import click
 
-from rota.cli.node_folder import directory_argument, json_option, password_file_option, password_for, told_plainly
+from rota.cli.node_folder import directory_argument, password_file_option, password_for, told_plainly
+from rota.cli.parameters import json_option
 from rota.keys.files import AlreadyThere, make_folder, read_private, write_new
 from rota.keys.keystore import ScryptCost
 from rota.keys.node_keys import WALLET, MadeKeys, make_node_keys

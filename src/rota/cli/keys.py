@@ -21,14 +21,8 @@ from typing import Final
 
 import click
 
-from rota.cli.node_folder import (
-    NodeFolder,
-    directory_argument,
-    json_option,
-    open_folder,
-    password_file_option,
-    told_plainly,
-)
+from rota.cli.node_folder import NodeFolder, directory_argument, open_folder, password_file_option, told_plainly
+from rota.cli.parameters import json_option
 from rota.cli.registering import Network, opened_network
 from rota.keys.certificates import Certificate
 from rota.keys.node_keys import NodeKeys

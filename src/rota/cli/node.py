@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from rota.cli.node_folder import directory_argument, json_option, open_folder, password_file_option
+from rota.cli.node_folder import directory_argument, open_folder, password_file_option
+from rota.cli.parameters import json_option
 from rota.runtime.configuration import FILE_NAME
 from rota.runtime.observability import configure_logging
 from rota.runtime.process import CannotStart, NodeProcess, serve

@@ -41,7 +41,6 @@ password_file_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="A file of mode 600 whose first line is the password of the keys.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, on one line.")
 
 
 @dataclass(frozen=True, slots=True)

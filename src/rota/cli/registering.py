@@ -17,14 +17,8 @@ from typing import Final
 
 import click
 
-from rota.cli.node_folder import (
-    NodeFolder,
-    directory_argument,
-    json_option,
-    open_folder,
-    password_file_option,
-    told_plainly,
-)
+from rota.cli.node_folder import NodeFolder, directory_argument, open_folder, password_file_option, told_plainly
+from rota.cli.parameters import json_option
 from rota.keys.files import move, write_new
 from rota.keys.names import REGISTRAR
 from rota.keys.secp256k1 import PrivateKey

@@ -1,24 +1,73 @@
-"""The Python client of a node's JSON-RPC."""
+"""The Python client of a node ([its page](docs/client.md)).
 
+from rota.client import Client
+"""
+
+from rota.client.answers import (
+    Balance,
+    ContractStatus,
+    Examined,
+    Explanation,
+    FullReceipt,
+    GroupMessage,
+    Leg,
+    PreparedTransaction,
+    TransactionReceipt,
+    TriggerRun,
+    TriggerStatus,
+)
+from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
-from rota.client.errors import ClientError, Refused, Unreachable
+from rota.client.errors import ClientError, Closed, Failed, Pending, Refused, Unreachable
+from rota.client.feeds import Feed
+from rota.client.groups import Group, GroupContract, Groups
 from rota.client.journal import Journal
-from rota.client.jsonrpc import ClientLimits
-from rota.client.node import ContractStatus, Explanation, NodeClient, TransactionReceipt
+from rota.client.jsonrpc import ClientLimits, bearer
+from rota.client.ledger import Ledger, PublicContract
+from rota.client.settlements import Draft, Settlements
+from rota.client.sync import SyncClient
+from rota.client.tokens import Token, Tokens
+from rota.client.transactions import Transaction
+from rota.client.triggers import Triggers
 
 __all__ = [
+    "Balance",
+    "Client",
     "ClientError",
     "ClientLimits",
+    "Closed",
     "CommandError",
     "Commands",
     "ContractStatus",
+    "Draft",
+    "Examined",
     "Explanation",
+    "Failed",
+    "Feed",
+    "FullReceipt",
+    "Group",
+    "GroupContract",
+    "GroupMessage",
+    "Groups",
     "Journal",
-    "NodeClient",
+    "Ledger",
+    "Leg",
     "Outcome",
     "Patience",
+    "Pending",
+    "PreparedTransaction",
+    "PublicContract",
     "Refused",
+    "Settlements",
+    "SyncClient",
+    "Token",
+    "Tokens",
+    "Transaction",
     "TransactionReceipt",
+    "TriggerRun",
+    "TriggerStatus",
+    "Triggers",
     "Unreachable",
     "Verdict",
+    "bearer",
 ]

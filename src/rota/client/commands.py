@@ -419,7 +419,7 @@ class RawCommands:
 
     async def _call(self, method: str, *parameters: object) -> Any:  # noqa: ANN401  # whatever it answers
         try:
-            return await self._node.call(method, *parameters)
+            return await self._node.ask(method, *parameters)
         except Refused as refused:
             raise CommandFailed(_error_of(str(refused), refused.details)) from refused
         except Unreachable as lost:

@@ -1,12 +1,22 @@
-"""What goes wrong between a client and a node, by whose fault it is."""
+"""What goes wrong between an application and a node, by whose fault it is.
+
+Refused        the caller's: the same request gets the same answer; `field` names what is to be mended
+Unreachable    the node's, or the world's: the same may go well later, and was tried again where that is safe
+Failed         the transaction's: it was accepted, and ended without success; its receipt says why
+Pending        nobody's yet: it has not ended in the time that its application wanted to wait, and goes on
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rota.client.answers import Explanation, TransactionReceipt
 
 KEY_USED: Final = -32_001
 INTERNAL: Final = -32_603
+NOT_AUTHORISED: Final = -32_000
 
 
 class ClientError(Exception):
@@ -29,3 +39,23 @@ class Refused(ClientError):
 
 class Unreachable(ClientError):
     """No answer, or none for now; the same may go well later. What was asked for may have been done all the same."""
+
+
+class Closed(Unreachable):
+    """This client was closed; it reaches nobody any more."""
+
+
+class Failed(ClientError):
+    """A transaction has ended without success: nothing of it happened. `receipt` is how it ended."""
+
+    def __init__(self, receipt: TransactionReceipt) -> None:
+        super().__init__(receipt.failure_message or "the node does not say why")
+        self.receipt: Final = receipt
+
+
+class Pending(ClientError):
+    """A transaction has not ended yet. It goes on; `explanation` says where it is and who is in the way."""
+
+    def __init__(self, message: str, explanation: Explanation | None) -> None:
+        super().__init__(message)
+        self.explanation: Final = explanation

@@ -9,29 +9,43 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
+import msgspec
 
-from rota.client.errors import INTERNAL, Refused, Unreachable
+from rota.client.errors import INTERNAL, NOT_AUTHORISED, Closed, Refused, Unreachable
 
+LIVE_PATH: Final = "/live"
+JSON: Final = {"Content-Type": "application/json"}
+NOT_LET_IN_STATUSES: Final = (401, 403)
 READY_STATUSES: Final = (200, 503)
 SHOWN_CHARACTERS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """How long an answer may take, and how often and after what pause a call that may be repeated is."""
+    """How long an answer may take, and how often and after what pause a call that may be repeated is.
+
+    `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
+    `look_ms` to `look_max_ms`. A feed whose connection breaks tries at most `reconnects_max` times in a row to have
+    another one; a connection on which a ping is not answered within half of `heartbeat_ms` is broken.
+    """
 
     timeout_ms: int = 30_000
     attempts_max: int = 5
     backoff_ms: int = 100
     backoff_max_ms: int = 2_000
     answer_bytes_max: int = 64 * 1024 * 1024
+    wait_ms: int = 120_000
+    look_ms: int = 20
+    look_max_ms: int = 250
+    reconnects_max: int = 30
+    heartbeat_ms: int = 20_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -50,7 +64,7 @@ class JsonRpc:
         connector: aiohttp.BaseConnector | None = None,
     ) -> None:
         self.url: Final = url.rstrip("/")
-        self._limits: Final = limits or ClientLimits()
+        self.limits: Final = limits or ClientLimits()
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
         self._session: aiohttp.ClientSession | None = None
@@ -71,17 +85,17 @@ class JsonRpc:
         if self._session is not None:
             await self._session.close()
 
-    async def call(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
+    async def ask(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
         """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
         request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": list(parameters)}
-        attempts_max = self._limits.attempts_max if is_repeatable else 1
+        attempts_max = self.limits.attempts_max if is_repeatable else 1
         for attempt in range(1, attempts_max + 1):
             try:
-                return _result_of(await self._post(request))
-            except Unreachable:
-                if attempt == attempts_max:
+                return result_of(await self._post(request))
+            except Unreachable as error:
+                if attempt == attempts_max or isinstance(error, Closed):
                     raise
-                pause_ms = min(self._limits.backoff_ms << attempt - 1, self._limits.backoff_max_ms)
+                pause_ms = min(self.limits.backoff_ms << attempt - 1, self.limits.backoff_max_ms)
                 await asyncio.sleep(pause_ms / 1_000)
         raise AssertionError("a call is attempted at least once")
 
@@ -97,16 +111,33 @@ class JsonRpc:
         listed = told.get("missing") if isinstance(told, dict) else None
         return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
+    async def connect(self) -> aiohttp.ClientWebSocketResponse:
+        """A connection that stays, for what the node pushes. `Refused` where the caller is not let in."""
+        url = "ws" + self.url.removeprefix("http") + LIVE_PATH
+        try:
+            return await self._opened().ws_connect(
+                url,
+                heartbeat=self.limits.heartbeat_ms / 1_000,
+                max_msg_size=self.limits.answer_bytes_max,
+                autoping=True,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status in NOT_LET_IN_STATUSES:
+                raise Refused(NOT_AUTHORISED, f"{url}: the node does not let this caller in", {}) from error
+            raise Unreachable(f"{url}: answers {error.status}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url}: {_why(error)}") from error
+
     async def _post(self, request: dict[str, object]) -> object:
         try:
-            async with self._opened().post(self.url, json=request) as answer:
-                body = await answer.content.read(self._limits.answer_bytes_max + 1)
-                while not answer.content.at_eof() and len(body) <= self._limits.answer_bytes_max:
-                    body += await answer.content.read(self._limits.answer_bytes_max + 1 - len(body))
+            async with self._opened().post(self.url, data=written(request), headers=JSON) as answer:
+                body = await answer.content.read(self.limits.answer_bytes_max + 1)
+                while not answer.content.at_eof() and len(body) <= self.limits.answer_bytes_max:
+                    body += await answer.content.read(self.limits.answer_bytes_max + 1 - len(body))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{self.url}: {_why(error)}") from error
-        if len(body) > self._limits.answer_bytes_max:
-            raise Unreachable(f"{self.url}: the answer is longer than {self._limits.answer_bytes_max} bytes")
+        if len(body) > self.limits.answer_bytes_max:
+            raise Unreachable(f"{self.url}: the answer is longer than {self.limits.answer_bytes_max} bytes")
         try:
             return json.loads(body)
         except ValueError as error:
@@ -115,9 +146,9 @@ class JsonRpc:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise Unreachable(f"{self.url}: this client was closed")
+            raise Closed(f"{self.url}: this client was closed")
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=self._limits.timeout_ms / 1_000)
+            timeout = aiohttp.ClientTimeout(total=self.limits.timeout_ms / 1_000)
             self._session = aiohttp.ClientSession(
                 timeout=timeout,
                 headers=self._headers,
@@ -127,7 +158,30 @@ class JsonRpc:
         return self._session
 
 
-def _result_of(answer: object) -> object:
+def bearer(token: str) -> Mapping[str, str]:
+    """The headers with which a token is shown."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def written(request: Mapping[str, object]) -> bytes:
+    """A request as JSON: bytes as hex, and what a node has answered as it had answered it."""
+    return json.dumps(request, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
+
+
+def result_of(answer: object) -> object:
+    """What an answer says, or the error that it is."""
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(answer, dict) and error is None and "result" in answer:
         return answer["result"]

@@ -1,239 +1,279 @@
-"""A real network of three on this machine: its coordinator is killed, and the others carry on.
+"""A real network on this machine at work: its coordinator is killed, and the others carry on.
 
-Every node is a process of its own, as `rota node` runs it, on an embedded chain that is another. All three ask for
-transactions that stand on one another. Whoever watches sees who coordinates, what is under way and what was confirmed;
-then the coordinator is killed with `kill -9`, another takes over, and the one that was killed comes back. At the end
-every receipt is held against the chain.
+    start       a chain and the nodes, each a process of its own, as `rota node` runs it
+    stage       a privacy group with an ERC-20 in it, a notary token, epochs that any node may begin (`staging`)
+    workload    every node's user transfers both, at a rate, for a time; in the middle
+                  a command is submitted, and the node that coordinates the group is killed with `kill -9`
+                  another takes over, the same command is submitted again, the killed node comes back
+    audit       every promise is held against the chain, every balance against the book (`reckoning`)
+
+Whoever watches has the `Show`; `performed` leaves it to its caller how long everything stays up after that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from rota.client import ContractStatus, Unreachable
+from rota.client import ClientError, Verdict
 from rota.dashboard import PATH as DASHBOARD_PATH
-from rota.demo.serving import ports_from
-from rota.network.audit import Audit, audit
+from rota.demo.payroll import Rent, RentUnpaid, rent_of
+from rota.demo.programme import Asset, Programme
+from rota.demo.reckoning import Reckoning, attempts_of
+from rota.demo.serving import connected, ports_from, require_free
+from rota.demo.show import Show, TakeOver
+from rota.demo.staging import AUTOMATION, EPOCHS, Staged, deploy_epochs, stage, trigger_table
+from rota.demo.watching import watch
+from rota.ledger.client import place_of
+from rota.ledger.hexadecimal import read_quantity
+from rota.network.chains import RunningChain
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Request, Workload
 from rota.types import ContractAddress, NodeName
 
-NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
-THRESHOLD: Final = 2
-PARTY: Final = "alice"
-ASKING_MS: Final = 100
-LOOK_S: Final = 0.1
-STEADY_S: Final = 4.0
-RATE_OVER_S: Final = 3.0
-TAKE_OVER_TIMEOUT_S: Final = 60.0
-END_TIMEOUT_S: Final = 60.0
-AUDITS_MAX: Final = 50
-HAPPENINGS_KEPT: Final = 12
-FUNCTIONS: Final = ("spend", "pay", "spend", "mint", "look")
+LOOK_S: Final = 0.02
+TAKE_OVER_TIMEOUT_S: Final = 90.0
+END_TIMEOUT_S: Final = 90.0
+TRIGGERS_TIMEOUT_S: Final = 30.0
+AUDITS_MAX: Final = 100
+AUDIT_PAUSE_S: Final = 0.2
+# The kill comes after a third of the time, the return of the killed node not before two thirds.
+THIRDS: Final = 3
+
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """Something worth telling, and when, in seconds since the beginning."""
+@asynccontextmanager
+async def performed(home: Path, programme: Programme, show: Show, refresh: Callable[[], None]) -> AsyncIterator[Staged]:
+    """All of it; the nodes run until the caller leaves.
 
-    at_s: float
-    text: str
-    is_fault: bool = False
+    `PortInUse` and `CannotStartProcess` when it cannot begin, `TimeoutError` when nothing is confirmed any more.
+    """
+    ports = ports_from(programme.first_port, programme.names)
+    require_free(ports)
+    epochs: list[ContractAddress] = []
 
+    async def tables(network: LocalNetwork) -> str:
+        epochs.append(await deploy_epochs(network))
+        return trigger_table(epochs[0])
 
-@dataclass(frozen=True, slots=True)
-class TakeOver:
-    """Who was killed, who coordinated next, and how long nothing of what was asked for since was confirmed."""
-
-    killed: NodeName
-    successor: NodeName | None
-    stood_ms: int
-
-
-@dataclass(slots=True)
-class Show:
-    """What a view shows, as of now. `tell` is called with every happening."""
-
-    tell: Callable[[Happening], None]
-    began_s: float = field(default_factory=time.monotonic)
-    phase: str = "starting"
-    happenings: deque[Happening] = field(default_factory=lambda: deque(maxlen=HAPPENINGS_KEPT))
-    pids: dict[str, int] = field(default_factory=dict)
-    statuses: dict[NodeName, ContractStatus | None] = field(default_factory=dict)
-    sent: Counter[NodeName] = field(default_factory=Counter)
-    confirmed: Counter[NodeName] = field(default_factory=Counter)
-    coordinators: list[NodeName] = field(default_factory=list)
-    take_overs: list[TakeOver] = field(default_factory=list)
-    rates: deque[tuple[float, int]] = field(default_factory=deque)
-    audited: Audit | None = None
-
-    @property
-    def now_s(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self.began_s
-
-    @property
-    def confirmed_per_s(self) -> float:
-        """Over the last few seconds."""
-        if len(self.rates) < 2:
-            return 0.0
-        (first_s, first), (last_s, last) = self.rates[0], self.rates[-1]
-        return (last - first) / max(last_s - first_s, LOOK_S)
-
-    def count(self, workload: Workload) -> None:
-        """What was asked for and confirmed up to now."""
-        self.sent = Counter(promise.node for promise in workload.promises.values())
-        ended = [intent for intent, receipt in workload.receipts.items() if receipt.success]
-        self.confirmed = Counter(workload.promises[intent].node for intent in ended)
-
-    def happen(self, text: str, *, is_fault: bool = False) -> None:
-        """Tell of something."""
-        happening = Happening(self.now_s, text, is_fault)
-        self.happenings.append(happening)
-        self.tell(happening)
-
-    def summary(self) -> dict[str, object]:
-        """For programs."""
-        audited = self.audited
-        return {
-            "intents": sum(self.sent.values()),
-            "confirmed": audited.confirmed if audited is not None else 0,
-            "rounds": audited.rounds if audited is not None else 0,
-            "coordinators": list(self.coordinators),
-            "take_overs_ms": [each.stood_ms for each in self.take_overs],
-            "problems": list(audited.problems) if audited is not None else ["it did not come to its end"],
-        }
-
-
-async def perform(home: Path, show: Show, refresh: Callable[[], None], kills: int | None, first_port: int = 0) -> None:
-    """Start, kill so often (without end when nothing is said), and audit. `CannotStartProcess` when it cannot begin."""
-    show.happen("a chain and three nodes are started")
-    async with LocalNetwork(Plan(home=home, names=NAMES, rpc_ports=ports_from(first_port))) as network:
-        await network.start(*NAMES)
+    which = f"on {place_of(programme.chain.url)}" if isinstance(programme.chain, RunningChain) else "and a chain"
+    show.happen(f"{programme.node_count} nodes {which} are started")
+    plan = Plan(
+        home=home, names=programme.names, chain=programme.chain, rpc_ports=ports, settings=AUTOMATION, tables=tables
+    )
+    began_s = time.monotonic()
+    async with LocalNetwork(plan) as network:
+        await network.start(*programme.names)
         show.pids = network.pids
-        for name, pid in show.pids.items():
-            show.happen(f"{name} runs as process {pid}{_dashboard_of(network, name)}")
-        members = [f"{PARTY}@{name}" for name in NAMES]
-        made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
-        show.happen(f"contract {made.address} is deployed, {THRESHOLD} of {len(NAMES)} endorse")
-        async with Workload(network, made.address, PARTY, ASKING_MS, _choose) as workload:
-            tasks = (
-                asyncio.create_task(_play(show, network, workload, kills)),
-                asyncio.create_task(_watch(show, network, made.address, workload, refresh)),
+        for name, node in network.nodes.items():
+            show.dashboards[name] = f"{node.client.url}{DASHBOARD_PATH}"
+        for process, pid in show.pids.items():
+            dashboard = show.dashboards.get(NodeName(process))
+            show.happen(f"{process} runs as process {pid}" + (f", dashboard {dashboard}" if dashboard else ""))
+        await connected(network)
+        show.phases_s["start"] = round(time.monotonic() - began_s, 2)
+        show.phase = "the stage is set"
+        with show.timed("stage"):
+            staged = await stage(network, programme, show, epochs[0])
+        show.contracts = dict(staged.contracts)
+        await _Play(network, programme, staged, show, refresh).run(home)
+        refresh()
+        yield staged
+
+
+@dataclass(frozen=True, slots=True)
+class _Play:
+    """From the first transfer to the audit."""
+
+    network: LocalNetwork
+    programme: Programme
+    staged: Staged
+    show: Show
+    refresh: Callable[[], None]
+
+    async def run(self, home: Path) -> None:
+        from_height = 1 + read_quantity(await self.network.ledger.call("eth_blockNumber"))
+        group = self.staged.contracts[Asset.ERC20]
+        workload = Workload(self.network, group, "", self.programme.interval_ms, self._choose)
+        async with workload:
+            watching = watch(self.show, self.network, self.staged, workload, from_height, self.refresh)
+            await _beside(watching, self._perform(workload, from_height, home))
+
+    def _choose(self, number: int, name: NodeName) -> Request:
+        return self.staged.request(self.programme.transfer(number, name))
+
+    async def _perform(self, workload: Workload, from_height: int, home: Path) -> None:
+        show, seconds = self.show, self.programme.seconds
+        with show.timed("workload"):
+            began_s = time.monotonic()
+            show.phase = "everybody at work"
+            await self._until_confirmed(workload, self.programme.names)
+            await _until_s(began_s + seconds / THIRDS)
+            await self._kill_and_return(workload, home, began_s + 2 * seconds / THIRDS)
+            show.phase = "everybody at work again"
+            await _until_s(began_s + seconds)
+        with show.timed("end"):
+            show.phase = "the last transfers end"
+            await workload.end()
+            left = await workload.until_final(END_TIMEOUT_S)
+            show.count(workload)
+            show.happen(
+                f"{len(workload.promises) - len(left)} of {len(workload.promises)} transfers have their receipts"
             )
-            try:
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-        refresh()
+            await self._rest_triggers()
+        with show.timed("audit"):
+            show.phase = "everything is held against the chain"
+            await self._audit(Reckoning(self.network, self.programme, self.staged, workload, from_height))
+        if self.programme.stays:
+            for node in self.network.nodes.values():
+                await node.client.triggers.resume(EPOCHS)
 
+    # The kill.
 
-def _dashboard_of(network: LocalNetwork, name: str) -> str:
-    """Where a node can be watched; the chain has no such place."""
-    node = network.nodes.get(NodeName(name))
-    return f", dashboard {node.client.url}{DASHBOARD_PATH}" if node is not None else ""
+    async def _kill_and_return(self, workload: Workload, home: Path, return_s: float) -> None:
+        show = self.show
+        victim = await self._coordinator()
+        payer = next(name for name in reversed(self.programme.names) if name != victim)
+        rent = self._rent(payer, home)
+        client = self.network.nodes[payer].client
+        first = asyncio.create_task(rent.submit(client, 1))
+        try:
+            show.happen(f"a command at {payer}, {rent.change!r}, is submitted")
+            stood_ms = await self._kill(workload, victim)
+            second = await rent.submit(client, 2)
+            verdicts = (await first, second)
+            await self._told(rent, payer, verdicts)
+        finally:
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+        await _until_s(return_s)
+        followed = show.coordinators[-1]
+        caught_up_ms = await self._return(workload, victim)
+        show.take_overs.append(TakeOver(victim, followed if followed != victim else None, stood_ms, caught_up_ms))
 
+    async def _coordinator(self) -> NodeName:
+        """Who coordinates the group, as soon as one node alone says so of itself."""
+        async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
+            while (found := self.show.coordinator_of(Asset.ERC20)) is None:
+                await asyncio.sleep(LOOK_S)
+        return found
 
-def _choose(number: int, name: NodeName) -> Request:
-    function = FUNCTIONS[(number + number // len(NAMES)) % len(FUNCTIONS)]
-    payee = NAMES[(NAMES.index(name) + 1) % len(NAMES)]
-    return Request(number, function, {"to": f"{PARTY}@{payee}"} if function == "pay" else None)
+    def _rent(self, payer: NodeName, home: Path) -> Rent:
+        party = self.programme.members[payer]
+        transfer = rent_of(party, self.staged.landlord)
+        transaction = {
+            "type": "private",
+            "from": party,
+            "to": self.staged.contracts[Asset.ERC20],
+            "function": "invoke",
+            "data": self.staged.invocation(transfer),
+        }
+        return Rent(party, transaction, home)
 
+    async def _kill(self, workload: Workload, victim: NodeName) -> int:
+        show, node = self.show, self.network.nodes[victim]
+        show.phase = f"{victim} is gone"
+        show.happen(f"kill -9 of {victim}, which coordinates the group (process {node.child.pid})", is_fault=True)
+        killed_s = time.monotonic()
+        await node.kill()
+        show.pids = self.network.pids
+        others = tuple(name for name in self.programme.names if name != victim)
+        async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
+            await self._until_confirmed(workload, others, killed_s, self.staged.contracts[Asset.ERC20])
+        stood_ms = int((time.monotonic() - killed_s) * 1_000)
+        show.happen(f"the group goes on, {stood_ms} ms after the kill")
+        return stood_ms
 
-async def _play(show: Show, network: LocalNetwork, workload: Workload, kills: int | None) -> None:
-    done = 0
-    while kills is None or done < kills:
-        show.phase = "all three at work"
-        await _until_confirmed(workload, NAMES)
-        await asyncio.sleep(STEADY_S)
-        await _kill(show, network, workload)
-        done += 1
-    show.phase = "all three at work again"
-    await asyncio.sleep(STEADY_S / 2)
-    show.phase = "the last transactions end"
-    await workload.end()
-    left = await workload.until_final(END_TIMEOUT_S)
-    show.count(workload)
-    show.happen(f"{len(workload.promises) - len(left)} of {len(workload.promises)} transactions have their receipts")
-    show.phase = "receipts are held against the chain"
-    for _ in range(AUDITS_MAX):
-        show.audited = await audit(workload)
-        if not show.audited.problems:
-            break
-        # A node may be a block behind for a moment.
-        await asyncio.sleep(LOOK_S)
-
-
-async def _kill(show: Show, network: LocalNetwork, workload: Workload) -> None:
-    victim = show.coordinators[-1]
-    node = network.nodes[victim]
-    show.phase = f"{victim} is gone"
-    show.happen(f"kill -9 of {victim}, which coordinates (process {node.child.pid})", is_fault=True)
-    killed_s = time.monotonic()
-    await node.kill()
-    async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
-        await _until_confirmed(workload, tuple(name for name in NAMES if name != victim), killed_s)
-    stood_ms = int((time.monotonic() - killed_s) * 1_000)
-    show.happen(f"confirmed again, {stood_ms} ms after the kill")
-    await asyncio.sleep(STEADY_S / 2)
-    followed = show.coordinators[-1]
-    show.take_overs.append(TakeOver(victim, followed if followed != victim else None, stood_ms))
-    show.phase = f"{victim} comes back"
-    await network.start(victim)
-    show.pids = network.pids
-    show.happen(f"{victim} is back as process {node.child.pid}")
-
-
-async def _until_confirmed(workload: Workload, names: tuple[NodeName, ...], since_s: float | None = None) -> None:
-    """Until a transaction of one of these nodes that was asked for since then is confirmed."""
-    since_s = time.monotonic() if since_s is None else since_s
-    while True:
-        later = [
-            intent
-            for intent, promise in workload.promises.items()
-            if promise.asked_s >= since_s and promise.node in names
-        ]
-        await workload.look(later)
-        if any(intent in workload.receipts and workload.receipts[intent].success for intent in later):
+    async def _told(self, rent: Rent, payer: NodeName, verdicts: tuple[Verdict, ...]) -> None:
+        try:
+            told = self.show.command = await rent.told(self.network.nodes[payer].client, verdicts)
+        except RentUnpaid as error:
+            self.show.happen(str(error), is_fault=True)
             return
-        await asyncio.sleep(LOOK_S / 5)
+        times, offset = told.submissions, told.completion_offset
+        self.show.happen(f"{told.change!r} was submitted {times} times and happened once, at offset {offset}")
+
+    async def _return(self, workload: Workload, victim: NodeName) -> int:
+        """Begin its next life; how long until a transfer of its own is confirmed."""
+        show, node = self.show, self.network.nodes[victim]
+        show.phase = f"{victim} comes back"
+        back_s = time.monotonic()
+        await self.network.start(victim)
+        show.pids = self.network.pids
+        show.happen(f"{victim} is back as process {node.child.pid}")
+        async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
+            await self._until_confirmed(workload, (victim,), back_s)
+        caught_up_ms = int((time.monotonic() - back_s) * 1_000)
+        show.happen(f"{victim} has caught up, {caught_up_ms} ms after its start")
+        return caught_up_ms
+
+    async def _until_confirmed(
+        self,
+        workload: Workload,
+        names: tuple[NodeName, ...],
+        since_s: float = 0.0,
+        contract: ContractAddress | None = None,
+    ) -> None:
+        """Until a transfer of one of these nodes, asked for since then, is confirmed; of this contract, if named."""
+        async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
+            while True:
+                later = [
+                    intent
+                    for intent, promise in workload.promises.items()
+                    if promise.asked_s >= since_s
+                    and promise.node in names
+                    and contract in (None, promise.request.contract)
+                ]
+                await workload.look(later)
+                if any(intent in workload.receipts and workload.receipts[intent].success for intent in later):
+                    return
+                await asyncio.sleep(LOOK_S)
+
+    # The end.
+
+    async def _rest_triggers(self) -> None:
+        """So that nobody begins an epoch while they are counted; what was begun is ended."""
+        for name, node in self.network.nodes.items():
+            await node.client.triggers.pause(EPOCHS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TRIGGERS_TIMEOUT_S):
+                    while (await attempts_of(self.network, name))[1]:
+                        await asyncio.sleep(LOOK_S)
+
+    async def _audit(self, reckoning: Reckoning) -> None:
+        """Until there is nothing to object to: a node may be a block behind for a moment."""
+        show = self.show
+        for _ in range(AUDITS_MAX):
+            with suppress(ClientError):
+                for name in self.programme.names:
+                    show.attempts[name], _ = await attempts_of(self.network, name)
+            show.audited = await reckoning.audit(show)
+            if not show.audited.problems:
+                break
+            await asyncio.sleep(AUDIT_PAUSE_S)
+        for problem in show.audited.problems if show.audited is not None else ():
+            show.happen(problem, is_fault=True)
 
 
-async def _watch(
-    show: Show, network: LocalNetwork, contract: ContractAddress, workload: Workload, refresh: Callable[[], None]
-) -> None:
-    """Keep the view up to date until cancelled."""
-    while True:
-        for name in NAMES:
-            show.statuses[name] = await _status(network, name, contract)
-        await workload.look()
-        show.count(workload)
-        show.rates.append((time.monotonic(), sum(show.confirmed.values())))
-        while show.rates[-1][0] - show.rates[0][0] > RATE_OVER_S:
-            show.rates.popleft()
-        active = [name for name, status in show.statuses.items() if status and status.coordinator_state == "Active"]
-        if len(active) == 1 and active[0] not in show.coordinators[-1:]:
-            show.coordinators.append(active[0])
-            show.happen(f"{active[0]} coordinates")
-        refresh()
-        await asyncio.sleep(LOOK_S)
-
-
-async def _status(network: LocalNetwork, name: NodeName, contract: ContractAddress) -> ContractStatus | None:
-    node = network.nodes[name]
-    if not node.is_running:
-        return None
+async def _beside(watching: Coroutine[None, None, None], work: Coroutine[None, None, Found]) -> Found:
+    """The work's outcome; the watching ends with it, and is not expected to end before."""
+    tasks = (asyncio.create_task(watching), asyncio.create_task(work))
     try:
-        return await node.client.status(contract)
-    except Unreachable:
-        return None
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[1] not in done:
+            tasks[0].result()
+        return await tasks[1]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_s(moment_s: float) -> None:
+    await asyncio.sleep(max(0.0, moment_s - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Shows the live demonstration: a table that changes on a terminal, a line for each happening anywhere else."""
+"""Shows the live demonstration: a picture that changes on a terminal, a line for each happening anywhere else."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rota.client import ContractStatus
-from rota.demo.live import NAMES, Happening, Show
+from rota.demo.programme import Asset
+from rota.demo.show import STAGES, Attempts, Happening, Show
+from rota.types import NodeName
 
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
 STARTING: Final = "starting"
+NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "per s", "gas each"})
 
 
 class LiveView:
-    """`entered` shows; `refresh` and `tell` are what the show calls."""
+    """`entered` shows; `refresh` is what the performance calls, and `tell` what its show does."""
 
     def __init__(self, console: Console) -> None:
         self._console: Final = console
         self._live: Live | None = None
-        self.show: Final = Show(self.tell)
+        self._show: Show | None = None
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """The table is on the terminal until this is left, and its last state stays there."""
+    def entered(self, show: Show) -> Iterator[None]:
+        """The picture is on the terminal until this is left, and its last state stays there."""
+        self._show = show
         if not self._console.is_terminal:
             yield
             return
@@ -40,8 +43,8 @@ class LiveView:
 
     def refresh(self) -> None:
         """The show has changed."""
-        if self._live is not None:
-            self._live.update(self._drawn())
+        if self._live is not None and self._show is not None:
+            self._live.update(picture(self._show))
 
     async def keep_fresh(self) -> None:
         """Show that time passes, also while nothing happens; until cancelled."""
@@ -50,67 +53,109 @@ class LiveView:
             await asyncio.sleep(1 / REFRESH_PER_S)
 
     def tell(self, happening: Happening) -> None:
-        """On a terminal it stands below the table."""
+        """On a terminal it stands below the tables."""
         if self._console.is_terminal:
             self.refresh()
         else:
             self._console.print(_line(happening), soft_wrap=True)
 
-    def sum_up(self) -> None:
-        """What came of it, at the end."""
-        show = self.show
-        audited = show.audited
-        self._console.print(Text("\nSummary", "bold"))
-        rows = [
+
+def picture(show: Show) -> Group:
+    """The nodes, the contracts that they share, and what happened last."""
+    title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
+    tables = [_nodes(show), *([_contracts(show)] if show.contracts else [])]
+    return Group(title, *tables, *map(_line, show.happenings))
+
+
+def _nodes(show: Show) -> Table:
+    table = _table("node", "process", "asked", "confirmed", "won", "lost", "is")
+    for name in show.programme.names:
+        attempts = show.attempts.get(name, Attempts())
+        pid = show.pids.get(name)
+        table.add_row(
+            Text(name, "bold"),
+            str(pid) if pid is not None else "",
+            f"{show.sent[name]:,}",
+            f"{show.confirmed[name]:,}",
+            str(attempts.won),
+            str(attempts.lost),
+            _role(show, name),
+        )
+    return table
+
+
+def _role(show: Show, name: NodeName) -> Text:
+    if name not in show.pids:
+        return Text(GONE, "bold red") if show.pids else Text(STARTING, "dim")
+    led = [asset for asset in Asset if show.coordinator_of(asset) == name]
+    if not led:
+        return Text("member", "dim")
+    return Text("coordinates the " + " and the ".join(asset.value for asset in led), "bold green")
+
+
+def _contracts(show: Show) -> Table:
+    table = _table("contract", "led by", *STAGES, "per s", "gas each")
+    for asset in show.contracts:
+        figures, stages = show.figures[asset], show.stages_of(asset)
+        gas = figures.gas_per_transaction
+        table.add_row(
+            Text(asset.value, "bold"),
+            show.coordinator_of(asset) or Text("nobody", "bold red"),
+            *(str(count) for count in stages.values()),
+            f"{figures.confirmed_per_s:.1f}",
+            f"{gas:,.0f}" if gas is not None else "",
+        )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    """Narrow enough for 80 columns; in fewer, cells are cut and lines are not broken."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        head = Text(column, "dim")
+        table.add_column(head, justify="right" if column in NUMBERS else "left", no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def sum_up(console: Console, show: Show) -> None:
+    """What came of it, at the end."""
+    audited = show.audited
+    console.print(Text("\nSummary", "bold"))
+    rows = [
+        (
+            "intents",
+            f"{sum(show.sent.values())} asked for, {audited.confirmed if audited else 0} confirmed exactly once",
+        ),
+        ("rounds", f"{audited.rounds if audited else 0} transactions on the chain"),
+        ("gas", ", ".join(f"{_gas(show, asset)} for a transfer of the {asset.value}" for asset in Asset)),
+        ("coordinators", f"{', then '.join(show.coordinators) or 'none'}, of the group"),
+    ]
+    for each in show.take_overs:
+        successor = each.successor or "itself, when it was back"
+        rows.append(
             (
-                "intents",
-                f"{sum(show.sent.values())} asked for, {audited.confirmed if audited else 0} confirmed exactly once",
-            ),
-            ("rounds", f"{audited.rounds if audited else 0} transactions on the chain"),
-            ("coordinators", ", then ".join(show.coordinators) or "none"),
-        ]
-        for each in show.take_overs:
-            successor = each.successor or "itself, when it was back"
-            rows.append(
-                ("take-over", f"{each.killed} killed, {successor} next: {each.stood_ms} ms to the next receipt")
+                "take-over",
+                f"{each.killed} killed, {successor} next: {each.stood_ms} ms to the next receipt; "
+                f"back, {each.killed} needed {each.caught_up_ms} ms to its own",
             )
-        if audited is not None and not audited.problems:
-            rows.append(
-                ("agreement", f"all nodes stand at block {audited.height}, and every receipt is as the chain says")
-            )
-        for name, text in rows:
-            self._console.print(Text(f"  {name:<14}", "bold cyan").append(text, ""), soft_wrap=True)
-
-    def _drawn(self) -> Group:
-        show = self.show
-        table = Table(title=f"Rota: three nodes, one contract. {show.phase}.", title_justify="left")
-        for name in ("node", "process", "is", "asked", "confirmed", "its own under way", "coordinates"):
-            table.add_column(name, justify="right" if name in ("process", "asked", "confirmed") else "left")
-        for name in NAMES:
-            status = show.statuses.get(name)
-            pid = show.pids.get(name)
-            table.add_row(
-                Text(name, "bold"),
-                str(pid) if pid is not None and status is not None else "",
-                _role(status, is_known=pid is not None or name in show.statuses),
-                f"{show.sent[name]:,}",
-                f"{show.confirmed[name]:,}",
-                _counted(status.sending if status is not None else {}),
-                _counted(status.coordinating if status is not None else {}),
-            )
-        rate = Text(f"{show.confirmed_per_s:5.1f} confirmed a second, {show.now_s:5.1f} s since the start", "green")
-        return Group(table, rate, *map(_line, show.happenings))
+        )
+    if show.attempts:
+        counted = ", ".join(f"{name} won {each.won} and lost {each.lost}" for name, each in show.attempts.items())
+        rows.append(("automation", f"{show.epochs} epochs, each begun once: {counted}"))
+    if show.command is not None:
+        rows.append(("command", f"submitted {show.command.submissions} times, happened once"))
+    if audited is not None and not audited.problems:
+        rows.append(
+            ("agreement", f"all nodes stand at block {audited.height}; receipts and balances are as the chain says")
+        )
+    rows.append(("seconds", ", ".join(f"{phase} {took_s:.1f}" for phase, took_s in show.phases_s.items())))
+    for name, text in rows:
+        console.print(Text(f"  {name:<14}", "bold cyan").append(text, ""), soft_wrap=True)
 
 
-def _role(status: ContractStatus | None, *, is_known: bool) -> Text:
-    if status is None:
-        return Text(GONE, "bold red") if is_known else Text(STARTING, "dim")
-    style = "bold green" if status.coordinator_state == "Active" else "dim"
-    return Text(status.coordinator_state, style)
-
-
-def _counted(states: dict[str, int]) -> str:
-    return "  ".join(f"{state} {count}" for state, count in states.items())
+def _gas(show: Show, asset: Asset) -> str:
+    gas = show.figures[asset].gas_per_transaction
+    return f"{gas:,.0f}" if gas is not None else "?"
 
 
 def _line(happening: Happening) -> Text:

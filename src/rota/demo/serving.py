@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from rota.client import Client
 from rota.network.local import LocalNetwork, Plan
+from rota.network.namespaces import LOOPBACK
 from rota.types import NodeName
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
@@ -20,18 +23,44 @@ CONNECTED_TIMEOUT_S: Final = 60.0
 Addresses = Mapping[NodeName, Mapping[str, str]]
 
 
-def ports_from(first: int) -> dict[NodeName, tuple[int, int]]:
+class PortInUse(Exception):
+    """Somebody listens at a port that a node was to have; the text says at which, and what to do."""
+
+
+def ports_from(first: int, names: Sequence[NodeName] = NAMES) -> dict[NodeName, tuple[int, int]]:
     """The ports of JSON-RPC and of WebSockets for each node; 0 leaves all of them to the kernel."""
     if not first:
         return {}
-    return {name: (first + number * PORT_STEP, first + number * PORT_STEP + 1) for number, name in enumerate(NAMES)}
+    return {name: (first + number * PORT_STEP, first + number * PORT_STEP + 1) for number, name in enumerate(names)}
+
+
+def require_free(ports: Mapping[NodeName, tuple[int, int]]) -> None:
+    """`PortInUse` when one of them is taken; asked before anything is started."""
+    for name, pair in ports.items():
+        for port in pair:
+            with socket.socket() as looking:
+                # As the nodes do it: what another process has just left is free.
+                looking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    looking.bind((LOOPBACK, port))
+                    looking.listen()
+                except OSError as error:
+                    raise PortInUse(
+                        f"port {port} of {name} is not to be had: {error.strerror}. Another demonstration may be "
+                        f"running; --port 0 takes ports that are free."
+                    ) from error
 
 
 async def serve(home: Path, first_port: int, tell: Callable[[Addresses], None]) -> None:
-    """Until cancelled; then the nodes are stopped as an operator stops them. `CannotStartProcess` with a reason."""
-    async with LocalNetwork(Plan(home=home, names=NAMES, rpc_ports=ports_from(first_port))) as network:
+    """Until cancelled; then the nodes are stopped as an operator stops them.
+
+    `PortInUse` and `CannotStartProcess` with a reason.
+    """
+    ports = ports_from(first_port)
+    require_free(ports)
+    async with LocalNetwork(Plan(home=home, names=NAMES, rpc_ports=ports)) as network:
         await network.start(*NAMES)
-        await _connected(network)
+        await connected(network)
         tell({name: network.nodes[name].addresses for name in NAMES})
         try:
             await asyncio.Event().wait()
@@ -39,14 +68,14 @@ async def serve(home: Path, first_port: int, tell: Callable[[Addresses], None]) 
             await network.stop()
 
 
-async def _connected(network: LocalNetwork) -> None:
+async def connected(network: LocalNetwork) -> None:
     """Until each node is connected to the others: a contract that is deployed then is known to all of them."""
     async with asyncio.timeout(CONNECTED_TIMEOUT_S):
-        for name in NAMES:
-            while not await _has_peers(network, name):
+        for node in network.nodes.values():
+            while not await _has_peers(node.client, len(network.nodes) - 1):
                 await asyncio.sleep(LOOK_S)
 
 
-async def _has_peers(network: LocalNetwork, name: NodeName) -> bool:
-    peers = await network.nodes[name].client.call("transport_peers")
-    return isinstance(peers, list) and sum("activated" in peer for peer in peers) == len(NAMES) - 1
+async def _has_peers(client: Client, count: int) -> bool:
+    peers = await client.ask("transport_peers", is_repeatable=True)
+    return isinstance(peers, list) and sum("activated" in peer for peer in peers) == count

@@ -42,6 +42,7 @@ __all__ = [
     "Assembly",
     "AttestationPlan",
     "Available",
+    "Behind",
     "Claim",
     "Deployment",
     "Domain",
@@ -82,6 +83,10 @@ class Lacking(Exception):
     def __init__(self, state: StateId) -> None:
         super().__init__(f"output {state.output} of 0x{state.leaf.hex()} is not here yet")
         self.state = state
+
+
+class Behind(Exception):
+    """Something has a later state than those that are here: it comes soon, and whoever asks may ask again."""
 
 
 @dataclass(frozen=True, slots=True)

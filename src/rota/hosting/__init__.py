@@ -31,6 +31,7 @@ from rota.domains.available import Available, Known, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
+    Behind,
     Deployment,
     Domain,
     History,
@@ -355,7 +356,7 @@ def _assemble_one(
             return AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
     except Rejected as error:
         outcome = Reverted(str(error))
-    except Lacking as error:
+    except (Lacking, Behind) as error:
         return AssemblyFailed(order.request_id, intent.id, str(error))
     except Exception as error:
         return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"))

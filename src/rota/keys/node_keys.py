@@ -95,6 +95,11 @@ def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
     return NodeKeys(node, wallet, _signer_of(folder, wallet, password), transport, certificate)
 
 
+def open_signer(folder: Path, password: Secret) -> Signer:
+    """What signs for a node, whether or not its certificate is there. A `KeyFileError` names what is wrong."""
+    return _signer_of(folder, open_wallet(folder / WALLET, password), password)
+
+
 def read_password(path: Path) -> Secret:
     """The password in a file that only its owner reads: its first line."""
     password = Secret(read_private(path).reveal().partition(b"\n")[0].removesuffix(b"\r"))

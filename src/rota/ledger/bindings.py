@@ -134,7 +134,7 @@ def _outcomes(
             outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
         else:
             outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)), failed.get(leaf))
-        yield replace(outcome, transaction=log.transaction_hash)
+        yield replace(outcome, transaction=log.transaction_hash, transaction_index=log.place, log_index=log.number)
 
 
 def _skip(
@@ -205,6 +205,9 @@ def read_deployment(log: Log) -> FactoryDeployment:
         genesis,
         tuple(ContractAddress(each) for each in endorsers),
         threshold,
+        log.transaction_hash,
+        log.place,
+        log.number,
         ledger,
     )
 

@@ -27,8 +27,15 @@ _KINDS_OF_STRANGERS: Final = (FailureKind.NOT_JSON_RPC, FailureKind.REFUSED)
 class Flaw:
     """What is wrong with a setting, and how to mend it."""
 
-    text: str
+    setting: str
+    found: str
+    mend: str
     is_fatal: bool = True
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return f"{self.setting}: {self.found}. {self.mend}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +52,34 @@ async def check_ledger(
 ) -> tuple[Flaw, ...]:
     """All flaws that can be told now; a node that cannot be asked has one."""
     try:
-        found_chain_id = read_quantity(await client.call("eth_chainId", attempts_max=CHECK_ATTEMPTS_MAX))
-        if found_chain_id != chain_id:
-            return (_other_chain(client.place, found_chain_id, chain_id),)
+        if other := await _chain_flaw(client, chain_id):
+            return (other,)
         flaws = [await _contract_flaw(client, chain_id, expected) for expected in contracts]
         flaws.append(await _account_flaw(client, chain_id, account))
-    except Unavailable:
-        return (_unavailable(client),)
-    except (RpcRefused, ValueError) as error:
-        return (_stranger(client.place, str(error)),)
+    except (Unavailable, RpcRefused, ValueError) as error:
+        return (_unanswered(client, error),)
     return tuple(flaw for flaw in flaws if flaw is not None)
+
+
+async def check_chain(client: RpcClient, chain_id: int) -> Flaw | None:
+    """What is wrong with the node itself: it cannot be asked, is none, or is on another chain."""
+    try:
+        return await _chain_flaw(client, chain_id)
+    except (Unavailable, RpcRefused, ValueError) as error:
+        return _unanswered(client, error)
+
+
+async def check_contract(client: RpcClient, chain_id: int, expected: ExpectedContract) -> Flaw | None:
+    """What is wrong with a contract that a setting names."""
+    try:
+        return await _contract_flaw(client, chain_id, expected)
+    except (Unavailable, RpcRefused, ValueError) as error:
+        return _unanswered(client, error)
+
+
+async def _chain_flaw(client: RpcClient, chain_id: int) -> Flaw | None:
+    found = read_quantity(await client.call("eth_chainId", attempts_max=CHECK_ATTEMPTS_MAX))
+    return _other_chain(client.place, found, chain_id) if found != chain_id else None
 
 
 async def _contract_flaw(client: RpcClient, chain_id: int, expected: ExpectedContract) -> Flaw | None:
@@ -62,13 +87,15 @@ async def _contract_flaw(client: RpcClient, chain_id: int, expected: ExpectedCon
     code = read_data(told)
     if not code:
         return Flaw(
-            f"{expected.setting}: there is no contract at {expected.address} on chain {chain_id}. "
-            f"Deploy {expected.artifact} there, or correct the address."
+            expected.setting,
+            f"there is no contract at {expected.address} on chain {chain_id}",
+            f"Deploy {expected.artifact} there, or correct the address.",
         )
     if not is_deployment_of(expected.artifact, code):
         return Flaw(
-            f"{expected.setting}: the contract at {expected.address} is not the {expected.artifact} of this version of "
-            f"Rota. Correct the address, deploy this version's, or run the version that deployed it."
+            expected.setting,
+            f"the contract at {expected.address} is not the {expected.artifact} of this version of Rota",
+            "Correct the address, deploy this version's, or run the version that deployed it.",
         )
     return None
 
@@ -87,30 +114,35 @@ async def _account_flaw(client: RpcClient, chain_id: int, account: ContractAddre
     if balance >= needed:
         return None
     return Flaw(
-        f"node.keys: the submitter {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about "
-        f"{needed}. Send it funds; until then rounds wait.",
+        "node.keys",
+        f"the submitter {account} has {balance} wei on chain {chain_id}, and the cheapest round costs about {needed}",
+        "Send it funds; until then rounds wait.",
         is_fatal=False,
     )
 
 
 def _other_chain(url: str, found: int, expected: int) -> Flaw:
     return Flaw(
-        f"ledger.chain_id: the node at {url} is on chain {found}, and {expected} is configured. "
-        f"Give the address of a node of chain {expected}, or correct the chain id."
+        "ledger.chain_id",
+        f"the node at {url} is on chain {found}, and {expected} is configured",
+        f"Give the address of a node of chain {expected}, or correct the chain id.",
     )
 
 
-def _unavailable(client: RpcClient) -> Flaw:
+def _unanswered(client: RpcClient, error: Exception) -> Flaw:
+    if not isinstance(error, Unavailable):
+        return _stranger(client.place, str(error))
     failure = client.failure
     if failure is not None and failure.kind in _KINDS_OF_STRANGERS:
         return _stranger(client.place, failure.detail)
     is_down = failure is None or failure.kind is FailureKind.UNREACHABLE
     advice = "Start it, or correct the address." if is_down else "See what is wrong with it, or name another node."
-    return Flaw(f"ledger.url: the Ethereum node at {client.place} {failure or 'does not answer'}. {advice}")
+    return Flaw("ledger.url", f"the Ethereum node at {client.place} {failure or 'does not answer'}", advice)
 
 
 def _stranger(url: str, found: str) -> Flaw:
     return Flaw(
-        f"ledger.url: what answers at {url} is no Ethereum node: {found}. "
-        "Give the address of a node's JSON-RPC, such as http://localhost:8545."
+        "ledger.url",
+        f"what answers at {url} is no Ethereum node: {found}",
+        "Give the address of a node's JSON-RPC, such as http://localhost:8545.",
     )

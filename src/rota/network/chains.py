@@ -1,10 +1,11 @@
-"""A chain in a process of its own: the embedded one, or Anvil.
+"""A chain in a process of its own, the embedded one or Anvil; or one that runs already.
 
 Both mine at once and know the development accounts. They ask nothing for gas, so that whoever is new can send
 transactions. The embedded chain lives in memory: killed, it is gone, and can only be hung. Anvil writes its blocks to a
 file when it is asked to stop, and comes back with them at the same port.
 
-Anvil is `ROTA_ANVIL`, or in a checkout the one that `tools/install-test-tools` installed.
+Anvil is `ROTA_ANVIL`, the `anvil` that the shell finds, or in a checkout the one that `tools/install-test-tools`
+installed.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from rota.keys.secp256k1 import PrivateKey
 from rota.network.children import ROTA, CannotStartProcess, Child, Children
 
 CHAIN_ID: Final = 31_337
 STOP_TIMEOUT_S: Final = 20.0
-NO_ANVIL: Final = "set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
+NO_ANVIL: Final = "install it, set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
 # Anvil would keep the state behind every block in memory, or else on disk under the user's home.
 # Gas is free on it, too.
 ANVIL_OPTIONS: Final = ("--prune-history", "1000", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee")
@@ -37,9 +41,18 @@ class ChainKind(Enum):
     ANVIL = "anvil"
 
 
+@dataclass(frozen=True, slots=True)
+class RunningChain:
+    """A chain that somebody else runs: where it answers, whose key pays, and what each account of a node is given."""
+
+    url: str
+    payer: PrivateKey
+    funds_wei: int
+
+
 def find_anvil() -> str | None:
     """The Anvil of this machine, if there is one."""
-    named = os.environ.get("ROTA_ANVIL")
+    named = os.environ.get("ROTA_ANVIL") or shutil.which("anvil")
     if named:
         return named
     return next((str(path) for path in sorted(_INSTALLED.glob("@foundry-rs/anvil-*/bin/anvil"))), None)

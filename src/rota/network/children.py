@@ -147,16 +147,19 @@ class Children:
     ) -> Child:
         """Begin a process; `prefix` is a command that runs it elsewhere, such as in a network namespace."""
         with log.open("ab") as file:
-            process = await asyncio.create_subprocess_exec(
-                *prefix,
-                *command,
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=file,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-                limit=LINE_BYTES_MAX,
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *prefix,
+                    *command,
+                    stdin=DEVNULL,
+                    stdout=PIPE,
+                    stderr=file,
+                    env={**os.environ, **(environment or {})},
+                    start_new_session=True,
+                    limit=LINE_BYTES_MAX,
+                )
+            except OSError as error:
+                raise CannotStartProcess(f"{name} cannot be started: {command[0]}: {error.strerror}") from error
         child = self._running[process.pid] = Child(name, process, log, self)
         self._tell_guardian(f"+ {process.pid}")
         return child

@@ -17,7 +17,7 @@ from typing import Final
 from uuid import uuid4
 
 from rota import hosting
-from rota.client import ClientError, NodeClient
+from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.genesis import SALT_BYTES, Genesis, encode_genesis, genesis_hash
 from rota.ledger.account import Account
@@ -46,7 +46,7 @@ class CreatedContract:
     untaken: Mapping[NodeName, str]
 
 
-async def named(clients: tuple[NodeClient, ...]) -> dict[NodeName, NodeClient]:
+async def named(clients: tuple[Client, ...]) -> dict[NodeName, Client]:
     """The nodes by their own names. A `ClientError` when one does not answer."""
     assert len(clients) <= NODES_MAX, f"at most {NODES_MAX} nodes"
     names = await asyncio.gather(*(client.name() for client in clients))
@@ -63,7 +63,7 @@ def genesis_for(domain: str, arguments: object, sender: Party, defaults: hosting
 
 
 async def create_contract(
-    genesis: Genesis, nodes: Mapping[NodeName, NodeClient], factory: ContractAddress, account: Account
+    genesis: Genesis, nodes: Mapping[NodeName, Client], factory: ContractAddress, account: Account
 ) -> CreatedContract:
     """Deploy a contract through the factory, and have all these nodes take it in.
 
@@ -83,7 +83,7 @@ async def create_contract(
 
 
 async def hand_out(
-    genesis: Genesis, encoded: bytes, deployment: IntentId, nodes: Mapping[NodeName, NodeClient]
+    genesis: Genesis, encoded: bytes, deployment: IntentId, nodes: Mapping[NodeName, Client]
 ) -> CreatedContract:
     """Have these nodes take in a contract that is on the chain. A `ClientError` when none of them does."""
     answers = await asyncio.gather(

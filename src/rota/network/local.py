@@ -6,9 +6,9 @@
         await network.nodes[name].client.send(...)
 
 Every process is the one that an operator runs: `rota ledger` or Anvil, and `rota node` on a folder as `rota init` makes
-it. Ports are the kernel's choice; the one at which a node listens for others is held for it while the network lasts, so
-that it comes back at the same place. With `is_apart` each node has a host of its own (`namespaces`). Whatever happens,
-no process outlives this one (`children`).
+it. Ports are the kernel's choice; those at which a node listens are held for it while the network lasts, so that it
+comes back at the same place. With `is_apart` each node has a host of its own (`namespaces`). The chain may also be one
+that runs already. Whatever happens, no process outlives this one (`children`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from rota.client import ClientLimits, NodeClient, Unreachable
+from rota.client import Client, ClientLimits, Unreachable
 from rota.hosting import ContractDefaults
 from rota.keys.files import make_folder, write_new
 from rota.keys.keystore import ScryptCost
@@ -39,8 +39,9 @@ from rota.ledger.account import Account, AccountLimits
 from rota.ledger.client import RpcClient
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.embedded.settings import WEI_PER_ETHER
+from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.registering import NetworkContracts, deploy_contracts, register
-from rota.network.chains import CHAIN_ID, ChainKind, ChainProcess
+from rota.network.chains import ChainKind, ChainProcess, RunningChain
 from rota.network.children import ROTA, START_TIMEOUT_S, CannotStartProcess, Child, Children
 from rota.network.creating import CreatedContract, create_contract, genesis_for
 from rota.network.namespaces import LOOPBACK, Host, Namespaces
@@ -55,6 +56,7 @@ REGISTRY_NAME: Final = "nodes.toml"
 CHAIN_HOST: Final = "chain"
 APART_PEER_PORT: Final = 31_550
 FUNDS_ETHER: Final = 100
+CHAIN_ATTEMPTS_MAX: Final = 5
 DEPLOYER: Final = "deployer"
 LOOK_S: Final = 0.02
 STOP_TIMEOUT_S: Final = 30.0
@@ -73,17 +75,19 @@ class Plan:
     """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
 
     `store_of` says where a node's store is. `is_apart` gives every node and the chain a host of its own.
-    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice.
+    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice. `tables`
+    is asked, once all nodes have their keys, for further text of every node's configuration.
     """
 
     home: Path
     names: tuple[NodeName, ...]
-    chain: ChainKind = ChainKind.EMBEDDED
+    chain: ChainKind | RunningChain = ChainKind.EMBEDDED
     registry: Literal["chain", "file"] = "chain"
     store_of: Callable[[NodeName], str] = _sqlite
     settings: Mapping[str, Setting] = field(default_factory=dict)
     is_apart: bool = False
     rpc_ports: Mapping[NodeName, tuple[int, int]] = field(default_factory=dict)
+    tables: Callable[[LocalNetwork], Awaitable[str]] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(set(self.names)) == len(self.names) <= NODES_MAX:
@@ -103,7 +107,7 @@ class LocalNode:
         self.addresses: Mapping[str, str] = {}
         self._network: Final = network
         self._child: Child | None = None
-        self._client: NodeClient | None = None
+        self._client: Client | None = None
 
     @property
     def is_running(self) -> bool:
@@ -117,7 +121,7 @@ class LocalNode:
         return self._child
 
     @property
-    def client(self) -> NodeClient:
+    def client(self) -> Client:
         """The way to ask it in its latest life."""
         assert self._client is not None, f"{self.name} was started"
         return self._client
@@ -133,7 +137,7 @@ class LocalNode:
         self._child, told = await self._network.launch(self)
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
-        self._client = NodeClient(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
+        self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
         self.starts += 1
 
     async def until_ready(self) -> None:
@@ -190,15 +194,23 @@ class LocalNetwork:
         self._stack: Final = AsyncExitStack()
         self._chain: ChainProcess | None = None
         self._client: RpcClient | None = None
+        self._chain_id = 0
+        self._deployer: Account | None = None
         self._contracts: NetworkContracts | None = None
 
     # Its parts.
 
     @property
     def chain(self) -> ChainProcess:
-        """The base ledger."""
-        assert self._chain is not None, "the network is open"
+        """The base ledger, where it is a process of ours."""
+        assert self._chain is not None, "the network is open, and its chain was started with it"
         return self._chain
+
+    @property
+    def chain_id(self) -> int:
+        """Of the base ledger, by its own word."""
+        assert self._chain_id, "the network is open"
+        return self._chain_id
 
     @property
     def ledger(self) -> RpcClient:
@@ -213,9 +225,14 @@ class LocalNetwork:
 
     @property
     def deployer(self) -> Account:
-        """An account that everybody knows the key of, and that has funds."""
-        signer = MemorySigner({DEPLOYER: PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)})
-        return self._account(signer, DEPLOYER)
+        """An account that has funds: on a chain of ours one that everybody knows the key of."""
+        assert self._deployer is not None, "the network is open"
+        return self._deployer
+
+    @property
+    def from_height(self) -> int:
+        """Below this block there is nothing of this network."""
+        return self._deployed.registry_from_height
 
     @property
     def pids(self) -> dict[str, int]:
@@ -249,19 +266,31 @@ class LocalNetwork:
             self.hosts = Namespaces((CHAIN_HOST, *plan.names))
             self._stack.push_async_callback(self.hosts.close)
         await self._stack.enter_async_context(self.children)
+        chain = plan.chain
+        self._client = RpcClient(chain.url if isinstance(chain, RunningChain) else await self._start_chain(chain))
+        self._stack.push_async_callback(self._client.close)
+        self._chain_id = read_quantity(await self._client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
+        key = chain.payer if isinstance(chain, RunningChain) else PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+        self._deployer = self._account(MemorySigner({DEPLOYER: key}), DEPLOYER)
+        self._contracts = await deploy_contracts(self._deployer)
+        for name in plan.names:
+            self._add(name)
+        await self._fund_and_register()
+        tables = await plan.tables(self) if plan.tables is not None else ""
+        for node in self.nodes.values():
+            text = write_configuration(self._settings_of(node))
+            write_new(node.folder / FILE_NAME, Secret(f"{text}\n{tables}" if tables else text))
+        if plan.registry == "file":
+            self._write_registry()
+
+    async def _start_chain(self, kind: ChainKind) -> str:
+        """A chain of our own; where it answers."""
         host = self._host_of(CHAIN_HOST)
         listen = "0.0.0.0" if host is not None else LOOPBACK
         prefix = () if host is None else host.prefix
-        self._chain = ChainProcess(plan.chain, plan.home / CHAIN_HOST, self.children, listen, prefix)
+        self._chain = ChainProcess(kind, self.plan.home / CHAIN_HOST, self.children, listen, prefix)
         await self._chain.start()
-        url = await self.reachable(CHAIN_HOST, f"http://{LOOPBACK}:{self._chain.port}")
-        self._client = RpcClient(url)
-        self._stack.push_async_callback(self._client.close)
-        self._contracts = await deploy_contracts(self.deployer)
-        for name in plan.names:
-            await self._add(name)
-        if plan.registry == "file":
-            self._write_registry()
+        return await self.reachable(CHAIN_HOST, f"http://{LOOPBACK}:{self._chain.port}")
 
     async def start(self, *names: NodeName) -> None:
         """Begin lives of these nodes, all at once, and wait until they serve."""
@@ -277,7 +306,7 @@ class LocalNetwork:
     async def create_contract(self, domain: str, constructor: object) -> CreatedContract:
         """A contract that all running nodes take in."""
         sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")
-        genesis = genesis_for(domain, constructor, sender, ContractDefaults(CHAIN_ID))
+        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id))
         clients = {name: node.client for name, node in self.nodes.items() if node.is_running}
         return await create_contract(genesis, clients, self.factory, self.deployer)
 
@@ -299,8 +328,8 @@ class LocalNetwork:
             return url
         return f"http://{LOOPBACK}:{await self.hosts.relay(name, int(url.rpartition(':')[2]))}"
 
-    async def _add(self, name: NodeName) -> None:
-        """A folder as `rota init` makes it, funds for what the node pays, and its entry in the registry."""
+    def _add(self, name: NodeName) -> None:
+        """A folder with keys, as `rota init` makes it; its configuration comes later."""
         folder = self.plan.home / name
         make_folder(folder)
         password = Secret(secrets.token_urlsafe(PASSWORD_BYTES))
@@ -309,24 +338,31 @@ class LocalNetwork:
         port = APART_PEER_PORT if self.hosts is not None else self._held_port()
         node = self.nodes[name] = LocalNode(name, folder, keys, port, self)
         self._stack.push_async_callback(node.close)
-        write_new(folder / FILE_NAME, Secret(write_configuration(self._settings_of(node))))
-        for address in (keys.submitter, keys.registrar):
-            await self.deployer.transact(address, value_wei=FUNDS_ETHER * WEI_PER_ETHER)
+
+    async def _fund_and_register(self) -> None:
+        """Funds for what the nodes pay, and their entries in the registry; together, as a block may take a while."""
+        chain = self.plan.chain
+        funds_wei = chain.funds_wei if isinstance(chain, RunningChain) else FUNDS_ETHER * WEI_PER_ETHER
+        payees = [address for node in self.nodes.values() for address in (node.keys.submitter, node.keys.registrar)]
+        if funds_wei:
+            await asyncio.gather(*(self.deployer.transact(address, value_wei=funds_wei) for address in payees))
         if self.plan.registry == CHAIN:
-            account = self._account(keys.signer, REGISTRAR)
-            endpoint = self._endpoint_of(node)
-            await register(account, self._deployed.registry, name, keys.certificate.fingerprint, endpoint)
+            await asyncio.gather(*map(self._register, self.nodes.values()))
+
+    async def _register(self, node: LocalNode) -> None:
+        account = self._account(node.keys.signer, REGISTRAR)
+        fingerprint = node.keys.certificate.fingerprint
+        await register(account, self._deployed.registry, node.name, fingerprint, self._endpoint_of(node))
 
     def _settings_of(self, node: LocalNode) -> dict[str, Setting]:
-        host, ledger_host = self._host_of(node.name), self._host_of(CHAIN_HOST)
-        rpc_port, websocket_port = self.plan.rpc_ports.get(node.name, (0, 0))
+        host = self._host_of(node.name)
+        rpc_port, websocket_port = self.plan.rpc_ports.get(node.name) or self._rpc_ports()
         is_on_chain = self.plan.registry == CHAIN
         return {
             "node.name": node.name,
             "node.password_file": PASSWORD_NAME,
-            # New blocks are told over a WebSocket, and only looked for over HTTP.
-            "ledger.url": f"ws://{LOOPBACK if ledger_host is None else ledger_host.address}:{self.chain.port}",
-            "ledger.chain_id": CHAIN_ID,
+            "ledger.url": self._ledger_url(),
+            "ledger.chain_id": self.chain_id,
             "ledger.factory": self._deployed.factory,
             "ledger.registry": self._deployed.registry,
             "ledger.registry_from_height": self._deployed.registry_from_height,
@@ -339,6 +375,17 @@ class LocalNetwork:
             "log.format": "json",
             **self.plan.settings,
         }
+
+    def _ledger_url(self) -> str:
+        """Where nodes find the chain. New blocks are told over a WebSocket, and only looked for over HTTP."""
+        if isinstance(self.plan.chain, RunningChain):
+            return self.plan.chain.url
+        host = self._host_of(CHAIN_HOST)
+        return f"ws://{LOOPBACK if host is None else host.address}:{self.chain.port}"
+
+    def _rpc_ports(self) -> tuple[int, int]:
+        """Of JSON-RPC and of WebSockets; on a host of its own a node has no need of ports that are held."""
+        return (0, 0) if self.hosts is not None else (self._held_port(), self._held_port())
 
     def _write_registry(self) -> None:
         lines: list[str] = []
@@ -368,4 +415,4 @@ class LocalNetwork:
         return port
 
     def _account(self, signer: Signer, name: str) -> Account:
-        return Account(self.ledger, CHAIN_ID, signer, name, AccountLimits(look_ms=20, looks_max=3_000))
+        return Account(self.ledger, self.chain_id, signer, name, AccountLimits(look_ms=20, looks_max=3_000))

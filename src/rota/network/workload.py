@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from rota.client import Refused, TransactionReceipt, Unreachable
 from rota.network.local import LocalNetwork
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import ContractAddress, IntentId, NodeName, intent_text
 
 UNANSWERED_MAX: Final = 256
 REPEAT_S: Final = 0.25
@@ -29,11 +29,13 @@ RECEIPTS_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One transaction of the stream."""
+    """One transaction of the stream, of the stream's own contract and party where it names no others."""
 
     number: int
     function: str
     arguments: object = None
+    contract: ContractAddress | None = None
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +127,19 @@ class Workload:
                     key = f"{self.contract}/{request.number}"
                     self._calling[name] += 1
                     try:
-                        intent = await node.client.send(
-                            self.party, self.contract, request.function, request.arguments, key=key
+                        accepted = await node.client.send(
+                            request.contract or self.contract,
+                            request.function,
+                            request.arguments,
+                            sender=request.sender or self.party,
+                            key=key,
                         )
                     except Refused as refused:
                         self.refusals.append(f"{name}: {refused}")
                         return
                     finally:
                         self._calling[name] -= 1
-                    self.promises[intent] = Promise(name, request, asked_s)
+                    self.promises[accepted.intent] = Promise(name, request, asked_s)
                     return
             await asyncio.sleep(REPEAT_S)
 
@@ -157,7 +163,7 @@ class Workload:
         if not node.is_running or node.name in self.absent:
             return
         with suppress(Unreachable):
-            receipt = await node.client.receipt(intent)
+            receipt = await node.client.receipt(intent_text(intent))
             if receipt is not None:
                 self.receipts[intent] = receipt
 

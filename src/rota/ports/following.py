@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from rota.abi import Entry
 from rota.core.effects import RoundDispatch
+from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, SubmitMode, Transition
@@ -43,7 +44,11 @@ class AbiStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredSubmission:
-    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance."""
+    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance.
+
+    One that was changed has what it asked for before, the oldest first; each of these has the time at which it was
+    asked for as that of its acceptance, and `changed_at_ms` is when the present one was.
+    """
 
     id: IntentId
     accepted_at_ms: int
@@ -62,6 +67,8 @@ class StoredSubmission:
     fee_max_wei: int | None = None
     tip_wei: int | None = None
     number: int = 0
+    changed_at_ms: int | None = None
+    earlier: tuple[StoredSubmission, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +87,19 @@ class SubmissionStore(Protocol):
         ...
 
     async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """It asks for something else now; number and time stay."""
+        """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
         ...
 
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
         ...
 
+    async def forget_unaccepted(self) -> int:
+        """What was noted and not accepted, since a process ended in between, goes; how many. For a node that begins."""
+        ...
+
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id."""
+        """What was asked for under this id, and accepted."""
         ...
 
     async def public_with_key(self, key: str) -> IntentId | None:
@@ -124,6 +135,19 @@ class Dispatched(NamedTuple):
     intent: IntentId
 
 
+@dataclass(frozen=True, slots=True)
+class LatestRound:
+    """A round that this node sent: how many transitions it has, and what the chain made of it once a block has it."""
+
+    nonce: int
+    contract: ContractAddress
+    digest: bytes
+    transition_count: int
+    status: MinedStatus | None = None
+    height: int | None = None
+    block_time_s: int | None = None
+
+
 class TraceStore(Protocol):
     """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
 
@@ -148,6 +172,10 @@ class TraceStore(Protocol):
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
+        """The rounds that this node sent last, the oldest of them first."""
         ...
 
 

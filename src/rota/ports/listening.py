@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from rota.core.events import LedgerOutcome
 from rota.types import ContractAddress, Intent, IntentId, Leaf
 
 
@@ -73,12 +74,16 @@ class ListeningStore(Protocol):
         """Those with greater numbers, in order."""
         ...
 
+    async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with the greatest numbers, in order."""
+        ...
+
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         """The place of a receipt in the order, if it has one."""
         ...
 
-    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
-        """The block that committed it, and the hash of the base-ledger transaction."""
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
+        """The block that committed it, and what was told of it there."""
         ...
 
     async def add_listener(self, listener: StoredListener) -> bool:

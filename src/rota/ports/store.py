@@ -36,8 +36,9 @@ class StoredTransaction:
     """An intent of this node as its users ask for it. `sequence` orders by acceptance.
 
     The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
-    has it, final or not; `transaction` is the hash, and empty when it is not known. `issued` is what its user was given
-    of an external one, `place` that of its receipt in the order of this node.
+    has it, final or not; `transaction` is the hash, and empty when it is not known. Of a deployment they are those of
+    the factory's word. `issued` is what its user was given of an external one, `place` that of its receipt in the order
+    of this node.
     """
 
     intent: Intent
@@ -51,6 +52,8 @@ class StoredTransaction:
     ending_reason: str | None = None
     issued: PreparedTransaction | None = None
     place: NumberedReceipt | None = None
+    transaction_index: int | None = None
+    log_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from rota.keys.secret import Secret
 from rota.runtime.configuring.flaws import ConfigurationRejected, Flaw
 from rota.runtime.configuring.keys import Absent
 from rota.runtime.configuring.kinds import CHAIN, PostgresServer, SqliteFile
-from rota.runtime.configuring.reading import read_configuration, read_text
+from rota.runtime.configuring.reading import Salvaged, read_configuration, read_text, salvage
 from rota.runtime.configuring.sections import (
     SECTIONS,
     AutomationSection,
@@ -51,6 +51,7 @@ __all__ = [
     "OperationsSection",
     "PostgresServer",
     "RpcSection",
+    "Salvaged",
     "SqliteFile",
     "StoreSection",
     "TelemetrySection",
@@ -59,6 +60,7 @@ __all__ = [
     "read_configuration",
     "read_text",
     "render_reference",
+    "salvage",
     "with_setting",
     "write_configuration",
 ]

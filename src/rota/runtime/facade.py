@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -41,6 +41,7 @@ from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
 from rota.runtime.facades.intents import Intents
 from rota.runtime.facades.keys import Keys
+from rota.runtime.facades.leading import leaders_of
 from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
@@ -51,7 +52,6 @@ from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
 from rota.runtime.failures import failure_of
-from rota.runtime.leaders import Leaders, Sights
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
@@ -68,8 +68,6 @@ from rota.types import (
     SubmitMode,
     intent_text,
 )
-
-LEADERS_LOOK_S: Final = 0.05
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
@@ -149,10 +147,8 @@ class NodeFacade:
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
         self._explaining: Final = Explaining(running, self._at, self.public)
-        sights = Sights(self._loaded, self._leader_of, self._reached, lambda: self._at(monotonic_ms()), _soon)
-        self.leaders_seen: Final = Leaders(running.name, sights)
-        running.leaders = self.leaders_seen
-        self._feed: Final = feed_of(running, self._at, lambda: self._at(monotonic_ms()), self._summary, read_peers)
+        self.leaders_seen: Final = leaders_of(running, self._now_ms, read_peers)
+        self._feed: Final = feed_of(running, self._at, self._now_ms, self._summary, read_peers)
 
     @property
     def name(self) -> NodeName:
@@ -269,6 +265,8 @@ class NodeFacade:
             revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
+            transaction_index=stored.transaction_index,
+            log_index=stored.log_index,
             source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
         )
 
@@ -294,6 +292,7 @@ class NodeFacade:
         commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
         if place is None or commit is None:
             return None
+        height, outcome = commit
         return facade.ReceiptView(
             intent,
             True,
@@ -301,8 +300,10 @@ class NodeFacade:
             place.sequence,
             place.domain,
             place.leaf,
-            block_number=commit[0],
-            transaction_hash=commit[1] or None,
+            block_number=height,
+            transaction_hash=outcome.transaction or None,
+            transaction_index=outcome.transaction_index,
+            log_index=outcome.log_index,
             source=place.contract,
         )
 
@@ -468,18 +469,6 @@ class NodeFacade:
         """Who has coordinated it."""
         return self.leaders_seen.of(contract)
 
-    def _loaded(self) -> tuple[ContractAddress, ...]:
-        return tuple(self._running.engine.core.sequencers.loaded) if self._running.started.is_set() else ()
-
-    def _leader_of(self, contract: ContractAddress) -> NodeName | None:
-        sequencer = self._running.engine.core.sequencers.loaded.get(contract)
-        if sequencer is None:
-            return None
-        return self.name if sequencer.coordinator.state is CoordinatorState.ACTIVE else sequencer.observer.active
-
-    def _reached(self) -> tuple[NodeName, ...]:
-        return tuple(peer.node for peer in self._read_peers() if peer.is_connected)
-
     def _summary(self, address: ContractAddress) -> ContractSummary:
         known = self._running.contracts.known(address)
         assert known is not None, "it is one of ours"
@@ -500,12 +489,15 @@ class NodeFacade:
             coordinating_count=len(sequencer.coordinator.transactions),
         )
 
-    def watch(self, interval_ms: int) -> AsyncIterator[facade.FeedUpdate]:
+    def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[facade.FeedUpdate]:
         """A snapshot, then what changes, at most once in an interval."""
-        return self._feed.watch(interval_ms)
+        return self._feed.watch(interval_ms, opened)
 
     def _at(self, core_ms: int) -> int:
         return self._epoch_ms + core_ms
+
+    def _now_ms(self) -> int:
+        return self._at(monotonic_ms())
 
     # Contracts.
 
@@ -597,10 +589,6 @@ class NodeFacade:
             automation_transactions_total=self.triggers.transactions,
             ledger_transactions_total=self.triggers.ledger_transactions,
         )
-
-
-def _soon(look: Callable[[], None]) -> None:
-    asyncio.get_running_loop().call_later(LEADERS_LOOK_S, look)
 
 
 def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:

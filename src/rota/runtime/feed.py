@@ -4,16 +4,21 @@ Theory of operation. Everything that the core is told and asks for passes here w
 What of it is a milestone of a transaction, a round or a sign of life of a contract is noted for each who follows, by
 its id: of several changes of one thing the latest counts. After an interval each follower is given what was noted, with
 the states that things are in then. Who takes longer gets more at once and not more often, and nothing is held for him
-beyond the bounds below. A transaction has its milestones of an interval as steps too. What had no room is counted, and
-the update says that there is a gap: then it begins with a snapshot again.
+beyond the bounds below. What had no room is counted, and the update says that there is a gap: then it begins with a
+snapshot again.
+
+What this costs must not grow with the load. All milestones are counted, and transactions are told one by one as far as
+an interval's budget goes (`journeys`); of contracts that have changed those that waited longest come first, and the
+others with the next update. The first snapshot begins with what the store has of the past.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from rota.api.errors import ErrorCode, Rejected
@@ -31,15 +36,29 @@ from rota.core.effects import BlocksIndexed, Effect, Persist, RoundDispatch
 from rota.core.events import ForContract, MessageReceived
 from rota.core.machine import Event
 from rota.messages import CoordinatorHeartbeat
-from rota.runtime.milestones import Milestone, Milestones, Sighting, is_telling_effect, is_telling_event
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.runtime.journeys import NOWHERE, Journey, Journeys, budget_of
+from rota.runtime.milestones import Milestones, Sighting, is_telling_effect, is_telling_event
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName
 
 FOLLOWERS_MAX: Final = 32
-TRANSACTIONS_MAX: Final = 1_000
+OPEN_TRANSACTIONS_MAX: Final = 200
+PAST_TRANSACTIONS_MAX: Final = 50
+PAST_ROUNDS_MAX: Final = 50
 ROUNDS_MAX: Final = 1_000
 CONTRACTS_MAX: Final = 1_000
+TOUCHED_MAX: Final = 10_000
 HEARTBEATS_MAX: Final = 1_000
-STEPS_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the store has of before: rounds that were sent and transactions that have ended, the oldest first."""
+
+    rounds: tuple[RoundChange, ...] = ()
+    transactions: tuple[TransactionChange, ...] = ()
+
+
+NO_PAST: Final = Past()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +72,32 @@ class Looks:
     state_of: Callable[[ContractAddress, IntentId], str]
     open_transactions: Callable[[int], tuple[TransactionChange, ...]]
     peers: Callable[[], tuple[PeerMeasurements, ...]]
+    past: Callable[[int, int], Awaitable[Past]]
 
 
 @dataclass(slots=True)
 class _Follower:
     """What one who follows has not been told yet."""
 
-    transactions: dict[IntentId, list[tuple[Sighting, int]]] = field(default_factory=dict)
+    contracts_max: int
+    journeys: Journeys
     contracts: dict[ContractAddress, None] = field(default_factory=dict)
     rounds: dict[tuple[int, str], RoundChange] = field(default_factory=dict)
-    counts: Counter[Milestone] = field(default_factory=Counter)
     heartbeats: Counter[tuple[ContractAddress, NodeName]] = field(default_factory=Counter)
-    omitted: int = 0
     has_gap: bool = False
     has_news: asyncio.Event = field(default_factory=asyncio.Event)
     shown_contracts: dict[ContractAddress, ContractSummary] = field(default_factory=dict)
     shown_peers: tuple[PeerMeasurements, ...] = ()
 
     def saw(self, sighting: Sighting, at_ms: int) -> None:
-        """A transaction is at a milestone; where there is no room it is counted alone."""
-        self.counts[sighting.milestone] += 1
-        steps = self.transactions.pop(sighting.intent, None)
-        if steps is not None or len(self.transactions) < TRANSACTIONS_MAX:
-            steps = self.transactions[sighting.intent] = [] if steps is None else steps
-            if len(steps) == STEPS_MAX:
-                del steps[0]
-            steps.append((sighting, at_ms))
-        else:
-            self.omitted += 1
+        """Transactions are at a milestone."""
+        self.journeys.saw(sighting, at_ms)
         if sighting.contract and sighting.contract not in self.contracts:
             self.touch(sighting.contract)
 
     def touch(self, contract: ContractAddress) -> None:
         """Something of it may have changed."""
-        if contract in self.contracts or len(self.contracts) < CONTRACTS_MAX:
+        if contract in self.contracts or len(self.contracts) < TOUCHED_MAX:
             self.contracts[contract] = None
         else:
             self.has_gap = True
@@ -184,15 +195,20 @@ class LiveFeed:
 
     # Following.
 
-    async def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
-        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
+    async def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow.
+
+        Transactions that are `opened` are told of whatever else there is to tell; who watches may change it meanwhile.
+        """
         if len(self._followers) >= FOLLOWERS_MAX:
             raise Rejected(ErrorCode.INVALID_REQUEST, "", f"at most {FOLLOWERS_MAX} may follow a node at a time")
-        follower = _Follower()
+        budget = budget_of(interval_ms)
+        follower = _Follower(budget.contracts, Journeys(budget, opened))
         self._followers.append(follower)
         number = 1
         try:
-            yield self._snapshot(follower, number)
+            past = await self._looks.past(PAST_TRANSACTIONS_MAX, PAST_ROUNDS_MAX)
+            yield self._snapshot(follower, number, past=past)
             while True:
                 await asyncio.sleep(interval_ms / 1_000)
                 await self._news(follower, interval_ms)
@@ -213,12 +229,15 @@ class LiveFeed:
             except TimeoutError:
                 continue
 
-    def _snapshot(self, follower: _Follower, number: int, has_gap: bool = False) -> FeedUpdate:
-        """All contracts and what is open, as far as there is room."""
+    def _snapshot(self, follower: _Follower, number: int, has_gap: bool = False, past: Past = NO_PAST) -> FeedUpdate:
+        """All contracts and what is open, as far as there is room; what was noted before is in it."""
         addresses = list(self._looks.contracts())
-        fresh = _Follower(has_news=follower.has_news)
-        for name in ("transactions", "contracts", "rounds", "counts", "heartbeats", "omitted", "has_gap"):
-            setattr(follower, name, getattr(fresh, name))
+        under_way = self._looks.open_transactions(OPEN_TRANSACTIONS_MAX)
+        follower.journeys.follow((each.id, each.contract or NOWHERE) for each in under_way)
+        follower.contracts.clear()
+        follower.rounds.clear()
+        follower.heartbeats.clear()
+        follower.has_gap = False
         follower.has_news.clear()
         shown = {each.contract: each for each in self._summaries(addresses[:CONTRACTS_MAX])}
         follower.shown_contracts = shown
@@ -231,31 +250,30 @@ class LiveFeed:
             has_gap=has_gap,
             contracts=tuple(shown.values()),
             contracts_omitted=max(0, len(addresses) - CONTRACTS_MAX),
-            transactions=self._looks.open_transactions(TRANSACTIONS_MAX),
+            transactions=(*past.transactions, *under_way),
+            rounds=past.rounds,
             peers=follower.shown_peers,
         )
 
     def _changes(self, follower: _Follower, number: int) -> FeedUpdate:
-        transactions, follower.transactions = follower.transactions, {}
-        touched, follower.contracts = follower.contracts, {}
+        journeys = follower.journeys
+        told = journeys.take()
+        counts, journeys.counts = journeys.counts, Counter()
+        omitted, journeys.omitted = journeys.omitted, 0
         rounds, follower.rounds = follower.rounds, {}
-        counts, follower.counts = follower.counts, Counter()
         heartbeats, follower.heartbeats = follower.heartbeats, Counter()
-        omitted, follower.omitted = follower.omitted, 0
-        follower.has_news.clear()
-        changed = [each for each in self._summaries(touched) if follower.shown_contracts.get(each.contract) != each]
-        for each in changed:
-            if each.contract in follower.shown_contracts or len(follower.shown_contracts) < CONTRACTS_MAX:
-                follower.shown_contracts[each.contract] = each
+        changed = self._changed_contracts(follower)
         peers = self._looks.peers()
         are_peers_changed = peers != follower.shown_peers
         follower.shown_peers = peers
+        if not journeys.has_news and not follower.contracts:
+            follower.has_news.clear()
         return FeedUpdate(
             number,
             self._looks.now_ms(),
             self._looks.height(),
-            contracts=tuple(changed),
-            transactions=tuple(self._change(seen) for seen in transactions.values()),
+            contracts=changed,
+            transactions=tuple(self._change(each) for each in told),
             transactions_omitted=omitted,
             rounds=tuple(rounds.values()),
             peers=peers if are_peers_changed else (),
@@ -263,22 +281,42 @@ class LiveFeed:
             heartbeats=tuple(Heartbeats(*of, count) for of, count in heartbeats.items()),
         )
 
+    def _changed_contracts(self, follower: _Follower) -> tuple[ContractSummary, ...]:
+        """Those that were touched first; the others wait for the next update."""
+        touched = list(islice(follower.contracts, follower.contracts_max))
+        for address in touched:
+            del follower.contracts[address]
+        shown = follower.shown_contracts
+        changed = tuple(each for each in self._summaries(touched) if shown.get(each.contract) != each)
+        for each in changed:
+            if each.contract in shown or len(shown) < CONTRACTS_MAX:
+                shown[each.contract] = each
+        return changed
+
     def _summaries(self, addresses: Iterable[ContractAddress]) -> Iterable[ContractSummary]:
         for address in addresses:
             summary = self._looks.summary_of(address)
             if summary is not None:
                 yield summary
 
-    def _change(self, seen: list[tuple[Sighting, int]]) -> TransactionChange:
-        sighting, at_ms = seen[-1]
+    def _change(self, journey: Journey) -> TransactionChange:
+        contract = journey.contract
+        state = self._looks.state_of(contract, journey.intent)
+        shown = contract if contract not in (NOWHERE, NO_CONTRACT) else None
+        if not journey.steps:
+            return TransactionChange(
+                journey.intent, self._looks.now_ms(), shown, state=state, is_given_up=journey.is_given_up
+            )
+        (_, _, _, peer, detail, has_failed), at_ms = latest = journey.steps[-1]
         return TransactionChange(
-            sighting.intent,
+            journey.intent,
             at_ms,
-            sighting.contract or None,
-            sighting.milestone.value,
-            self._looks.state_of(sighting.contract, sighting.intent),
-            sighting.peer,
-            sighting.detail,
-            sighting.has_failed,
-            tuple(Step(each.milestone.value, when_ms, each.peer, each.detail) for each, when_ms in seen),
+            shown,
+            latest.sighting.milestone.value,
+            state,
+            peer,
+            detail,
+            has_failed,
+            tuple(Step(each.milestone.value, when_ms, each.peer, each.detail) for each, when_ms in journey.steps),
+            journey.is_given_up,
         )

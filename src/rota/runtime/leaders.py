@@ -2,19 +2,20 @@
 
 Theory of operation. A contract is looked at soon after a heartbeat of a coordinator came or went, and all in memory are
 every second, for those that nobody else is a member of. Where another node coordinates than did before, that is kept:
-as a fail-over if the former one cannot be reached at that moment, and else as a hand-over. A contract that nobody
-coordinates for a while has not changed hands. What is older than the last `CHANGES_MAX` is forgotten, and so is all of
-it when the process ends: nothing is decided by it. Of more than `CONTRACTS_MAX` in memory some are not followed.
+as a fail-over if nothing can be expected of the former one at that moment, and else as a hand-over. The first is what
+the core judges: one that hangs keeps its connections for a while, and only its heartbeats are missing. A contract that
+nobody coordinates for a while has not changed hands. What is older than the last `CHANGES_MAX` is forgotten, and so is
+all of it when the process ends: nothing is decided by it. Of more than `CONTRACTS_MAX` in memory some are not followed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rota.api.ring import LeaderChange
+from rota.api.ring import LeaderChange, Loss
 from rota.messages import CoordinatorHeartbeat, Envelope
 from rota.types import ContractAddress, NodeName
 
@@ -24,11 +25,11 @@ CONTRACTS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Sights:
-    """What is looked at: contracts in memory, who coordinates one of them, who can be reached, the time."""
+    """What is looked at: contracts in memory, who coordinates one of them, why a node is lost for it, the time."""
 
     loaded: Callable[[], Iterable[ContractAddress]]
     leader_of: Callable[[ContractAddress], NodeName | None]
-    connected: Callable[[], Collection[NodeName]]
+    loss_of: Callable[[ContractAddress, NodeName], Loss | None]
     now_ms: Callable[[], int]
     later: Callable[[Callable[[], None]], object]
 
@@ -36,11 +37,10 @@ class Sights:
 class Leaders:
     """One node's memory. What `later` is given it does once, when the core has taken in what it was told."""
 
-    def __init__(self, node: NodeName, sights: Sights) -> None:
-        self._node: Final = node
+    def __init__(self, sights: Sights) -> None:
         self._loaded: Final = sights.loaded
         self._leader_of: Final = sights.leader_of
-        self._connected: Final = sights.connected
+        self._loss_of: Final = sights.loss_of
         self._now_ms: Final = sights.now_ms
         self._later: Final = sights.later
         self._heard: Final[dict[ContractAddress, None]] = {}
@@ -73,8 +73,8 @@ class Leaders:
             if leader is None or leader == former or (former is None and len(self._last) >= CONTRACTS_MAX):
                 continue
             self._last[contract] = leader
-            is_gone = former is not None and former != self._node and former not in self._connected()
-            self._changes.append(LeaderChange(contract, self._now_ms(), former, leader, is_gone))
+            loss = self._loss_of(contract, former) if former is not None else None
+            self._changes.append(LeaderChange(contract, self._now_ms(), former, leader, loss))
 
     def of(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
         """Those of a contract, the oldest first."""

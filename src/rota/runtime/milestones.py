@@ -13,8 +13,9 @@ An endorser's answer names a round and not its intents; the rounds that are bein
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from rota.core.effects import (
@@ -34,11 +35,11 @@ from rota.core.events import (
     AssemblyFinished,
     EndorsementVerified,
     ForContract,
-    LedgerOutcome,
     LedgerStatus,
     MessageReceived,
     RoundChecked,
 )
+from rota.core.events.chain import ChainBlock
 from rota.core.machine import Event
 from rota.messages import (
     Answer,
@@ -73,13 +74,13 @@ class Milestone(Enum):
 
 
 class Sighting(NamedTuple):
-    """A transaction was seen at a milestone. `peer` is whose doing it was, where it was another node's.
+    """Transactions were seen at a milestone, all by one event or effect. `peer` is whose doing it was, if another's.
 
-    A dozen are made of every transaction, so that it is a plain tuple: nothing else is made as fast.
+    What concerns a round concerns all that are in it: one sighting of many costs little more than one of one.
     """
 
     milestone: Milestone
-    intent: IntentId
+    intents: Sequence[IntentId]
     contract: ContractAddress
     peer: NodeName | None = None
     detail: str = ""
@@ -100,14 +101,14 @@ class Milestones:
             case MessageReceived(peer, envelope):
                 yield from _of_message(envelope.contract, peer, envelope.body)
             case ForContract(contract, AssemblyFinished(intent=intent, outcome=AssemblyOutcome.ASSEMBLED)):
-                yield Sighting(Milestone.ASSEMBLED, intent, contract)
+                yield Sighting(Milestone.ASSEMBLED, (intent,), contract)
             case ForContract(contract, RoundChecked(peer, request_id, signature)) if signature:
                 digest = self._checks.pop((peer, request_id), None)
-                for intent in self._rounds.get(digest, ()) if digest is not None else ():
-                    yield Sighting(Milestone.ENDORSED, intent, contract)
+                if digest is not None and (intents := self._rounds.get(digest)):
+                    yield Sighting(Milestone.ENDORSED, intents, contract)
             case ForContract(contract, EndorsementVerified(peer, digest, is_valid=True)) if peer != self._node:
-                for intent in self._rounds.get(digest, ()):
-                    yield Sighting(Milestone.ENDORSED, intent, contract, peer)
+                if intents := self._rounds.get(digest):
+                    yield Sighting(Milestone.ENDORSED, intents, contract, peer)
             case _:
                 return
 
@@ -115,15 +116,13 @@ class Milestones:
         """What the core asks for."""
         match effect:
             case Persist(contract, records=records):
-                for record in records:
-                    yield from _of_record(contract, record)
+                yield from _of_records(contract, records)
             case SendMessage(peer, envelope):
                 self._note_request(envelope.body)
                 if isinstance(envelope.body, DelegationAccepted):
                     yield from _of_answers(envelope.contract, peer, envelope.body)
             case AssembleIntents(contract, intents=intents):
-                for each in intents:
-                    yield Sighting(Milestone.DELEGATED, each.id, contract)
+                yield Sighting(Milestone.DELEGATED, [each.id for each in intents], contract)
             case CheckRound(peer=peer, request_id=request_id, digest=digest, transitions=transitions):
                 self._note_round(digest, transitions)
                 self._checks[peer, request_id] = digest
@@ -132,7 +131,7 @@ class Milestones:
             case ReportReceipt(receipt):
                 failed = receipt.outcome is Outcome.REVERTED
                 text = f"{receipt.outcome.value}: {receipt.reason}" if receipt.reason else receipt.outcome.value
-                yield Sighting(Milestone.REPORTED, receipt.intent, ContractAddress(""), None, text, failed)
+                yield Sighting(Milestone.REPORTED, (receipt.intent,), ContractAddress(""), None, text, failed)
             case _:
                 return
 
@@ -175,47 +174,55 @@ def _of_message(contract: ContractAddress, peer: NodeName, body: Message) -> Ite
         case DelegationAccepted():
             yield from _of_answers(contract, peer, body)
         case AssembleResponse(results=results):
-            for result in results:
-                if result.outcome is AssemblyOutcome.ASSEMBLED:
-                    yield Sighting(Milestone.ASSEMBLED, result.intent, contract, peer)
-        case DispatchConfirmationResponse(intents=intents):
-            for intent in intents:
-                yield Sighting(Milestone.PERMITTED, intent, contract, peer)
+            assembled = [each.intent for each in results if each.outcome is AssemblyOutcome.ASSEMBLED]
+            if assembled:
+                yield Sighting(Milestone.ASSEMBLED, assembled, contract, peer)
+        case DispatchConfirmationResponse(intents=intents) if intents:
+            yield Sighting(Milestone.PERMITTED, intents, contract, peer)
         case TransactionDispatched(intents=submitted):
-            for each in submitted:
-                yield Sighting(
-                    Milestone.DISPATCHED, each.intent, contract, peer, f"nonce {each.nonce} of {each.signer}"
-                )
+            for (signer, nonce), together in groupby(submitted, lambda each: (each.signer, each.nonce)):
+                dispatched = [each.intent for each in together]
+                yield Sighting(Milestone.DISPATCHED, dispatched, contract, peer, f"nonce {nonce} of {signer}")
         case _:
             return
 
 
 def _of_answers(contract: ContractAddress, peer: NodeName, accepted: DelegationAccepted) -> Iterator[Sighting]:
-    for each in accepted.answers:
-        if each.answer is Answer.ACCEPTED:
-            yield Sighting(Milestone.DELEGATED, each.intent, contract, peer)
+    taken = [each.intent for each in accepted.answers if each.answer is Answer.ACCEPTED]
+    if taken:
+        yield Sighting(Milestone.DELEGATED, taken, contract, peer)
 
 
-def _of_record(contract: ContractAddress, record: Record) -> Iterator[Sighting]:
-    match record:
-        case IntentAccepted(intent):
-            yield Sighting(Milestone.ACCEPTED, intent.id, contract)
-        case PermissionGranted(intent, delegate=delegate):
-            yield Sighting(Milestone.PERMITTED, intent, contract, delegate)
-        case RoundDispatch(opened, signer, nonce):
-            for transition in opened.transitions:
-                detail = f"nonce {nonce} of {signer}"
-                yield Sighting(Milestone.DISPATCHED, transition.intent, opened.contract, None, detail)
-        case BlocksIndexed(blocks=blocks):
-            for block in blocks:
-                for address, outcome in block.outcomes:
-                    yield _of_outcome(address, outcome, block.height)
-        case _:
-            return
+def _of_records(contract: ContractAddress, records: Sequence[Record]) -> Iterator[Sighting]:
+    accepted: list[IntentId] = []
+    permitted: dict[NodeName, list[IntentId]] = {}
+    for record in records:
+        match record:
+            case IntentAccepted(intent):
+                accepted.append(intent.id)
+            case PermissionGranted(intent, delegate=delegate):
+                permitted.setdefault(delegate, []).append(intent)
+            case RoundDispatch(opened, signer, nonce):
+                intents = [transition.intent for transition in opened.transitions]
+                yield Sighting(Milestone.DISPATCHED, intents, opened.contract, None, f"nonce {nonce} of {signer}")
+            case BlocksIndexed(blocks=blocks):
+                for block in blocks:
+                    yield from _of_block(block)
+            case _:
+                continue
+    if accepted:
+        yield Sighting(Milestone.ACCEPTED, accepted, contract)
+    for delegate, intents in permitted.items():
+        yield Sighting(Milestone.PERMITTED, intents, contract, delegate)
 
 
-def _of_outcome(contract: ContractAddress, outcome: LedgerOutcome, height: int) -> Sighting:
-    if outcome.status is LedgerStatus.COMMITTED:
-        return Sighting(Milestone.CONFIRMED, outcome.intent, contract, None, f"block {height}")
-    text = f"block {height}: {outcome.status.value}: {outcome.reason}"
-    return Sighting(Milestone.SKIPPED, outcome.intent, contract, None, text)
+def _of_block(block: ChainBlock) -> Iterator[Sighting]:
+    committed: dict[ContractAddress, list[IntentId]] = {}
+    for contract, outcome in block.outcomes:
+        if outcome.status is LedgerStatus.COMMITTED:
+            committed.setdefault(contract, []).append(outcome.intent)
+        else:
+            text = f"block {block.height}: {outcome.status.value}: {outcome.reason}"
+            yield Sighting(Milestone.SKIPPED, (outcome.intent,), contract, None, text)
+    for contract, intents in committed.items():
+        yield Sighting(Milestone.CONFIRMED, intents, contract, None, f"block {block.height}")

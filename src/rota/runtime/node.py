@@ -271,6 +271,8 @@ class RunningNode:
     async def _begin(self) -> None:
         """A new life of the core, from what the store has."""
         store = self.adapters.store
+        if forgotten := await store.submissions.forget_unaccepted():
+            logger.info("forgot what the life before noted and did not accept", submissions=forgotten)
         every = await store.contracts()
         stored = await store.restore(await store.contracts_with_work())
         for known in every:

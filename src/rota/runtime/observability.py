@@ -206,13 +206,13 @@ class TransactionSpans:
         """Told to the core."""
         if self._tracer is not None:
             for sighting in self._milestones.of_event(event):
-                self._note(self._tracer, sighting)
+                self._note_all(self._tracer, sighting)
 
     def saw_effect(self, effect: Effect) -> None:
         """Asked for by the core."""
         if self._tracer is not None:
             for sighting in self._milestones.of_effect(effect):
-                self._note(self._tracer, sighting)
+                self._note_all(self._tracer, sighting)
 
     def close(self) -> None:
         """End all that are open: the node stops."""
@@ -224,39 +224,38 @@ class TransactionSpans:
         """How many are open."""
         return len(self._open)
 
-    def _note(self, tracer: Tracer, sighting: Sighting) -> None:
-        if int.from_bytes(sighting.intent[-8:], "big") >= self._sampled_below:
-            return
-        opened = self._open.get(sighting.intent)
+    def _note_all(self, tracer: Tracer, sighting: Sighting) -> None:
+        for intent in sighting.intents:
+            if int.from_bytes(intent[-8:], "big") < self._sampled_below:
+                self._note(tracer, intent, sighting)
+
+    def _note(self, tracer: Tracer, intent: IntentId, sighting: Sighting) -> None:
+        opened = self._open.get(intent)
         if opened is None:
-            if sighting.intent in self._ended or sighting.milestone is Milestone.REPORTED:
+            if intent in self._ended or sighting.milestone is Milestone.REPORTED:
                 return
-            opened = self._open[sighting.intent] = _OpenSpan(self._begin(tracer, sighting))
-        self._open.move_to_end(sighting.intent)
+            opened = self._open[intent] = _OpenSpan(self._begin(tracer, intent, sighting.contract))
+        self._open.move_to_end(intent)
         opened.add(sighting)
         if sighting.milestone is Milestone.REPORTED or (
             sighting.milestone is Milestone.CONFIRMED and not opened.is_sender
         ):
-            self._end(sighting)
+            self._end(intent, sighting)
         elif len(self._open) > self._open_max:
             self._end_oldest()
 
-    def _begin(self, tracer: Tracer, sighting: Sighting) -> Span:
-        parent = trace.set_span_in_context(NonRecordingSpan(root_of(sighting.intent)))
-        attributes = {
-            "rota.node": self._node,
-            "rota.contract": sighting.contract,
-            "rota.transaction": intent_text(sighting.intent),
-        }
+    def _begin(self, tracer: Tracer, intent: IntentId, contract: ContractAddress) -> Span:
+        parent = trace.set_span_in_context(NonRecordingSpan(root_of(intent)))
+        attributes = {"rota.node": self._node, "rota.contract": contract, "rota.transaction": intent_text(intent)}
         return tracer.start_span(f"transaction at {self._node}", context=parent, attributes=attributes)
 
-    def _end(self, sighting: Sighting) -> None:
+    def _end(self, intent: IntentId, sighting: Sighting) -> None:
         """The sender's ends with the receipt, as a block may be taken back; the others' with the ledger's word."""
-        span = self._open.pop(sighting.intent).span
+        span = self._open.pop(intent).span
         if sighting.has_failed:
             span.set_status(Status(StatusCode.ERROR, sighting.detail))
         span.end()
-        self._remember(sighting.intent)
+        self._remember(intent)
 
     def _end_oldest(self) -> None:
         intent, opened = self._open.popitem(last=False)

@@ -28,7 +28,7 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
-from rota.domains.base import Lacking, Rejected
+from rota.domains.base import Behind, Lacking, Rejected
 from rota.hosting import Checked
 from rota.hosting.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
@@ -170,7 +170,7 @@ class Services:
 
         try:
             return await ask_recalling(self._store, hosted.contract.address, call)
-        except Lacking as lacking:
+        except (Lacking, Behind) as lacking:
             raise Unavailable(str(lacking)) from None
 
     # The domain.

@@ -244,7 +244,7 @@ def _draw_submissions(
     seed: int, names: tuple[NodeName, ...], contracts: tuple[Contract, ...], trouble_ms: int
 ) -> Iterator[Submission]:
     random = Random(f"{seed}/intents")
-    gaps_ms = random.choice(((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400)))
+    gaps_ms = random.choice(((1, 20, 100, 390, 800), (1, 1, 1, 5, 1_290), (260,), (45, 475)))
     contention, shared_count = random.choice((0.1, 0.5, 0.9)), random.randint(1, 4)
     latest: dict[NodeName, int] = {}
     number, at_ms = 0, 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from rota.core.events import LedgerStatus
+from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import decode_intent, decode_outcome
@@ -119,13 +119,17 @@ class Listening:
         """Those with greater numbers, in order."""
         return await self._access.read(_receipts(Statement(_RECEIPTS_AFTER, (sequence, limit))))
 
+    async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
+        """Those with the greatest numbers, in order."""
+        return (await self._access.read(_receipts(Statement(_LATEST_RECEIPTS, (limit,)))))[::-1]
+
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         """The place of a receipt in the order, if it has one."""
         found = await self._access.read(_receipts(Statement(_RECEIPT, (intent,))))
         return found[0] if found else None
 
-    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, bytes] | None:
-        """The block that committed it, and the hash of the base-ledger transaction."""
+    async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
+        """The block that committed it, and what was told of it there."""
         return await self._access.read(_commit_of(receipt))
 
     # Listeners.
@@ -180,9 +184,9 @@ def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
     )
 
 
-def _commit_of(receipt: NumberedReceipt) -> Reading[tuple[int, bytes] | None]:
+def _commit_of(receipt: NumberedReceipt) -> Reading[tuple[int, LedgerOutcome] | None]:
     rows: Any = yield Statement(_COMMIT, (receipt.intent, receipt.contract, receipt.leaf))
-    return (rows[0][0], decode_outcome(rows[0][1]).transaction) if rows else None
+    return (rows[0][0], decode_outcome(rows[0][1])) if rows else None
 
 
 def _listeners(query: Statement) -> Reading[tuple[StoredListener, ...]]:
@@ -252,6 +256,7 @@ _NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = 
 
 _RECEIPTS: Final = "SELECT sequence, intent, contract, leaf, type, domain, numbered_at_ms FROM receipts"
 _RECEIPTS_AFTER: Final = f"{_RECEIPTS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
+_LATEST_RECEIPTS: Final = f"{_RECEIPTS} ORDER BY sequence DESC LIMIT ?"
 _RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ?"
 
 _COMMIT: Final = f"""

@@ -12,11 +12,13 @@ the blocks themselves, and is therefore not yet true here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
 from rota.core.effects import DispatchRound, LookUpIntents, RoundDispatch
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
+from rota.core.events.chain import FactoryDeployment
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
@@ -226,7 +228,17 @@ class Asking:
         places: dict[IntentId, NumberedReceipt] = {}
         for some in _in_batches(ids):
             places |= yield from places_of(some)
-        return tuple(_transaction(row, commits.get(row[0]), final_height, places.get(row[0])) for row in rows)
+        found = tuple(_transaction(row, commits.get(row[0]), final_height, places.get(row[0])) for row in rows)
+        deployed = yield from self._deployed([each.intent.id for each in found if each.intent.contract == NO_CONTRACT])
+        return tuple(_told_where(each, deployed.get(each.intent.id)) for each in found) if deployed else found
+
+    def _deployed(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, FactoryDeployment]]:
+        """What the factory told of these."""
+        deployed: dict[IntentId, FactoryDeployment] = {}
+        for some in _in_batches(intents):
+            rows: Any = yield Statement(f"SELECT deployment FROM deployed WHERE intent IN ({_marks(some)})", some)
+            deployed |= {each.intent: each for each in (decode_deployed(encoded) for (encoded,) in rows)}
+        return deployed
 
     def _commits(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, tuple[int, LedgerOutcome]]]:
         """Where these are on the chain, final or not, and not by their empty transition."""
@@ -399,6 +411,19 @@ def _transaction(
         decode_text(ending_reason),
         None if issued is None else decode_prepared(issued),
         place,
+        None if outcome is None else outcome.transaction_index,
+        None if outcome is None else outcome.log_index,
+    )
+
+
+def _told_where(stored: StoredTransaction, deployed: FactoryDeployment | None) -> StoredTransaction:
+    if deployed is None:
+        return stored
+    return replace(
+        stored,
+        transaction=deployed.transaction,
+        transaction_index=deployed.transaction_index,
+        log_index=deployed.log_index,
     )
 
 

@@ -20,6 +20,8 @@ from rota.store.queries import Column, Kind, Table, selection, stored_text
 from rota.types import ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
+# What was being accepted when a process ended is among its latest; there is never room for so many at a time.
+LATEST_LOOKED_AT: Final = 10_000
 PUBLIC: Final = "public"
 PRIVATE: Final = "private"
 
@@ -66,6 +68,20 @@ _ENDED: Final = Table(
 )
 
 
+class _Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one that was changed asked for before, as far as that may change."""
+
+    asked_at_ms: int
+    data: bytes
+    recipient: str | None = None
+    function: str = ""
+    abi: bytes = b""
+    gas: str | None = None
+    value_wei: str | None = None
+    fee_max_wei: str | None = None
+    tip_wei: str | None = None
+
+
 class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is only shown. Numbers are text, as they may be longer than a stored number."""
 
@@ -79,6 +95,8 @@ class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     value_wei: str | None = None
     fee_max_wei: str | None = None
     tip_wei: str | None = None
+    changed_at_ms: int | None = None
+    earlier: tuple[_Earlier, ...] = ()
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -97,7 +115,8 @@ class Submissions:
         await self._door.write(noting_submission(submission, abi, self._clock()))
 
     async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """It asks for something else now; number and time stay."""
+        """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
+        submission = replace(submission, changed_at_ms=self._clock())
         row = (
             submission.to,
             stored_text(submission.function),
@@ -109,16 +128,19 @@ class Submissions:
 
     async def forget(self, intent: IntentId) -> None:
         """It was not accepted."""
-        await self._door.write(
-            [
-                Statement("DELETE FROM submissions WHERE id = ?", (intent,)),
-                Statement("DELETE FROM dependencies WHERE id = ?", (intent,)),
-            ]
-        )
+        await self._door.write(_forgetting(intent))
+
+    async def forget_unaccepted(self) -> int:
+        """What was noted and not accepted, since a process ended in between, goes; how many. For a node that begins."""
+        found = await self._door.read(_unaccepted())
+        if found:
+            await self._door.write([statement for intent in found for statement in _forgetting(intent)])
+        return len(found)
 
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id."""
-        found = await self._door.read(_submissions(Statement(f"{_SELECT} WHERE id = ?", (intent,))))
+        """What was asked for under this id, and accepted."""
+        sql = f"{_SELECT} WHERE submissions.id = ? AND ({_IS_ACCEPTED})"
+        found = await self._door.read(_submissions(Statement(sql, (intent,))))
         return found[0] if found else None
 
     async def public_with_key(self, key: str) -> IntentId | None:
@@ -156,6 +178,18 @@ class Submissions:
     async def dependencies(self, intent: IntentId) -> Dependencies:
         """What it depends on, and what depends on it."""
         return await self._door.read(_dependencies(intent))
+
+
+def _forgetting(intent: IntentId) -> list[Statement]:
+    return [
+        Statement("DELETE FROM submissions WHERE id = ?", (intent,)),
+        Statement("DELETE FROM dependencies WHERE id = ?", (intent,)),
+    ]
+
+
+def _unaccepted() -> Reading[tuple[IntentId, ...]]:
+    rows: Any = yield Statement(_UNACCEPTED, (LATEST_LOOKED_AT,))
+    return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
@@ -197,6 +231,22 @@ def _written(submission: StoredSubmission) -> _Written:
         _text(submission.value_wei),
         _text(submission.fee_max_wei),
         _text(submission.tip_wei),
+        submission.changed_at_ms,
+        tuple(_earlier(each) for each in submission.earlier),
+    )
+
+
+def _earlier(submission: StoredSubmission) -> _Earlier:
+    return _Earlier(
+        submission.accepted_at_ms,
+        submission.data,
+        submission.to,
+        submission.function,
+        submission.abi,
+        _text(submission.gas),
+        _text(submission.value_wei),
+        _text(submission.fee_max_wei),
+        _text(submission.tip_wei),
     )
 
 
@@ -216,7 +266,7 @@ def _submission(
     content: bytes,
 ) -> StoredSubmission:
     written = _decode(content)
-    return StoredSubmission(
+    found = StoredSubmission(
         IntentId(id_),
         accepted_at_ms,
         kind == PUBLIC,
@@ -234,6 +284,25 @@ def _submission(
         _number(written.fee_max_wei),
         _number(written.tip_wei),
         number,
+        written.changed_at_ms,
+    )
+    return replace(found, earlier=tuple(_before(found, each) for each in written.earlier)) if written.earlier else found
+
+
+def _before(submission: StoredSubmission, earlier: _Earlier) -> StoredSubmission:
+    """The same with what it asked for then."""
+    return replace(
+        submission,
+        accepted_at_ms=earlier.asked_at_ms,
+        to=ContractAddress(earlier.recipient) if earlier.recipient is not None else None,
+        function=earlier.function,
+        data=earlier.data,
+        abi=earlier.abi,
+        gas=_number(earlier.gas),
+        value_wei=_number(earlier.value_wei),
+        fee_max_wei=_number(earlier.fee_max_wei),
+        tip_wei=_number(earlier.tip_wei),
+        changed_at_ms=None,
     )
 
 
@@ -259,6 +328,10 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 
 _IS_ACCEPTED: Final = f"""
 type = '{PUBLIC}' OR EXISTS (SELECT 1 FROM intents WHERE intents.id = submissions.id)"""
+
+_UNACCEPTED: Final = f"""
+SELECT id FROM submissions
+WHERE number > (SELECT COALESCE(MAX(latest.number), 0) FROM submissions AS latest) - ? AND NOT ({_IS_ACCEPTED})"""
 
 _OPEN: Final = """
 SELECT id FROM intents WHERE receipt IS NULL AND settled_at IS NULL

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rota.core.effects import RoundDispatch
 from rota.core.events.chain import MinedStatus
 from rota.domains.queries import Query
-from rota.ports import Dispatched
+from rota.ports import Dispatched, LatestRound
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_dispatch, decode_prepared, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
@@ -60,6 +60,10 @@ class Traces:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
         return await self._door.read(_dispatched(selection(_DISPATCHES, "nonce, intent", query)))
 
+    async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
+        """The rounds that this node sent last, the oldest of them first."""
+        return await self._door.read(_latest_rounds(limit))
+
 
 def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | None]:
     sql = "SELECT transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY position"
@@ -102,6 +106,22 @@ def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
     rows: Any = yield query
     return tuple(Dispatched(nonce, IntentId(intent)) for nonce, intent in rows)
 
+
+def _latest_rounds(limit: int) -> Reading[tuple[LatestRound, ...]]:
+    rows: Any = yield Statement(_LATEST_ROUNDS, (limit,))
+    return tuple(
+        LatestRound(nonce, contract, digest, count, MinedStatus(status) if status is not None else None, height, time_s)
+        for nonce, contract, digest, count, status, height, time_s in reversed(rows)
+    )
+
+
+# A round is counted and not read: it holds the private states of all that is in it.
+_LATEST_ROUNDS: Final = """
+SELECT dispatches.nonce, contract, digest,
+    (SELECT COUNT(*) FROM dispatched_intents WHERE dispatched_intents.nonce = dispatches.nonce),
+    mined.status, mined.height, blocks.time_s
+FROM dispatches LEFT JOIN mined ON mined.nonce = dispatches.nonce LEFT JOIN blocks ON blocks.height = mined.height
+ORDER BY dispatches.nonce DESC LIMIT ?"""
 
 _DISPATCHES_OF: Final = """
 SELECT dispatch FROM dispatches WHERE nonce IN (SELECT nonce FROM dispatched_intents WHERE intent = ?)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rota.domains.available import Known
-from rota.domains.base import History, Lacking, Rejected
+from rota.domains.base import Behind, History, Lacking, Rejected
 from rota.domains.contents import is_info, unseal
 from rota.domains.pente import accounts
 from rota.domains.pente.accounts import Accounts
@@ -71,6 +71,23 @@ def test_transactions_of_several_members_chain_without_waiting_for_the_chain(mem
     for transition in under_way:
         members.commit(transition)
     assert stored(members, address) == "5"
+
+
+def test_member_whose_latest_state_is_still_on_its_way_waits_and_is_not_reverted(members: Members) -> None:
+    """As after a restart: the index says that the state it has is spent, and the next one has not come yet."""
+    address = members.deployed(ALICE, playground(), [0])
+    members.restart(NODE2)
+    learn(members.nodes[NODE2], tuple(members.every.values()), NODE2)
+    moved = members.invoke(ALICE, address, playground(), "store", 1)
+    members.commit(moved)
+    late = {state.id: members.unspent.pop(state.id) for state in moved.outputs if state.id in members.unspent}
+    with pytest.raises(Fails, match=f"^the latest state of {address} is not here yet$"):
+        store(members, address, 2)
+    with pytest.raises(Behind, match="is not here yet"):
+        stored(members, address, BOB)
+    members.unspent.update(late)
+    members.settle(BOB, store(members, address, 2))
+    assert stored(members, address) == "2"
 
 
 def test_member_that_endorsed_needs_no_state_that_was_spent_since(members: Members) -> None:

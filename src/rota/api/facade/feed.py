@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -33,7 +33,8 @@ class Heartbeats:
 class TransactionChange:
     """A transaction has come to a milestone; `state` is where it is at this node now, empty where it is no more.
 
-    `by` is whose doing it was, where it was another node's. `steps` are all milestones since the last update.
+    `by` is whose doing it was, where it was another node's. `steps` are all milestones since the last update. One that
+    is given up is told of no more: there are too many to follow.
     """
 
     id: IntentId
@@ -45,6 +46,7 @@ class TransactionChange:
     detail: str = ""
     has_failed: bool = False
     steps: tuple[Step, ...] = ()
+    is_given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class MilestoneCount:
 class FeedUpdate:
     """What changed since the last one; a snapshot has all. With a gap something was left out before it.
 
-    Of more transactions than there is room for some are only counted.
+    All milestones are counted. Transactions are told one by one as far as there is room; `transactions_omitted` are
+    those that ended without having been told.
     """
 
     number: int
@@ -94,6 +97,9 @@ class FeedUpdate:
 class Watching(Protocol):
     """Watching a node live."""
 
-    def watch(self, interval_ms: int) -> AsyncIterator[FeedUpdate]:
-        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow."""
+    def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow.
+
+        What of transactions that are `opened` happens is always told; who watches may change it meanwhile.
+        """
         ...

@@ -96,11 +96,12 @@ AnyReceipt: TypeAlias = ReceiptView | FullReceipt
 
 @dataclass(frozen=True, slots=True)
 class FullTransaction:
-    """A transaction with all that this node knows of it."""
+    """A transaction with all that this node knows of it. `history` is what it asked for before it was changed."""
 
     transaction: TransactionView
     receipt: ReceiptView | None = None
     public: tuple[PublicView, ...] = ()
+    history: tuple[TransactionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

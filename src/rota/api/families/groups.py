@@ -9,11 +9,23 @@ from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.errors import Rejected, invalid
-from rota.api.formats import Address, HexText, Quantity, Timestamp, Uuid, Word, hex_of, timestamp_of, uuid_of, word_of
+from rota.api.formats import (
+    Address,
+    BlockName,
+    HexText,
+    Quantity,
+    Timestamp,
+    Uuid,
+    Word,
+    hex_of,
+    timestamp_of,
+    uuid_of,
+    word_of,
+)
 from rota.api.methods import method
 from rota.api.privacy_groups import GroupCall, GroupView, HasGroups, MessageView, NewGroup, NewMessage
 from rota.api.query_json import QueryJson
-from rota.api.transactions import Abi, Text
+from rota.api.transactions import Abi, Text, require_latest
 from rota.types import IntentId
 
 MEMBERS_MAX: Final = 1_024
@@ -89,7 +101,7 @@ class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
-    """A private contract is asked. It answers from the latest states that this node holds."""
+    """A private contract is asked. It answers from the latest states that this node holds, so `block` is latest."""
 
     domain: Text
     group: HexText
@@ -101,7 +113,7 @@ class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
     function: Text | dict[str, Any] | None = None
     abi: Abi | None = None
     bytecode: HexText | None = None
-    block: Any = None
+    block: BlockName | None = None
     data_format: Text | None = None
 
 
@@ -178,6 +190,7 @@ async def call(
 ) -> Outputs:
     """Ask a private contract without a transaction."""
     try:
+        require_latest(call.block, "block")
         return await node.groups.call(_call_of(call))
     except Rejected as error:
         raise error.within("call") from None

@@ -37,6 +37,7 @@ LEADERS_MAX: Final = 2_000
 INTERVAL_MS: Final = 500
 INTERVAL_MIN_MS: Final = 100
 INTERVAL_MAX_MS: Final = 60_000
+OPENED_MAX: Final = 16
 PUSH: Final = "seq_subscription"
 
 
@@ -174,13 +175,17 @@ async def ring(
     return _shown_ring(found) if found is not None else None
 
 
-class Led(msgspec.Struct, frozen=True):
-    """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was gone."""
+class Led(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was lost.
+
+    `cause` says why nothing could be expected of it any more.
+    """
 
     at: Timestamp
     kind: str
     former: str | None
     leader: str
+    cause: str = ""
 
 
 @method("seq_leaders", role=Role.READ, answers="changes")
@@ -194,8 +199,9 @@ async def leaders(
 
 
 def _shown_leader(change: LeaderChange) -> Led:
-    kind = "seen" if change.former is None else "fail-over" if change.is_former_gone else "hand-over"
-    return Led(timestamp_of(change.at_ms), kind, change.former, change.leader)
+    kind = "seen" if change.former is None else "fail-over" if change.loss is not None else "hand-over"
+    cause = change.loss.value if change.loss is not None else ""
+    return Led(timestamp_of(change.at_ms), kind, change.former, change.leader, cause)
 
 
 def _shown_ring(found: RingView) -> Ring:
@@ -299,7 +305,7 @@ class HeartbeatsShown(msgspec.Struct, frozen=True):
 class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A transaction came to a milestone; in a snapshot, one that is under way. `state` is where it is here now.
 
-    `steps` are all milestones since the update before, if there were several.
+    `steps` are all milestones since the update before, if there were several. One that is `givenUp` is told of no more.
     """
 
     id: Uuid
@@ -311,6 +317,7 @@ class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defau
     detail: str = ""
     failed: bool = False
     steps: list[StepShown] = []  # msgspec copies it
+    given_up: bool = False
 
 
 class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -335,7 +342,12 @@ class PeerShown(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True, rename="camel"):
-    """What changed since the update before. A snapshot has all: the first is one, and that after a gap."""
+    """What changed since the update before. A snapshot has all: the first is one, and that after a gap.
+
+    `counts` has every milestone of every transaction. `transactions` has them one by one as far as there is room: some
+    are followed, each on its whole way. `transactionsOmitted` are those that ended without having been told of. The
+    first snapshot begins with the last that have ended, and the last rounds.
+    """
 
     number: int
     at: Timestamp
@@ -362,16 +374,33 @@ async def subscribe(
 ) -> Annotated[str, Meta(description="The subscription's id: updates come as seq_subscription with it")]:
     """Watch this node live over this WebSocket: contracts, transactions, rounds and peers as they change.
 
-    First a snapshot, then what changed, at most once in an interval, of each thing the latest. Nothing is acknowledged:
-    who reads slowly gets more at once; who missed something is told so and gets a snapshot again.
+    First a snapshot, then what changed, at most once in an interval, of each thing the latest. All milestones are
+    counted; of many transactions some are told one by one. Nothing is acknowledged: who missed something is told so and
+    gets a snapshot again.
     """
 
     async def begin(subscription: Subscription) -> Callable[[], None]:
-        updates = node.watch(interval_ms)
+        updates = node.watch(interval_ms, subscription.opened)
         first = await anext(updates)
         return partial(_cancel, asyncio.create_task(_push(subscription, first, updates)))
 
     return await subscriber.follow(PUSH, begin)
+
+
+@method("seq_follow", role=Role.READ, answers="success")
+async def follow(
+    node: Watching,  # noqa: ARG001  # every method is given the node
+    subscriber: Subscriber,
+    subscription: Annotated[str, Meta(description="The id that seq_subscribe answered on this connection")],
+    transaction_ids: Annotated[
+        list[Uuid], Meta(max_length=OPENED_MAX, description="These from now on, and no longer those of before")
+    ],
+) -> Annotated[bool, Meta(description="True: it is done")]:
+    """Be told of every milestone of these transactions, also where there are too many to be told of each."""
+    opened = subscriber.find(subscription, PUSH).opened
+    opened.clear()
+    opened.update(each.intent for each in transaction_ids)
+    return True
 
 
 @method("seq_unsubscribe", role=Role.READ, answers="success")
@@ -438,6 +467,7 @@ def _shown_change(change: TransactionChange) -> TransactionChanged:
         change.detail,
         change.has_failed,
         [_shown_step(each) for each in change.steps] if len(change.steps) > 1 else [],
+        change.is_given_up,
     )
 
 
@@ -454,4 +484,4 @@ def _shown_round(change: RoundChange) -> RoundChanged:
     )
 
 
-METHODS: Final = (status, explain, contracts, ring, leaders, subscribe, unsubscribe)
+METHODS: Final = (status, explain, contracts, ring, leaders, subscribe, follow, unsubscribe)

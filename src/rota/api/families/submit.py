@@ -11,14 +11,13 @@ from msgspec import Meta
 from rota.api.credentials import Role
 from rota.api.errors import ErrorCode, Rejected, invalid
 from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
-from rota.api.formats import BlockName, Uuid, uuid_of
+from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import method
-from rota.api.transactions import TransactionCall, TransactionInput, submission_of
+from rota.api.transactions import LATEST, TransactionCall, TransactionInput, require_latest, submission_of
 from rota.ports import Unavailable
 from rota.types import SubmitMode
 
 TRANSACTIONS_MAX: Final = 1_000
-LATEST: Final = BlockName("latest")
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 
@@ -114,6 +113,8 @@ async def call(
 ) -> Annotated[Any, Meta(description="The function's outputs as an object; hex without a function")]:  # noqa: ANN401
     """Ask a contract without a transaction: a private one by what this node holds, or one of the base ledger."""
     submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
+    if submission.type is TransactionType.PRIVATE:
+        require_latest(transaction.block, "transaction.block")
     block = transaction.block if transaction.block is not None else LATEST
     try:
         answer = await node.following.call(submission, block.at, transaction.data_format or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rota.core.machine import Event
@@ -68,7 +68,7 @@ class LedgerOutcome:
     """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2).
 
     `inputs` are the states that a committed one has spent; `transaction` is the hash of the base-ledger transaction
-    that it was in, when that is known.
+    that it was in, when that is known. Where in its block the ledger told of it is only shown.
     """
 
     intent: IntentId
@@ -80,6 +80,8 @@ class LedgerOutcome:
     is_retryable: bool = True
     inputs: tuple[StateId, ...] = ()
     transaction: bytes = b""
+    transaction_index: int | None = field(default=None, compare=False)
+    log_index: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class FactoryDeployment:
     """A contract as the factory told of it; `genesis` is the hash of it.
 
     Where transitions are proved, the one endorser is the issuer, the threshold is 0 and `ledger` says which code it is.
+    Where on the chain it was told is only shown.
     """
 
     intent: IntentId
@@ -45,6 +46,9 @@ class FactoryDeployment:
     genesis: bytes
     endorsers: tuple[ContractAddress, ...]
     threshold: int
+    transaction: bytes = field(default=b"", compare=False)
+    transaction_index: int | None = field(default=None, compare=False)
+    log_index: int | None = field(default=None, compare=False)
     ledger: bytes = b""
 
 

@@ -32,6 +32,8 @@ export class Connection {
     this.nodeName = "";
     this.socket = null;
     this.waiting = new Map();
+    this.subscription = "";
+    this.opened = "";
     this.nextId = 1;
     this.pauseMs = PAUSE_MIN_MS;
     this.timer = 0;
@@ -86,7 +88,8 @@ export class Connection {
     socket.onopen = async () => {
       try {
         this.heardAtMs = Date.now();
-        await this.ask("seq_subscribe", [INTERVAL_MS]);
+        this.subscription = await this.ask("seq_subscribe", [INTERVAL_MS]);
+        this.tellOpened();
         this.pauseMs = PAUSE_MIN_MS;
         this.tell("live", "");
       } catch (error) {
@@ -98,6 +101,17 @@ export class Connection {
     socket.onclose = () => {
       if (this.socket === socket) this.later();
     };
+  }
+
+  // Under load the feed tells of some transactions one by one. Of the one that is looked at, everything; "" is none.
+  follow(id) {
+    if (id === this.opened) return;
+    this.opened = id;
+    this.tellOpened();
+  }
+
+  tellOpened() {
+    if (this.subscription) this.ask("seq_follow", [this.subscription, this.opened ? [this.opened] : []]).catch(() => {});
   }
 
   hear(text) {
@@ -172,6 +186,7 @@ export class Connection {
   drop() {
     const socket = this.socket;
     this.socket = null;
+    this.subscription = "";
     socket?.close();
     for (const { reject, timer } of this.waiting.values()) {
       clearTimeout(timer);

@@ -26,6 +26,7 @@ export class Model {
     this.contracts = new Map();
     this.contractsOmitted = 0;
     this.transactions = new Map();
+    this.transactionCount = 0;
     this.rounds = new Map();
     this.peers = new Map();
     this.heard = new Map();
@@ -72,7 +73,10 @@ export class Model {
       this.leads.clear();
       this.contractsOmitted = update.contractsOmitted;
       this.peers.clear();
+      // What is under way is in the snapshot. What is not in it was missed, or is followed no more.
+      for (const held of this.transactions.values()) held.isGivenUp = !held.hasEnded;
     }
+    this.transactionCount += update.transactionsOmitted;
     for (const peer of update.peers) this.peers.set(peer.node, peer);
     for (const contract of update.contracts) {
       this.takeContract(contract);
@@ -83,12 +87,10 @@ export class Model {
       yield;
     }
     for (const round of update.rounds) this.takeRound(round);
-    for (const { contract, node, count } of update.heartbeats) {
-      const heard = this.heard.get(node) ?? { atMs: 0, count: 0, contracts: new Map() };
+    for (const { node, count } of update.heartbeats) {
+      const heard = this.heard.get(node) ?? { atMs: 0, count: 0 };
       heard.atMs = this.atMs;
       heard.count += count;
-      heard.contracts.set(contract, this.atMs);
-      bound(heard.contracts, CONTRACTS_MAX);
       this.heard.set(node, heard);
     }
     this.count(update.counts);
@@ -109,7 +111,7 @@ export class Model {
 
   takeTransaction(change) {
     const held = this.transactions.get(change.id) ?? { id: change.id, steps: [], firstMs: msOf(change.at), contract: "" };
-    this.transactions.delete(change.id);
+    if (!this.transactions.delete(change.id)) this.transactionCount += 1;
     held.contract = change.contract ?? held.contract;
     held.milestone = change.milestone ?? held.milestone ?? "";
     held.state = change.state ?? "";
@@ -117,6 +119,7 @@ export class Model {
     held.failed = change.failed ?? held.failed ?? false;
     held.atMs = msOf(change.at);
     held.hasEnded = held.hasEnded || ENDED.has(held.milestone);
+    held.isGivenUp = (change.givenUp ?? false) && !held.hasEnded;
     for (const step of change.steps ?? (change.milestone ? [{ ...change, atMs: held.atMs }] : [])) {
       held.steps.push({ milestone: step.milestone, atMs: step.atMs, by: step.by ?? null, detail: step.detail ?? "" });
       if (held.steps.length > STEPS_MAX) held.steps.shift();
@@ -131,8 +134,8 @@ export class Model {
     held.state = round.state;
     held.contract = round.contract ?? held.contract;
     held.transactions = round.transactions || held.transactions;
-    if (round.state === "dispatched") held.dispatchedMs = msOf(round.at);
-    else held.minedMs = msOf(round.at);
+    if (round.at && round.state === "dispatched") held.dispatchedMs = msOf(round.at);
+    else if (round.at) held.minedMs = msOf(round.at);
     held.height = round.height ?? held.height ?? null;
     held.gasUsed = round.gasUsed ?? held.gasUsed ?? null;
     this.rounds.set(round.nonce, held);

@@ -35,7 +35,7 @@ export class ContractView {
     this.sending = h("ol", { class: "pipeline", id: "sending", "aria-label": "As sender" });
     this.coordinating = h("ol", { class: "pipeline", id: "coordinating", "aria-label": "As coordinator" });
     this.rounds = h("tbody", { id: "rounds" });
-    this.noRounds = h("p", { class: "soft" }, "This node has submitted no round of it since this page was opened.");
+    this.noRounds = h("p", { class: "soft" }, "This node has submitted no round of it lately.");
     this.line = svg("svg", { class: "leaders", viewBox: `0 0 ${LINE_WIDTH} ${LINE_HEIGHT}`, role: "img", preserveAspectRatio: "none" });
     this.changes = h("ol", { class: "changes", id: "changes" });
     this.list = new VirtualList({ label: "Transactions of this contract", rowHeight: TRANSACTION_ROW_HEIGHT, make: transactionRow, refresh: refreshTransactionRow });
@@ -188,7 +188,7 @@ export class ContractView {
   }
 
   drawChanges(model) {
-    const found = this.leaders.map(({ at, kind, former, leader }) => ({ atMs: msOf(at), kind, from: former, to: leader }));
+    const found = this.leaders.map(({ at, kind, former, leader, cause }) => ({ atMs: msOf(at), kind, from: former, to: leader, cause: cause ?? "" }));
     this.drawLine(model, found);
     keyed(
       this.changes,
@@ -202,6 +202,7 @@ export class ContractView {
           h("span", { class: "kind" }, change.kind),
           change.from ? [chip(change.from), h("span", { "aria-label": "to" }, "→")] : null,
           chip(change.to),
+          change.cause ? h("span", { class: "soft" }, change.cause) : null,
         ),
     );
   }

@@ -55,6 +55,7 @@ export class TransactionView {
     this.statesFound = undefined;
     this.explained = null;
     this.detail.hidden = true;
+    this.app.connection.follow(this.id);
     if (this.id) {
       this.search.value = this.id;
       this.refresh();
@@ -63,6 +64,10 @@ export class TransactionView {
 
   back() {
     if (this.id) this.refresh();
+  }
+
+  leave() {
+    this.app.connection.follow("");
   }
 
   tick() {
@@ -104,9 +109,9 @@ export class TransactionView {
     const wanted = this.only.value;
     const found = [];
     for (const each of model.transactions.values()) {
-      if (wanted === "all" || (wanted === "open" ? !each.hasEnded : each.failed)) found.push(each);
+      if (wanted === "all" || (wanted === "open" ? !each.hasEnded && !each.isGivenUp : each.failed)) found.push(each);
     }
-    setText(this.count, `${number(found.length)} since this page was opened`);
+    setText(this.count, countText(found.length, model));
     this.list.set(found.reverse());
   }
 
@@ -233,6 +238,12 @@ function stepsOf(seen, explained, full) {
   return steps.sort((one, other) => one.atMs - other.atMs || order.indexOf(one.milestone) - order.indexOf(other.milestone));
 }
 
+// Under load not all are told one by one, and the oldest are forgotten; how many there were is known all the same.
+function countText(shown, model) {
+  const isAll = model.transactionCount <= model.transactions.size;
+  return isAll ? `${number(shown)} shown` : `${number(shown)} shown of ${number(model.transactionCount)} that went by`;
+}
+
 export function transactionHead() {
   return h("div", { class: "row transaction-row head", "aria-hidden": "true" }, ...["transaction", "milestone", "state here", "contract", "at"].map((text) => h("span", {}, text)));
 }
@@ -246,7 +257,7 @@ export function refreshTransactionRow(row, each) {
   setAttribute(link, "href", `#/transaction/${each.id}`);
   setAttribute(link, "title", each.id);
   setText(link, short(each.id));
-  setText(milestone, each.failed ? "reverted" : each.milestone === "reported" ? "confirmed, told" : each.milestone || "under way");
+  setText(milestone, each.isGivenUp ? "no longer followed" : each.failed ? "reverted" : each.milestone === "reported" ? "confirmed, told" : each.milestone || "under way");
   setAttribute(milestone, "data-failed", each.failed);
   setAttribute(milestone, "data-milestone", each.milestone);
   setText(state, each.state ? words(each.state) : "");

@@ -235,6 +235,11 @@ class Accounts:
                     self._move(chain, *way)
         self._forget_some()
 
+    def has_seen(self, address: Address) -> bool:
+        """Whether this node has known any state of an account; those that it has are told when it begins."""
+        chain = self._chains.get(address)
+        return chain is not None and bool(chain.seen)
+
     def chain_at(self, address: Address, state: Known[Record], history: History) -> Chain:
         """The account at this state. `Lacking` when a state on the way there is not known."""
         chain = self._chain(address)

@@ -164,7 +164,7 @@ class Pente(Domain[Group]):
     def assemble(self, work: Work) -> Outcome:
         """Run the message on the latest states."""
         _require_member(work.configuration, work.sender)
-        latest = Latest(lambda: work.states)
+        latest = Latest(lambda: work.states, has_been=_accounts(work.memory).has_seen)
         message = _message(work, latest)
         ran = _world(work.memory, latest, work.history).run(message)
         if ran.execution.ending is not Ending.DONE:
@@ -211,7 +211,7 @@ class Pente(Domain[Group]):
         _require_member(question.configuration, question.asker)
         arguments = question.arguments
         assert isinstance(arguments, Invoke), "the view's record"
-        latest = Latest(lambda: question.states)
+        latest = Latest(lambda: question.states, has_been=_accounts(question.memory).has_seen)
         to = address_bytes(arguments.to)
         called = latest.get(to)
         if called is None:
@@ -270,9 +270,13 @@ def _listed(states: tuple[Known[Record], ...]) -> Listed:
     return listed
 
 
-def _world(memory: object, latest: Latest, history: History) -> World:
+def _accounts(memory: object) -> Accounts:
     assert isinstance(memory, Accounts), "what `memory` made"
-    return World(memory, latest, history)
+    return memory
+
+
+def _world(memory: object, latest: Latest, history: History) -> World:
+    return World(_accounts(memory), latest, history)
 
 
 # Messages.

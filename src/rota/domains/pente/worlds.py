@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.domains.available import Available
-from rota.domains.base import History, Known, Rejected
+from rota.domains.base import Behind, History, Known, Rejected
 from rota.domains.pente.accounts import Accounts, calls_out
 from rota.domains.pente.evm import Address, Execution, Message
 from rota.domains.pente.records import AccountState
@@ -38,14 +38,19 @@ class Latest(Mapping[Address, Known[AccountState]]):
     """The accounts of a group by address, each at the state that is available; those that are `listed` at that state.
 
     To find one costs the same however many there are. It is for one transaction: what was found is kept. An account
-    whose state is withheld is no missing one, with which a contract might do something else: it is `Rejected`.
+    whose state is withheld is no missing one, with which a contract might do something else: it is `Rejected`. One that
+    `has_been` here goes on: its next state was made while this node was away, and reaches it soon (`Behind`).
     """
 
     def __init__(
-        self, states: Callable[[], Available], listed: Mapping[Address, Known[AccountState]] | None = None
+        self,
+        states: Callable[[], Available],
+        listed: Mapping[Address, Known[AccountState]] | None = None,
+        has_been: Callable[[Address], bool] = lambda _: False,
     ) -> None:
         self._states = states
         self._found = dict(listed or {})
+        self._has_been = has_been
 
     def __getitem__(self, address: Address) -> Known[AccountState]:
         known = self._found.get(address)
@@ -57,6 +62,8 @@ class Latest(Mapping[Address, Known[AccountState]]):
                 if self._states().is_withheld(AccountState, address=written):
                     words = "has a prepared transaction that waits for its committer; ask again when it has ended"
                     raise Rejected("to", f"{written} {words}")
+                if self._has_been(address):
+                    raise Behind(f"the latest state of {written} is not here yet")
                 raise KeyError(address)
             known = self._found[address] = available[-1]
         return known

@@ -12,12 +12,12 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rota.api.settings import Limits as RpcLimits
 from rota.automation.settings import TriggerSettings
@@ -56,6 +56,13 @@ _SHOWN_CHARACTERS_MAX: Final = 80
 _CREDENTIALS: Final = re.compile("//[^/]*@")
 _TRIGGER_KEYS: Final = tuple(field.name for field in fields(TriggerSettings))
 _TRIGGER_VARIABLE: Final = re.compile(f"ROTA_TRIGGERS_([A-Z][A-Z0-9_]*)_({'|'.join(_TRIGGER_KEYS).upper()})")
+_KEYS: Final = {key.path: key for section in SECTIONS for key in section.keys}
+# For keys without a default, of a file that is only looked at: nothing may be asked that depends on them.
+_STAND_INS: Final[Mapping[str, RawValue]] = {
+    "node.name": "unnamed",
+    "ledger.url": "http://127.0.0.1:1",
+    "ledger.chain_id": 1,
+}
 _LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
 Borrowed = TypeVar("Borrowed", Config, TransportSettings, ClientLimits, FollowerLimits, RpcLimits)
@@ -89,6 +96,28 @@ def read_text(
     return reader.configuration(may_lack)
 
 
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What can be had of a configuration, and all that is wrong with it.
+
+    What a flaw names has its default here, or a value that stands for it: nobody may rely on that. There is no
+    configuration at all of a file that cannot be read, or is no TOML.
+    """
+
+    configuration: NodeConfiguration | None
+    flaws: tuple[Flaw, ...] = ()
+
+
+def salvage(file: Path) -> Salvaged:
+    """The configuration of a file that may have flaws: for those who look what is wrong, and not for a node."""
+    try:
+        reader = _Reader(file, _read_file(file), os.environ)
+    except ConfigurationRejected as rejected:
+        return Salvaged(None, rejected.flaws)
+    reader.read(sorted(entry_points(group=DOMAINS_GROUP).names))
+    return reader.salvaged()
+
+
 def _read_file(file: Path) -> str:
     try:
         with file.open("rb") as opened:
@@ -120,6 +149,16 @@ def _parsed(file: Path, text: str) -> tuple[dict[str, Any], Mapping[KeyPath, int
         raise _rejected(file, f"is not TOML: {what}", line) from None
     except RecursionError:
         raise _rejected(file, "is not for us: something in it is nested too deeply") from None
+
+
+class _Lent(NamedTuple):
+    """The timers and limits of other packages."""
+
+    sequencer: Config
+    following: FollowerLimits
+    client: ClientLimits
+    transport: TransportSettings
+    rpc: RpcLimits
 
 
 class _Reader:
@@ -247,26 +286,48 @@ class _Reader:
 
     def configuration(self, may_lack: Collection[str]) -> NodeConfiguration:
         """The whole, if nothing is wrong with it."""
-        for path, text in contradictions_of(self._values):
-            self._add_at(path, text)
-        sequencer = self._borrowed(Config, ("sequencer", "ledger"))
-        following = self._borrowed(FollowerLimits, ("ledger",))
-        client = self._borrowed(ClientLimits, ("ledger",))
-        settings = self._borrowed(TransportSettings, ("transport", "sequencer"))
-        rpc_limits = self._borrowed(RpcLimits, ("rpc",))
+        self._add_contradictions()
+        lent = self._lent()
         lacking = {path for path in may_lack if self._values.get(path, path) is None}
         flaws = [flaw for flaw in self.flaws if flaw.key not in lacking]
         if flaws:
             raise ConfigurationRejected(flaws)
+        return self._composed(lent)
+
+    def salvaged(self) -> Salvaged:
+        """The whole, with something in the place of what is wrong with it."""
+        self._add_contradictions()
+        for path, key in _KEYS.items():
+            if path not in self._values:
+                raw = _STAND_INS[path] if key.default is REQUIRED else key.default
+                self._values[path] = None if raw is NOTHING else key.kind.read(raw, self._folder)
+        composed = self._composed(self._lent())
+        return Salvaged(composed, ConfigurationRejected(self.flaws).flaws)
+
+    def _add_contradictions(self) -> None:
+        for path, text in contradictions_of(self._values):
+            self._add_at(path, text)
+
+    def _lent(self) -> _Lent:
+        return _Lent(
+            sequencer=self._borrowed(Config, ("sequencer", "ledger")),
+            following=self._borrowed(FollowerLimits, ("ledger",)),
+            client=self._borrowed(ClientLimits, ("ledger",)),
+            transport=self._borrowed(TransportSettings, ("transport", "sequencer")),
+            rpc=self._borrowed(RpcLimits, ("rpc",)),
+        )
+
+    def _composed(self, lent: _Lent) -> NodeConfiguration:
+        ledger, transport = self._section("ledger", LedgerSection), self._section("transport", TransportSection)
         return NodeConfiguration(
             node=NodeSection(**self._section("node")),
-            ledger=LedgerSection(**self._section("ledger", LedgerSection), following=following, client=client),
+            ledger=LedgerSection(**ledger, following=lent.following, client=lent.client),
             store=StoreSection(**self._section("store")),
-            transport=TransportSection(**self._section("transport", TransportSection), settings=settings),
-            rpc=RpcSection(**self._section("rpc", RpcSection), limits=rpc_limits),
+            transport=TransportSection(**transport, settings=lent.transport),
+            rpc=RpcSection(**self._section("rpc", RpcSection), limits=lent.rpc),
             operations=OperationsSection(**self._section("operations")),
             commands=CommandsSection(**self._section("commands")),
-            sequencer=sequencer,
+            sequencer=lent.sequencer,
             contracts=ContractsSection(**self._section("contracts")),
             log=LogSection(**self._section("log")),
             telemetry=TelemetrySection(**self._section("telemetry")),
@@ -283,9 +344,8 @@ class _Reader:
 
     def _borrowed(self, kind: type[Borrowed], sections: tuple[str, ...]) -> Borrowed:
         """Another package's settings; what that package itself objects to is told of the key that stands for it."""
-        known = {key.path for section in SECTIONS for key in section.keys}
         places = {field.name: [f"{section}.{field.name}" for section in sections] for field in fields(kind)}
-        paths = {name: path for name, found in places.items() for path in found if path in known}
+        paths = {name: path for name, found in places.items() for path in found if path in _KEYS}
         if not self._values.keys() >= set(paths.values()):
             return kind()  # One of them is wrong by itself, and is told already.
         try:

@@ -105,6 +105,7 @@ class Following:
             transaction_view(submission),
             await self._receipt_of(submission.id),
             await self._base_transactions(submission.id),
+            tuple(transaction_view(each) for each in submission.earlier),
         )
 
     # Receipts.
@@ -260,10 +261,13 @@ class Following:
         call = hosting.UserCall(sender, function_name(read), named_data(read, parameters))
         try:
             style = abi.Style.parse(data_format, "dataFormat")
+            outputs = read.function.outputs if read.function is not None else ()
+            if not style.is_plain and not outputs:
+                raise Rejected("dataFormat", "must come with an ABI that has the outputs of the function, or be plain")
             answer = await self._running.adapters.services.call(hosted, call)
         except Rejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
-        return style.text(answer)
+        return style.text(answer if style.is_plain else _written_as(answer, outputs, style))
 
     # The base ledger.
 
@@ -400,6 +404,15 @@ def _commit_abi() -> tuple[Entry, ...]:
     """What commits a prepared transition, and the errors that it may meet."""
     entries = abi.entries_of(load_artifact(LEDGER).abi, "abi")
     return tuple(each for each in entries if each.kind == "error" or each.name == COMMIT)
+
+
+def _written_as(answer: object, outputs: Sequence[abi.Parameter], style: abi.Style) -> object:
+    """A domain answers in the plain way. Which of it are numbers, bytes and addresses its outputs in the ABI say."""
+    try:
+        return abi.decode_values(outputs, abi.encode_values(outputs, answer, "outputs"), "outputs", style)
+    except Rejected as flaw:
+        text = f"the outputs of the function in the ABI are not what it answers: {flaw}"
+        raise errors.invalid("dataFormat", text) from None
 
 
 def _field_of(flaw: Rejected) -> str:

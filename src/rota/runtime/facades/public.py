@@ -22,6 +22,7 @@ from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Reje
 
 # What a signed transaction may hold leaves this much for its data.
 DATA_BYTES_MAX: Final = 120_000
+EARLIER_MAX: Final = 16
 # Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
 NUMBERS: Final = 2
 LATEST: Final = "latest"
@@ -68,9 +69,14 @@ class Public:
         changed = self._transaction(read, submission.id, submission.sender)
         if not await self._transactions.update(changed):
             raise errors.invalid("transactionId", "has ended, and cannot be changed")
-        # It keeps its key and what it depends on.
+        # It keeps its key and what it depends on, and what it asked for before.
         asked = self._noted(read, submission.id, submission.sender)
-        kept = replace(asked, idempotency_key=submission.idempotency_key, depends_on=submission.depends_on)
+        kept = replace(
+            asked,
+            idempotency_key=submission.idempotency_key,
+            depends_on=submission.depends_on,
+            earlier=_with_present(submission),
+        )
         await self._submitting.change(kept, read)
 
     async def cancel(self, intent: IntentId) -> bool:
@@ -209,6 +215,13 @@ class Public:
             history=_history_of(found, None),
             meaning=MEANINGS[outcome],
         )
+
+
+def _with_present(submission: StoredSubmission) -> tuple[StoredSubmission, ...]:
+    """What it asked for up to now, the latest of it."""
+    asked_at_ms = submission.changed_at_ms if submission.changed_at_ms is not None else submission.accepted_at_ms
+    present = replace(submission, accepted_at_ms=asked_at_ms, changed_at_ms=None, earlier=())
+    return (*submission.earlier, present)[-EARLIER_MAX:]
 
 
 def receipt_view(transaction: PublicTransaction) -> ReceiptView:

@@ -1,14 +1,19 @@
-"""The live feed of a running node: how it looks at the node when it tells of something."""
+"""The live feed of a running node: how it looks at the node when it tells of something, and at what was before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Final
 
-from rota.api.facade import ContractSummary, PeerMeasurements, TransactionChange
-from rota.runtime.feed import LiveFeed, Looks
+from rota.api.facade import ContractSummary, PeerMeasurements, RoundChange, TransactionChange
+from rota.ports import LatestRound, NumberedReceipt, Unavailable
+from rota.runtime.feed import LiveFeed, Looks, Past
+from rota.runtime.milestones import Milestone
 from rota.runtime.node import RunningNode
-from rota.types import ContractAddress, IntentId
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, Outcome
+
+DISPATCHED: Final = "dispatched"
 
 
 def feed_of(
@@ -29,6 +34,7 @@ def feed_of(
             lambda contract, intent: _state_of(running, contract, intent),
             lambda limit: tuple(islice(_open(running, at), limit)),
             peers,
+            lambda transactions, rounds: _past(running, transactions, rounds),
         ),
     )
     running.feed = feed
@@ -58,3 +64,45 @@ def _open(running: RunningNode, at: Callable[[int], int]) -> Iterator[Transactio
         for intent, held in sequencer.coordinator.transactions.items():
             if intent not in sequencer.sender.transactions:
                 yield TransactionChange(intent, at(held.since_ms), contract, state=str(held.state.value))
+
+
+async def _past(running: RunningNode, transactions_max: int, rounds_max: int) -> Past:
+    """The last that ended and the last rounds; nothing while the store is away, as the present can be shown."""
+    if not running.started.is_set():
+        return Past()
+    store = running.adapters.store
+    try:
+        ended = await store.listening.latest_receipts(transactions_max)
+        outcomes = await store.public.outcomes([each.intent for each in ended])
+        rounds = await store.traces.latest_rounds(rounds_max)
+    except Unavailable:
+        return Past()
+    return Past(
+        tuple(_round(each) for each in rounds),
+        tuple(_ended(each, outcomes.get(each.intent, Outcome.CONFIRMED)) for each in ended),
+    )
+
+
+def _ended(receipt: NumberedReceipt, outcome: Outcome) -> TransactionChange:
+    """Its receipt is there. What this node keeps of other nodes' transactions was confirmed."""
+    contract = receipt.contract if receipt.contract not in ("", NO_CONTRACT) else None
+    return TransactionChange(
+        receipt.intent,
+        receipt.numbered_at_ms,
+        contract,
+        Milestone.REPORTED.value,
+        detail=outcome.value,
+        has_failed=outcome is Outcome.REVERTED,
+    )
+
+
+def _round(found: LatestRound) -> RoundChange:
+    return RoundChange(
+        found.nonce,
+        found.status.value if found.status is not None else DISPATCHED,
+        found.contract,
+        found.digest,
+        found.transition_count,
+        found.height,
+        at_ms=1_000 * found.block_time_s if found.block_time_s is not None else 0,
+    )

@@ -1,0 +1,140 @@
+"""A running node as commands ask it: where it is, with which token, and what is told when it does not do what is asked.
+
+Every command that asks a node has `--node`, `--token` and `--token-file`, and takes them from the environment too. What
+goes wrong is one line and an exit code: 1 when the node says no or cannot be reached; where a transaction is
+at stake and nobody can say whether it will happen, 3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from rota.cli.parameters import NodeUrl
+from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer
+from rota.client.errors import NOT_AUTHORISED
+from rota.keys.files import KeyFileError, read_private
+
+URL_DEFAULT: Final = "http://127.0.0.1:31548"
+URL_VARIABLE: Final = "ROTA_NODE"
+TOKEN_VARIABLE: Final = "ROTA_TOKEN"
+EXIT_FAILED: Final = 1
+EXIT_UNKNOWN: Final = 3
+LIMITS: Final = ClientLimits(attempts_max=3)
+
+Answer = TypeVar("Answer")
+Function = Callable[..., Any]
+
+_url_option = click.option(
+    "--node",
+    "url",
+    type=NodeUrl(),
+    metavar="URL",
+    envvar=URL_VARIABLE,
+    show_envvar=True,
+    default=URL_DEFAULT,
+    show_default=True,
+    help="The JSON-RPC of the node.",
+)
+_token_option = click.option(
+    "--token",
+    "shown_token",  # not `token`, which is what some commands are about
+    envvar=TOKEN_VARIABLE,
+    show_envvar=True,
+    help="The token that the node asks for. What is typed here is seen in the list of processes.",
+)
+_token_file_option = click.option(
+    "--token-file", type=click.Path(dir_okay=False, path_type=Path), help="A file of mode 600 with that token."
+)
+
+
+class NotDone(click.ClickException):
+    """What was asked for was not done."""
+
+    exit_code = EXIT_FAILED
+
+
+class NotKnown(click.ClickException):
+    """Nobody can say whether what was asked for will happen."""
+
+    exit_code = EXIT_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAt:
+    """Where a node is, and what is shown to it."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    def ask(
+        self,
+        question: Callable[[Client], Awaitable[Answer]],
+        *,
+        sender: str = "",
+        limits: ClientLimits = LIMITS,
+        unreachable: type[NotDone | NotKnown] = NotDone,
+    ) -> Answer:
+        """What comes of it; `NotDone` when nothing does, `unreachable` when nobody answers."""
+
+        async def run() -> Answer:
+            async with Client(self.url, limits, self.headers, sender=sender) as client:
+                return await question(client)
+
+        try:
+            return asyncio.run(run())
+        except Refused as refused:
+            hint = f" (see --token, --token-file and {TOKEN_VARIABLE})" if refused.code == NOT_AUTHORISED else ""
+            raise NotDone(f"{self.url}: {refused}{hint}") from refused
+        except Failed as failed:
+            raise NotDone(f"failed: {failed}") from failed
+        except Pending as pending:
+            raise NotKnown(str(pending)) from pending
+        except Unreachable as error:
+            told = str(error) if str(error).startswith(self.url) else f"{self.url}: {error}"
+            raise unreachable(told) from error
+
+
+def shows_token(function: Function) -> Function:
+    """Adds the options for a token; the function gets `headers`."""
+
+    @_token_option
+    @_token_file_option
+    @wraps(function)
+    def with_headers(*arguments: object, shown_token: str | None, token_file: Path | None, **named: object) -> object:
+        context = click.get_current_context()
+        is_typed = context.get_parameter_source("shown_token") is click.core.ParameterSource.COMMANDLINE
+        if token_file is not None and is_typed:
+            raise click.UsageError("--token and --token-file contradict each other.")
+        if token_file is not None:
+            try:
+                shown_token = read_private(token_file).reveal().decode(errors="replace").strip()
+            except KeyFileError as error:
+                raise click.ClickException(str(error)) from error
+        return function(*arguments, headers=dict(bearer(shown_token)) if shown_token else {}, **named)
+
+    return with_headers
+
+
+def asks_node(function: Function) -> Function:
+    """Adds the options for a node and a token; the function gets `node`."""
+
+    @_url_option
+    @shows_token
+    @wraps(function)
+    def with_node(*arguments: object, url: str, headers: Mapping[str, str], **named: object) -> object:
+        return function(*arguments, node=NodeAt(url, headers), **named)
+
+    return with_node
+
+
+def tell(as_json: bool, found: object, in_words: Callable[[], str]) -> None:
+    """For a programme, or for a person."""
+    click.echo(json.dumps(found) if as_json else in_words())

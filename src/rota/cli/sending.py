@@ -1,0 +1,178 @@
+"""Commands that send a transaction: who sends it, under which key, whether its end is waited for, and how it is told.
+
+A transaction that was accepted goes on whatever becomes of the command: its id is told as soon as it is known to have
+been accepted, so that `rota tx watch` can take over.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+
+from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node
+from rota.cli.parameters import json_option
+from rota.client import Client, ClientLimits, Pending, Transaction, TransactionReceipt
+
+WITHIN_S: Final = 120.0
+WITHIN_S_MAX: Final = 86_400.0
+MILLISECONDS_PER_S: Final = 1_000
+
+Made = TypeVar("Made")
+Looks = Callable[[Client, str], Awaitable[Mapping[str, str]]]
+
+_sender_option = click.option(
+    "--from", "sender", required=True, metavar="PARTY", help="Who sends it: a party of the node, such as alice."
+)
+_key_option = click.option(
+    "--key", default="", help="An idempotency key: whatever is sent again under the same key happens once."
+)
+_no_wait_option = click.option("--no-wait", is_flag=True, help="Do not wait for its end: print its id.")
+within_option = click.option(
+    "--within",
+    "within_s",
+    type=click.FloatRange(0.001, WITHIN_S_MAX),
+    default=WITHIN_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for its end; the transaction goes on after that.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One node, one sender, and how the end is told."""
+
+    node: NodeAt
+    sender: str
+    key: str
+    within_s: float
+    as_json: bool
+    waits: bool = True
+
+    @property
+    def limits(self) -> ClientLimits:
+        """A client's, with our patience."""
+        return replace(LIMITS, wait_ms=int(self.within_s * MILLISECONDS_PER_S))
+
+    def send(self, sent: Callable[[Client], Awaitable[Transaction]], made: Looks | None = None) -> None:
+        """Have a transaction accepted, wait for its end, and say how it ended.
+
+        `made` looks for what else came of one that is confirmed, by name.
+        """
+
+        async def run(client: Client) -> tuple[str, TransactionReceipt | None, Mapping[str, str]]:
+            transaction = await sent(client)
+            if not self.waits:
+                return transaction.id, None, {}
+            with waiting(f"Waiting for {transaction.id}", self.as_json):
+                try:
+                    receipt = await transaction.ended()
+                except Pending as pending:
+                    raise NotKnown(f"{pending}. Follow it with: rota tx watch {transaction.id}") from None
+                more = await made(client, transaction.id) if made is not None and receipt.success else {}
+            return transaction.id, receipt, more
+
+        transaction_id, receipt, more = self.ask(run)
+        if receipt is None:
+            click.echo(json.dumps({"id": transaction_id}) if self.as_json else transaction_id)
+        else:
+            tell_end(receipt, self.as_json, more)
+
+    def make(self, made: Callable[[Client], Awaitable[Made]], what: str) -> Made:
+        """What comes of it when it has ended well."""
+
+        async def run(client: Client) -> Made:
+            with waiting(f"Waiting for {what}", self.as_json):
+                return await made(client)
+
+        return self.ask(run)
+
+    def ask(self, question: Callable[[Client], Awaitable[Made]]) -> Made:
+        """Whoever does not hear of a transaction does not know whether it was accepted."""
+        return self.node.ask(question, sender=self.sender, limits=self.limits, unreachable=NotKnown)
+
+
+def sends(function: Function) -> Function:
+    """Adds the options of whatever sends a transaction; the function gets `sending`."""
+
+    @_sender_option
+    @_key_option
+    @_no_wait_option
+    @within_option
+    @asks_node
+    @json_option
+    @wraps(function)
+    def with_sending(
+        *arguments: object,
+        node: NodeAt,
+        sender: str,
+        key: str,
+        no_wait: bool,
+        within_s: float,
+        as_json: bool,
+        **named: object,
+    ) -> object:
+        return function(*arguments, sending=Sending(node, sender, key, within_s, as_json, not no_wait), **named)
+
+    return with_sending
+
+
+def makes(function: Function) -> Function:
+    """The same of what has an address when it is there, and not before; the function gets `sending`."""
+
+    @_sender_option
+    @_key_option
+    @within_option
+    @asks_node
+    @json_option
+    @wraps(function)
+    def with_sending(
+        *arguments: object, node: NodeAt, sender: str, key: str, within_s: float, as_json: bool, **named: object
+    ) -> object:
+        return function(*arguments, sending=Sending(node, sender, key, within_s, as_json), **named)
+
+    return with_sending
+
+
+@contextmanager
+def waiting(text: str, as_json: bool) -> Iterator[None]:
+    """A sign of life at a terminal, and nothing elsewhere."""
+    console = Console(stderr=True)
+    if as_json or not sys.stderr.isatty():
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str] | None = None) -> None:
+    """How a transaction ended; one that did not happen ends the command with 1."""
+    if as_json:
+        click.echo(json.dumps({**without_nothing(msgspec.to_builtins(receipt)), **(more or {})}))
+    elif receipt.success:
+        further = "".join(f", {name} {value}" for name, value in (more or {}).items())
+        click.echo(f"confirmed: {receipt.id}{_place(receipt)}{further}")
+    else:
+        click.echo(f"failed: {receipt.id}: {receipt.failure_message}", err=True)
+    if not receipt.success:
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+def without_nothing(told: dict[str, Any]) -> dict[str, Any]:
+    """As the node leaves out what is not there; but whether it succeeded is always told."""
+    return {name: value for name, value in told.items() if value not in (None, "")}
+
+
+def _place(receipt: TransactionReceipt) -> str:
+    block = f", block {receipt.block_number:,}" if receipt.block_number is not None else ""
+    contract = f", contract {receipt.contract_address}" if receipt.contract_address else ""
+    return block + contract

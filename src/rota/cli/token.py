@@ -1,0 +1,330 @@
+"""`rota token`: private tokens with a notary, from their deployment to their locks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+import msgspec
+
+from rota.cli.asking import NodeAt, asks_node, tell
+from rota.cli.parameters import AMOUNT, Address, HexText, Share, json_option
+from rota.cli.sending import Sending, makes, sends
+from rota.client import Client
+from rota.types import ContractAddress
+
+ASKER: Final = "operator"
+NO_DATA: Final = "0x"
+
+token_argument = click.argument("token", type=Address())
+amount_argument = click.argument("amount", type=AMOUNT)
+lock_argument = click.argument("lock", type=HexText())
+to_argument = click.argument("to", metavar="PARTY")
+data_option = click.option(
+    "--data", type=HexText(), default=NO_DATA, help="A note in hex, for all who pay or get something to see."
+)
+owner_option = click.option("--owner", required=True, metavar="PARTY", help="Whose coins are in the lock.")
+shares_option = click.option(
+    "--share",
+    "shares",
+    type=Share(),
+    multiple=True,
+    required=True,
+    metavar="PARTY=AMOUNT",
+    help="Who gets how much; once for each.",
+)
+asker_option = click.option(
+    "--from", "asker", default=ASKER, show_default=True, metavar="PARTY", help="On whose behalf it is asked."
+)
+
+
+@click.group()
+def command() -> None:
+    """Issue private tokens, pay with them, and lock them.
+
+    A token has a notary, whose node endorses every payment and knows every balance; everybody else sees their own
+    payments alone. Amounts are whole numbers.
+
+    \b
+    Example:
+      rota token deploy --from bank --name "Coin" --symbol C --notary bank@node1
+    """
+
+
+@command.command()
+@click.option("--name", required=True, help="What it is called.")
+@click.option("--symbol", required=True, help="Its short name.")
+@click.option("--notary", required=True, metavar="PARTY", help="Who endorses every payment, such as bank@node1.")
+@click.option("--anybody-mints", is_flag=True, help="Not the notary alone may make new coins.")
+@click.option("--no-burn", is_flag=True, help="Holders cannot destroy their coins.")
+@click.option("--no-lock", is_flag=True, help="Holders cannot lock their coins.")
+@makes
+def deploy(
+    sending: Sending, name: str, symbol: str, notary: str, anybody_mints: bool, no_burn: bool, no_lock: bool
+) -> None:
+    """Deploy a new token, and print its address when it can be used.
+
+    \b
+    Example:
+      rota token deploy --from bank --name "Coin" --symbol C --notary bank@node1
+
+    Exit 0: it is there. 1: it was refused, or failed. 2: wrong use. 3: it is not known; run it again with the same
+    --key, and it is not deployed twice.
+    """
+    token = sending.make(
+        lambda client: client.tokens.deploy(
+            name=name,
+            symbol=symbol,
+            notary=notary,
+            restrict_mint=not anybody_mints,
+            allow_burn=not no_burn,
+            allow_lock=not no_lock,
+            key=sending.key,
+        ),
+        f"the token {name}",
+    )
+    tell(sending.as_json, {"address": token.address}, lambda: token.address)
+
+
+@command.command()
+@token_argument
+@asker_option
+@asks_node
+@json_option
+def show(token: ContractAddress, asker: str, node: NodeAt, as_json: bool) -> None:
+    """Show what a token is called.
+
+    \b
+    Example:
+      rota token show 0x5fbdb2315678afecb367f032d93f642f64180aa3
+
+    Exit 0: shown. 1: the node does not have it, or could not be reached. 2: wrong use.
+    """
+
+    async def ask(client: Client) -> dict[str, object]:
+        found = client.tokens.at(token)
+        return {
+            "address": token,
+            "name": await found.name(),
+            "symbol": await found.symbol(),
+            "decimals": await found.decimals(),
+        }
+
+    found = node.ask(ask, sender=asker)
+    tell(as_json, found, lambda: "\n".join(f"{name.capitalize():<9} {value}" for name, value in found.items()))
+
+
+@command.command()
+@token_argument
+@click.argument("account", metavar="PARTY")
+@asker_option
+@asks_node
+@json_option
+def balance(token: ContractAddress, account: str, asker: str, node: NodeAt, as_json: bool) -> None:
+    """Print what a party has, as far as the node knows.
+
+    The notary's node knows every balance, a holder's node its own.
+
+    \b
+    Example:
+      rota token balance 0x5fbdb2315678afecb367f032d93f642f64180aa3 alice@node1
+
+    Exit 0: printed. 1: the node does not have the token, or could not be reached. 2: wrong use.
+    """
+    found = node.ask(lambda client: client.tokens.at(token).balance_of(account), sender=asker)
+    more = " or more: not all coins were counted" if found.overflow else ""
+    told = {"account": account, **msgspec.to_builtins(found)}
+    tell(as_json, told, lambda: f"{found.total_balance}{more}")
+
+
+# Paying.
+
+
+@command.command()
+@token_argument
+@to_argument
+@amount_argument
+@data_option
+@sends
+def mint(sending: Sending, token: ContractAddress, to: str, amount: int, data: str) -> None:
+    """Make new coins for somebody; most often the notary alone may.
+
+    \b
+    Example:
+      rota token mint 0x5fbdb2315678afecb367f032d93f642f64180aa3 alice@node1 100 --from bank
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(lambda client: client.tokens.at(token).mint(to, amount, data=data, key=sending.key))
+
+
+@command.command()
+@token_argument
+@to_argument
+@amount_argument
+@click.option("--owner", metavar="PARTY", help="Pay with this party's coins; for the notary.")
+@data_option
+@sends
+def transfer(sending: Sending, token: ContractAddress, to: str, amount: int, owner: str | None, data: str) -> None:
+    """Pay somebody with the sender's coins.
+
+    \b
+    Example:
+      rota token transfer 0x5fbdb2315678afecb367f032d93f642f64180aa3 bob@node2 30 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    if owner is None:
+        sending.send(lambda client: client.tokens.at(token).transfer(to, amount, data=data, key=sending.key))
+    else:
+        sending.send(
+            lambda client: client.tokens.at(token).transfer_from(owner, to, amount, data=data, key=sending.key)
+        )
+
+
+@command.command()
+@token_argument
+@amount_argument
+@click.option("--owner", metavar="PARTY", help="Destroy this party's coins; for the notary.")
+@data_option
+@sends
+def burn(sending: Sending, token: ContractAddress, amount: int, owner: str | None, data: str) -> None:
+    """Destroy coins of the sender.
+
+    \b
+    Example:
+      rota token burn 0x5fbdb2315678afecb367f032d93f642f64180aa3 10 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    if owner is None:
+        sending.send(lambda client: client.tokens.at(token).burn(amount, data=data, key=sending.key))
+    else:
+        sending.send(lambda client: client.tokens.at(token).burn_from(owner, amount, data=data, key=sending.key))
+
+
+# Locks.
+
+
+@command.command()
+@token_argument
+@amount_argument
+@data_option
+@sends
+def lock(sending: Sending, token: ContractAddress, amount: int, data: str) -> None:
+    """Lock coins of the sender, and print the id of the lock.
+
+    What is locked is paid out with `unlock`, or with `prepare-unlock` and then `spend-lock`, or given back with
+    `cancel-lock`.
+
+    \b
+    Example:
+      rota token lock 0x5fbdb2315678afecb367f032d93f642f64180aa3 20 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+
+    async def made(client: Client, transaction_id: str) -> Mapping[str, str]:
+        return {"lock": await client.tokens.at(token).lock_id(transaction_id)}
+
+    sending.send(lambda client: client.tokens.at(token).lock(amount, data=data, key=sending.key), made)
+
+
+@command.command()
+@token_argument
+@lock_argument
+@owner_option
+@shares_option
+@data_option
+@sends
+def unlock(
+    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, int], ...], data: str
+) -> None:
+    """Pay from a lock; what is left stays locked.
+
+    \b
+    Example:
+      rota token unlock 0x5fbdb2315678afecb367f032d93f642f64180aa3 0x1234 --from alice \\
+        --owner alice@node1 --share bob@node2=5
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(lambda client: client.tokens.at(token).unlock(lock, owner, dict(shares), data=data, key=sending.key))
+
+
+@command.command("prepare-unlock")
+@token_argument
+@lock_argument
+@owner_option
+@shares_option
+@data_option
+@sends
+def prepare_unlock(
+    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, int], ...], data: str
+) -> None:
+    """Settle who gets what of a lock when it is spent.
+
+    \b
+    Example:
+      rota token prepare-unlock 0x5fbdb2315678afecb367f032d93f642f64180aa3 0x1234 --from alice \\
+        --owner alice@node1 --share bob@node2=20
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(
+        lambda client: client.tokens.at(token).prepare_unlock(lock, owner, dict(shares), data=data, key=sending.key)
+    )
+
+
+@command.command("spend-lock")
+@token_argument
+@lock_argument
+@data_option
+@sends
+def spend_lock(sending: Sending, token: ContractAddress, lock: str, data: str) -> None:
+    """Do what `prepare-unlock` settled of a lock; its owner gets what is left.
+
+    \b
+    Example:
+      rota token spend-lock 0x5fbdb2315678afecb367f032d93f642f64180aa3 0x1234 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(lambda client: client.tokens.at(token).spend_lock(lock, data=data, key=sending.key))
+
+
+@command.command("cancel-lock")
+@token_argument
+@lock_argument
+@data_option
+@sends
+def cancel_lock(sending: Sending, token: ContractAddress, lock: str, data: str) -> None:
+    """Give all of a lock back to its owner.
+
+    \b
+    Example:
+      rota token cancel-lock 0x5fbdb2315678afecb367f032d93f642f64180aa3 0x1234 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(lambda client: client.tokens.at(token).cancel_lock(lock, data=data, key=sending.key))
+
+
+@command.command("delegate-lock")
+@token_argument
+@lock_argument
+@click.argument("delegate", type=Address())
+@data_option
+@sends
+def delegate_lock(sending: Sending, token: ContractAddress, lock: str, delegate: ContractAddress, data: str) -> None:
+    """Let an address on the base ledger, and nobody else, end a lock.
+
+    \b
+    Example:
+      rota token delegate-lock 0x5fbdb2315678afecb367f032d93f642f64180aa3 0x1234 \\
+        0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266 --from alice
+
+    Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
+    """
+    sending.send(lambda client: client.tokens.at(token).delegate_lock(lock, delegate, data=data, key=sending.key))

@@ -1,0 +1,230 @@
+"""What a node answers, as values.
+
+A node of another version may tell more than we know, which is ignored, and not less. Times are text as the node writes
+them: RFC 3339, in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.client.errors import Unreachable
+
+Shape = TypeVar("Shape")
+
+
+class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
+    """How a transaction ended. One that failed has a message and need not be on the chain.
+
+    `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`.
+    """
+
+    id: str
+    sequence: int
+    indexed: str = ""
+    success: bool = False
+    domain: str = ""
+    failure_message: str = ""
+    block_number: int | None = None
+    transaction_index: int | None = None
+    log_index: int | None = None
+    transaction_hash: str | None = None
+    source: str | None = None
+    revert_data: str | None = None
+    contract_address: str | None = None
+
+
+class FullReceipt(TransactionReceipt, frozen=True, rename="camel"):
+    """The same with what belongs to it: its private states, what its domain makes of it, what went to the ledger."""
+
+    states: dict[str, Any] | None = None
+    domain_receipt: dict[str, Any] | None = None
+    domain_receipt_error: str = ""
+    public: list[dict[str, Any]] = []  # msgspec copies it
+
+
+class HistoryLine(msgspec.Struct, frozen=True):
+    """What happened to a transaction, and when."""
+
+    at: str
+    text: str
+
+
+class Explanation(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a transaction is and what that means, what it waits for since when, and which nodes it waits for."""
+
+    id: str
+    role: str
+    state: str
+    waits_for: str = ""
+    blocked_by: tuple[str, ...] = ()
+    detail: str = ""
+    meaning: str = ""
+    contract: str | None = None
+    since: str | None = None
+    history: tuple[HistoryLine, ...] = ()
+
+
+class ContractStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How a contract stands, as one node sees it."""
+
+    contract: str
+    domain: str
+    mode: str
+    rotation: str
+    committee: tuple[str, ...]
+    endorsers: tuple[str, ...]
+    threshold: int
+    height: int
+    range: int
+    range_size: int
+    ranking: tuple[str, ...]
+    active_coordinator: str | None
+    active_since: str | None
+    coordinator_state: str
+    coordinator_since: str
+    sender_state: str
+    sending: dict[str, int]
+    coordinating: dict[str, int]
+    silent: tuple[str, ...]
+
+
+class PreparedTransaction(msgspec.Struct, frozen=True, rename="camel"):
+    """What commits a prepared transaction: with `from` added, a transaction for whoever may commit it."""
+
+    id: str
+    domain: str
+    to: str
+    transaction: dict[str, Any]
+    metadata: Any
+    states: dict[str, Any]
+
+
+class Balance(msgspec.Struct, frozen=True, rename="camel"):
+    """What an account has, as one node sees it. `overflow`: it has more coins than were counted."""
+
+    total_balance: int
+    total_states: int
+    overflow: bool
+
+
+class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """A privacy group. Its contract is there when `genesis_transaction` has its receipt."""
+
+    id: str
+    domain: str
+    created: str
+    members: tuple[str, ...]
+    configuration: dict[str, str]
+    genesis_transaction: str
+    properties: dict[str, str]
+    name: str = ""
+    contract_address: str | None = None
+
+
+class GroupMessage(msgspec.Struct, frozen=True, rename="camel"):
+    """What somebody told a group. `local_sequence` is this node's own order, `node` where it was said."""
+
+    id: str
+    local_sequence: int
+    sent: str
+    received: str
+    node: str
+    group: str
+    topic: str
+    data: Any
+    correlation_id: str | None = None
+
+
+class Attempted(msgspec.Struct, frozen=True):
+    """Tasks by how an attempt of them ended, in this life of the node."""
+
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+
+
+class TaskSetAside(msgspec.Struct, frozen=True):
+    """A task that was refused too often."""
+
+    task: str
+    reason: str
+
+
+class TriggerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How a trigger stands at one node. `strategy` is the one that is used."""
+
+    name: str
+    paused: bool
+    strategy: str
+    wanted_strategy: str
+    is_member: bool
+    members: int
+    waiting: int
+    at_work: int
+    attempted: Attempted
+    breaker: str
+    set_aside: tuple[TaskSetAside, ...]
+    expected_task_duration_ms: int
+    polling_interval_ms: int
+    parallel_tasks: int
+    slot_ms: int
+    trouble: str
+
+
+class TriggerRun(msgspec.Struct, frozen=True):
+    """What one run of a trigger came to, and its last failure."""
+
+    won: int
+    lost: int
+    skipped: int
+    failed: int
+    trouble: str
+
+
+class Examined(msgspec.Struct, frozen=True, rename="camel"):
+    """What somebody else's draft is, by this node's own reckoning, and what it would do as far as it may see."""
+
+    ledger: str
+    cores: tuple[str, ...]
+    domain_receipt: dict[str, Any]
+
+
+class DraftRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """A transaction as it would be now. `openings` are for the readers that were named."""
+
+    id: str
+    ledger: str
+    cores: tuple[str, ...]
+    domain_receipt: dict[str, Any]
+    openings: dict[str, str] = {}  # msgspec copies it
+
+
+class Leg(msgspec.Struct, frozen=True, rename="camel"):
+    """A transaction that is endorsed and waits for its committer: what the settlement contract takes."""
+
+    ledger: str
+    cores: tuple[str, ...]
+    payload: str
+    auth: str
+    condition: str
+    valid_until: str
+    call: str
+    committer: str | None = None
+
+
+def read(answer: object, shape: type[Shape]) -> Shape:
+    """An answer as a value. `Unreachable` when the node does not answer as it should."""
+    try:
+        # Numbers of contracts come as decimal text, as they may be larger than other clients' numbers.
+        return msgspec.convert(answer, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise Unreachable(f"the answer is not what it should be: {error}") from error
+
+
+def read_if_any(answer: object, shape: type[Shape]) -> Shape | None:
+    """The same where null is an answer: there is none, or not yet."""
+    return None if answer is None else read(answer, shape)

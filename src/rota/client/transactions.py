@@ -1,0 +1,272 @@
+"""Transactions: sending them, and following them to their end.
+
+    transaction = await client.send(contract, "transfer", {...}, sender="alice")
+    receipt = await transaction            # `Failed` when it did not succeed
+    receipt = await transaction.ended()    # however it ended
+
+Theory of operation. Every transaction goes out under an idempotency key, the caller's or one that is made for it. So it
+is sent again when no answer comes: the node says that it has it already, and that is as good as an answer. A key of
+the caller's own lets another process go on with the same transaction.
+
+Waiting is asking again: after a pause that doubles, until there is an answer or the time for it is over. A node that
+is away meanwhile, as during a restart, is asked again like one that has nothing to tell yet. When the time is over the
+waiting ends and not the transaction, and the error says what it waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID, uuid4
+
+import aiohttp
+
+from rota.client.answers import (
+    Explanation,
+    FullReceipt,
+    Leg,
+    PreparedTransaction,
+    TransactionReceipt,
+    read,
+    read_if_any,
+)
+from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable
+from rota.client.jsonrpc import ClientLimits, JsonRpc
+from rota.types import IntentId
+
+Found = TypeVar("Found")
+
+
+class TransactionClient(JsonRpc):
+    """One node, as whoever sends transactions sees it. `sender` is who sends where a call names nobody."""
+
+    def __init__(
+        self,
+        url: str,
+        limits: ClientLimits | None = None,
+        headers: Mapping[str, str] | None = None,
+        connector: aiohttp.BaseConnector | None = None,
+        *,
+        sender: str = "",
+    ) -> None:
+        super().__init__(url, limits, headers, connector)
+        self.sender: Final = sender
+
+    async def send(
+        self,
+        contract: str,
+        function: str,
+        arguments: object = None,
+        *,
+        sender: str = "",
+        key: str = "",
+        depends_on: Sequence[str] = (),
+    ) -> Transaction:
+        """Have a private transaction accepted; from then on the node will not forget it.
+
+        With a `key` of its own it is accepted once however often it is sent. `depends_on` are the ids of transactions
+        that must succeed first.
+        """
+        wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
+        return await self.submit("ptx_sendTransaction", wanted, key)
+
+    async def send_all(
+        self, contract: str, calls: Sequence[tuple[str, object]], *, sender: str = "", is_keyed: bool = True
+    ) -> tuple[Transaction, ...]:
+        """Have several accepted in one request, in their order; a function and its arguments each.
+
+        Without keys they are asked for once, and when no answer comes nobody knows whether they were accepted.
+        """
+        wanted = [self._private(sender, function, arguments, contract=contract) for function, arguments in calls]
+        keys = [str(uuid4()) if is_keyed else "" for _ in wanted]
+        for transaction, key in zip(wanted, keys, strict=True):
+            if key:
+                transaction["idempotencyKey"] = key
+        try:
+            answer = await self.ask("ptx_sendTransactions", wanted, is_repeatable=is_keyed)
+        except Refused as refused:
+            if refused.code != KEY_USED or not is_keyed:
+                raise
+            # The node had heard the first time, and the answer was lost.
+            answer = [await self._keyed(key) for key in keys]
+            if None in answer:
+                raise
+        return tuple(Transaction(self, each) for each in read(answer, list[str]))
+
+    async def prepare(
+        self,
+        contract: str,
+        function: str,
+        arguments: object = None,
+        *,
+        sender: str = "",
+        key: str = "",
+        depends_on: Sequence[str] = (),
+    ) -> Transaction:
+        """Have a private transaction endorsed and brought to nobody: `prepared` tells what commits it."""
+        wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
+        return await self.submit("ptx_prepareTransaction", wanted, key)
+
+    async def deploy(self, domain: str, arguments: object, *, sender: str = "", key: str = "") -> Transaction:
+        """Have a private contract of a domain deployed; the receipt has its address."""
+        wanted = self._private(sender, "", arguments, domain=domain)
+        return await self.submit("ptx_sendTransaction", wanted, key)
+
+    async def call(self, contract: str, function: str, arguments: object = None, *, sender: str = "") -> Any:  # noqa: ANN401
+        """What a private contract answers now, by what this node holds and without a transaction."""
+        wanted = self._private(sender, function, arguments, contract=contract)
+        return await self.ask("ptx_call", wanted, is_repeatable=True)
+
+    def transaction(self, transaction_id: str) -> Transaction:
+        """One that was sent before, here or elsewhere, by its id."""
+        return Transaction(self, transaction_id)
+
+    async def receipt(self, transaction_id: str) -> TransactionReceipt | None:
+        """How a transaction ended; nothing while it has not."""
+        answer = await self.ask("ptx_getTransactionReceipt", transaction_id, is_repeatable=True)
+        return read_if_any(answer, TransactionReceipt)
+
+    async def full_receipt(self, transaction_id: str) -> FullReceipt | None:
+        """The same with its states and what its domain makes of it."""
+        answer = await self.ask("ptx_getTransactionReceiptFull", transaction_id, is_repeatable=True)
+        return read_if_any(answer, FullReceipt)
+
+    async def explain(self, transaction_id: str) -> Explanation | None:
+        """Where a transaction is, what it waits for, and who is in the way; nothing when the node does not know it."""
+        answer = await self.ask("seq_explain", transaction_id, is_repeatable=True)
+        return read_if_any(answer, Explanation)
+
+    async def submit(self, method: str, wanted: Mapping[str, object], key: str = "") -> Transaction:
+        """A transaction as JSON-RPC writes it, by the method that takes it; under a key, so that it is sent again."""
+        keyed = {**wanted, "idempotencyKey": key or str(uuid4())}
+        return Transaction(self, await self.accepted(method, keyed))
+
+    async def accepted(self, method: str, *parameters: object) -> str:
+        """The id under which something with an idempotency key was accepted, now or when it was asked before."""
+        try:
+            answer = await self.ask(method, *parameters, is_repeatable=True)
+        except Refused as refused:
+            if refused.code != KEY_USED:
+                raise
+            answer = refused.details.get("transactionId")
+        return read(answer, str)
+
+    async def _keyed(self, key: str) -> object:
+        found = await self.ask("ptx_getTransactionByIdempotencyKey", key, is_repeatable=True)
+        return found.get("id") if isinstance(found, dict) else None
+
+    def _private(
+        self,
+        sender: str,
+        function: str,
+        arguments: object,
+        *,
+        contract: str = "",
+        domain: str = "",
+        depends_on: Sequence[str] = (),
+    ) -> dict[str, object]:
+        wanted: dict[str, object] = {"type": "private", "from": sender or self.sender, "data": arguments}
+        optional = {"to": contract, "domain": domain, "function": function, "dependsOn": list(depends_on)}
+        return wanted | {name: value for name, value in optional.items() if value}
+
+
+class Transaction:
+    """A transaction that a node accepted. Awaiting it gives its receipt, or `Failed`."""
+
+    __slots__ = ("_client", "id")
+
+    def __init__(self, client: TransactionClient, transaction_id: str) -> None:
+        self.id: Final = transaction_id
+        self._client: Final = client
+
+    def __repr__(self) -> str:
+        return f"Transaction({self.id!r})"
+
+    def __await__(self) -> Generator[Any, None, TransactionReceipt]:
+        return self.confirmed().__await__()
+
+    @property
+    def intent(self) -> IntentId:
+        """Its id as the protocol has it: 16 bytes."""
+        return IntentId(UUID(self.id).bytes)
+
+    async def confirmed(self, timeout_ms: int | None = None) -> TransactionReceipt:
+        """Its receipt, once it has succeeded. `Failed` when it has not, `Pending` when it takes longer than that."""
+        receipt = await self.ended(timeout_ms)
+        if not receipt.success:
+            raise Failed(receipt)
+        return receipt
+
+    async def ended(self, timeout_ms: int | None = None) -> TransactionReceipt:
+        """Its receipt, however it ended. `Pending` when it takes longer than `timeout_ms`, or the limits' `wait_ms`."""
+        return await self._until(self.receipt, timeout_ms)
+
+    async def receipt(self) -> TransactionReceipt | None:
+        """How it ended; nothing while it has not."""
+        return await self._client.receipt(self.id)
+
+    async def full_receipt(self, timeout_ms: int | None = None) -> FullReceipt:
+        """Its receipt with all that belongs to it, once it has succeeded."""
+        await self.confirmed(timeout_ms)
+        return await self._until(lambda: self._client.full_receipt(self.id), timeout_ms)
+
+    async def explain(self) -> Explanation | None:
+        """Where it is, what it waits for, and who is in the way."""
+        return await self._client.explain(self.id)
+
+    async def cancel(self) -> None:
+        """Give it up. `Refused` when it is too late for that."""
+        await self._client.ask("ptx_cancelTransaction", self.id)
+
+    async def resume(self) -> None:
+        """Let it go on after it was parked. `Refused` when it is not parked."""
+        await self._client.ask("ptx_resumeTransaction", self.id)
+
+    async def prepared(self, timeout_ms: int | None = None) -> PreparedTransaction:
+        """What commits it, once it is endorsed; of one that was only prepared. `Failed` when it comes to nothing."""
+        return await self._until_endorsed("ptx_getPreparedTransaction", PreparedTransaction, timeout_ms)
+
+    async def leg(self, timeout_ms: int | None = None) -> Leg:
+        """What a settlement takes of it, once it is endorsed. `Failed` when it comes to nothing."""
+        return await self._until_endorsed("settle_leg", Leg, timeout_ms)
+
+    async def _until_endorsed(self, method: str, shape: type[Found], timeout_ms: int | None) -> Found:
+        async def look() -> Found | None:
+            found = read_if_any(await self._client.ask(method, self.id, is_repeatable=True), shape)
+            receipt = await self.receipt() if found is None else None
+            if receipt is not None and not receipt.success:
+                raise Failed(receipt)
+            return found
+
+        return await self._until(look, timeout_ms)
+
+    async def _until(self, look: Callable[[], Awaitable[Found | None]], timeout_ms: int | None) -> Found:
+        limits = self._client.limits
+        bound_ms, pause_ms = limits.wait_ms if timeout_ms is None else timeout_ms, limits.look_ms
+        lost: Unreachable | None = None
+        try:
+            async with asyncio.timeout(bound_ms / 1_000):
+                while True:
+                    try:
+                        found, lost = await look(), None
+                    except Closed:
+                        raise
+                    except Unreachable as error:
+                        found, lost = None, error
+                    if found is not None:
+                        return found
+                    await asyncio.sleep(pause_ms / 1_000)
+                    pause_ms = min(pause_ms * 2, limits.look_max_ms)
+        except TimeoutError:
+            if lost is not None:
+                raise lost from None
+        raise await self._pending(bound_ms)
+
+    async def _pending(self, waited_ms: int) -> Pending:
+        explanation = await self.explain()
+        if explanation is None:
+            return Pending(f"{self._client.url} does not know a transaction {self.id}", None)
+        blockers = f", from {', '.join(explanation.blocked_by)}" if explanation.blocked_by else ""
+        waits = f", waiting for {explanation.waits_for}{blockers}" if explanation.waits_for else ""
+        return Pending(f"{self.id} has not ended after {waited_ms} ms: {explanation.state}{waits}", explanation)

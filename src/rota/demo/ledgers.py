@@ -1,0 +1,73 @@
+"""Which chain the demonstration runs on: one of its own, or one that runs already and that somebody pays on.
+
+On a development chain, whose id says that it is one, an account pays whose key everybody knows. On any other the caller
+brings a key; each of the nodes' accounts is given what the work costs at today's price, and some more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.demo.programme import Programme
+from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.client import RpcClient, RpcRefused
+from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
+from rota.ledger.embedded.settings import WEI_PER_ETHER
+from rota.ledger.hexadecimal import data, read_quantity
+from rota.network.chains import CHAIN_ID, RunningChain
+from rota.ports import Unavailable
+
+ATTEMPTS_MAX: Final = 3
+# A round with one transfer costs less than this; prices may double meanwhile.
+GAS_PER_TRANSFER: Final = 150_000
+GAS_AT_LEAST: Final = 50_000_000
+PRICE_FACTOR: Final = 2
+ACCOUNTS_PER_NODE: Final = 2
+# The network's own contracts, and what bringing them there takes.
+GAS_OF_DEPLOYMENTS: Final = 20_000_000
+
+
+class UnusableLedger(Exception):
+    """The chain cannot be had, or nobody pays on it; the text says what to do."""
+
+
+async def running_chain(url: str, payer: PrivateKey | None, programme: Programme) -> RunningChain:
+    """A chain that runs already, with somebody who can pay. `UnusableLedger` says what is missing."""
+    client = RpcClient(url)
+    try:
+        chain_id = read_quantity(await client.call("eth_chainId", attempts_max=ATTEMPTS_MAX))
+        price_wei = read_quantity(await client.call("eth_gasPrice", attempts_max=ATTEMPTS_MAX))
+        if payer is None and chain_id != CHAIN_ID:
+            raise UnusableLedger(
+                f"chain {chain_id} at {client.place} is no development chain ({CHAIN_ID}): name a file with the "
+                "private key of an account that pays with --key-file"
+            )
+        payer = payer or PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+        address = data(payer.address)
+        balance_wei = read_quantity(await client.call("eth_getBalance", address, "latest", attempts_max=ATTEMPTS_MAX))
+    except Unavailable as error:
+        raise UnusableLedger(f"{client.place}: {error}") from error
+    except (RpcRefused, ValueError) as error:
+        raise UnusableLedger(f"{client.place} does not answer as an Ethereum node: {error}") from error
+    finally:
+        await client.close()
+    funds_wei, needed_wei = funds(programme, price_wei)
+    if balance_wei < needed_wei:
+        raise UnusableLedger(
+            f"{address} has {ether(balance_wei)} ether, and the demonstration needs {ether(needed_wei)} at "
+            "today's price of gas: send it funds, or name another account with --key-file"
+        )
+    return RunningChain(url, payer, funds_wei)
+
+
+def funds(programme: Programme, price_wei: int) -> tuple[int, int]:
+    """What each account of a node is given, and what all of it costs its payer; nothing where gas is free."""
+    transfers = int(programme.rate_per_s * programme.seconds)
+    each_wei = PRICE_FACTOR * price_wei * max(GAS_AT_LEAST, transfers * GAS_PER_TRANSFER)
+    accounts = ACCOUNTS_PER_NODE * programme.node_count
+    return each_wei, each_wei * accounts + PRICE_FACTOR * price_wei * GAS_OF_DEPLOYMENTS
+
+
+def ether(amount_wei: int) -> str:
+    """In ether, as people read it."""
+    return f"{amount_wei / WEI_PER_ETHER:.4f}".rstrip("0").rstrip(".")

@@ -1,0 +1,64 @@
+"""An exactly-once command: the rent, which is to be paid once, submitted twice.
+
+Two instances of an application know nothing of one another but the name of the change. Each submits it under the same
+command id and is told that it happened, at the same place: one submission was accepted, the other was recognised. They
+deduplicate by time, as the second one has no journal of the first: whatever was accepted within the bound counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rota.client import Client, Journal, Outcome, Verdict
+from rota.client.commands import RawCommands
+from rota.demo.programme import Asset, Transfer
+from rota.demo.show import CommandTold
+from rota.types import Party
+
+APPLICATION: Final = "rent"
+CHANGE: Final = "the rent of May"
+RENT: Final = 1_000
+BOUND_MS: Final = 600_000
+NO_NUMBER: Final = -1
+
+
+def rent_of(payer: Party, landlord: Party) -> Transfer:
+    """What the command is to do; it is none of the numbered transfers."""
+    return Transfer(NO_NUMBER, Asset.ERC20, payer, landlord, RENT)
+
+
+class RentUnpaid(Exception):
+    """A submission was not told that the change happened, or another one happened too; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rent:
+    """The command of one party at its node. `folder` is for the journals of its instances."""
+
+    payer: Party
+    transaction: Mapping[str, object]
+    folder: Path
+    change: str = CHANGE
+
+    async def submit(self, client: Client, instance: int) -> Verdict:
+        """One instance of the application has it done."""
+        with Journal(self.folder / f"rent-{instance}.journal") as journal:
+            commands = client.commands(journal, application_id=APPLICATION, act_as=(self.payer,))
+            return await commands.exactly_once_within(BOUND_MS, self.change, self.transaction, command_id=self.change)
+
+    async def told(self, client: Client, verdicts: tuple[Verdict, ...]) -> CommandTold:
+        """What the submissions were told. `RentUnpaid` when that is not one and the same success."""
+        for verdict in verdicts:
+            if verdict.outcome is not Outcome.SUCCEEDED:
+                reason = verdict.error.message if verdict.error is not None else "nobody says why"
+                raise RentUnpaid(f"{self.change}: {verdict.outcome.value}: {reason}")
+        offsets = {verdict.completion_offset for verdict in verdicts}
+        offset = verdicts[0].completion_offset
+        if len(offsets) != 1 or offset is None:
+            raise RentUnpaid(f"{self.change} happened at {len(offsets)} places: {sorted(map(str, offsets))}")
+        page = await RawCommands(client, APPLICATION, (self.payer,)).completions(offset - 1, 1, 0)
+        (completion,) = page["completions"]
+        return CommandTold(self.change, self.payer, len(verdicts), offset, str(completion["transactionId"]))

@@ -1,0 +1,88 @@
+"""What is performed: how many nodes, what they are asked for, for how long, and on which chain.
+
+Every transfer follows from the seed and its number, so that two performances ask for the same. Who is at which node is
+fixed: alice at node1, bob at node2, and so on.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from rota.network.chains import ChainKind, RunningChain
+from rota.types import NodeName, Party
+
+NODES_MIN: Final = 3
+PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan")
+NODES_MAX: Final = len(PEOPLE)
+RATE_MIN_PER_S: Final = 0.5
+RATE_MAX_PER_S: Final = 100.0
+RATE_PER_S: Final = 20.0
+SECONDS_MIN: Final = 3
+SECONDS_MAX: Final = 3_600
+SECONDS: Final = 30
+SEED_MAX: Final = 2**32 - 1
+SEED: Final = 1
+
+# Nobody runs out of it, however long it goes on.
+EACH_BEGINS_WITH: Final = 1_000_000
+AMOUNT_MAX: Final = 9
+
+
+class Asset(Enum):
+    """What is transferred. The value is what it is called in the view."""
+
+    TOKEN = "token"
+    ERC20 = "ERC-20"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One transfer that a user asks for at its node."""
+
+    number: int
+    asset: Asset
+    payer: Party
+    payee: Party
+    amount: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programme:
+    """`first_port` 0 leaves all ports to the kernel. `stays` keeps everything running once it is over."""
+
+    node_count: int = NODES_MIN
+    rate_per_s: float = RATE_PER_S
+    seconds: int = SECONDS
+    seed: int = SEED
+    chain: ChainKind | RunningChain = ChainKind.EMBEDDED
+    first_port: int = 0
+    stays: bool = False
+
+    @property
+    def names(self) -> tuple[NodeName, ...]:
+        """Of the nodes."""
+        return tuple(NodeName(f"node{number}") for number in range(1, self.node_count + 1))
+
+    @property
+    def members(self) -> dict[NodeName, Party]:
+        """Who is at which node."""
+        return {name: Party(f"{person}@{name}") for name, person in zip(self.names, PEOPLE, strict=False)}
+
+    @property
+    def threshold(self) -> int:
+        """How many members' nodes endorse in the group: most of them, 2 of 3."""
+        return self.node_count // 2 + 1
+
+    @property
+    def interval_ms(self) -> int:
+        """Between two transfers."""
+        return max(1, round(1_000 / self.rate_per_s))
+
+    def transfer(self, number: int, name: NodeName) -> Transfer:
+        """What this node's user asks for as the network's so-manieth transfer."""
+        chance = random.Random(f"{self.seed}/{number}")
+        payee = chance.choice([party for node, party in self.members.items() if node != name])
+        return Transfer(number, chance.choice(list(Asset)), self.members[name], payee, chance.randint(1, AMOUNT_MAX))

@@ -1,0 +1,214 @@
+"""What a view shows of the live demonstration, as of now, and what a programme is told of it at the end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from rota.client import ContractStatus
+from rota.demo.programme import Asset, Programme
+from rota.network.audit import Audit
+from rota.network.workload import Workload
+from rota.types import ContractAddress, NodeName, Party, node_of
+
+RATE_OVER_S: Final = 3.0
+HAPPENINGS_KEPT: Final = 12
+UNENDED: Final = "it did not come to its end"
+
+# The states of an intent at its coordinator, by what is done with it there.
+STAGES: Final = {
+    "wait": ("Pooled", "PreAssembly_Blocked"),
+    "assemble": ("Assembling",),
+    "endorse": ("Endorsement_Gathering", "Blocked"),
+    "permit": ("Confirming_Dispatch",),
+    "dispatch": ("Ready_For_Dispatch", "Dispatched", "Submitted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something worth telling, and when, in seconds since the beginning."""
+
+    at_s: float
+    text: str
+    is_fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Who was killed, who coordinated next, and how long nothing of what was asked for since was confirmed.
+
+    `caught_up_ms` is from the start of its next life until a transfer of its own was confirmed.
+    """
+
+    killed: NodeName
+    successor: NodeName | None
+    stood_ms: int
+    caught_up_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """What became of a node's attempts at tasks that any node may do, in its latest life."""
+
+    won: int = 0
+    lost: int = 0
+    skipped: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTold:
+    """A command that was submitted so often, and the one place where each submission was told that it happened."""
+
+    change: str
+    payer: Party
+    submissions: int
+    completion_offset: int
+    transaction: str
+
+
+@dataclass(slots=True)
+class Figures:
+    """Of one contract: how many of its transfers were confirmed of late, and what they cost."""
+
+    seen: deque[tuple[float, int]] = field(default_factory=deque)
+    gas_per_transaction: float | None = None
+
+    def count(self, confirmed: int) -> None:
+        """So many up to now."""
+        self.seen.append((time.monotonic(), confirmed))
+        while self.seen[-1][0] - self.seen[0][0] > RATE_OVER_S:
+            self.seen.popleft()
+
+    @property
+    def confirmed_per_s(self) -> float:
+        """Over the last few seconds."""
+        (first_s, first), (last_s, last) = (self.seen[0], self.seen[-1]) if self.seen else ((0.0, 0), (0.0, 0))
+        return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+
+
+@dataclass(slots=True)
+class Show:
+    """The state of the demonstration. `tell` is called with every happening."""
+
+    programme: Programme
+    tell: Callable[[Happening], None]
+    began_s: float = field(default_factory=time.monotonic)
+    phase: str = "starting"
+    phases_s: dict[str, float] = field(default_factory=dict)
+    happenings: deque[Happening] = field(default_factory=lambda: deque(maxlen=HAPPENINGS_KEPT))
+    pids: dict[str, int] = field(default_factory=dict)
+    dashboards: dict[NodeName, str] = field(default_factory=dict)
+    contracts: dict[Asset, ContractAddress] = field(default_factory=dict)
+    statuses: dict[tuple[Asset, NodeName], ContractStatus | None] = field(default_factory=dict)
+    sent: Counter[NodeName] = field(default_factory=Counter)
+    confirmed: Counter[NodeName] = field(default_factory=Counter)
+    figures: dict[Asset, Figures] = field(default_factory=lambda: {asset: Figures() for asset in Asset})
+    attempts: dict[NodeName, Attempts] = field(default_factory=dict)
+    epochs: int = 0
+    coordinators: list[NodeName] = field(default_factory=list)
+    take_overs: list[TakeOver] = field(default_factory=list)
+    command: CommandTold | None = None
+    audited: Audit | None = None
+    next_lines: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.began_s
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong; a demonstration without an end has not shown anything."""
+        return self.audited.problems if self.audited is not None else (UNENDED,)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """How long a part of it takes."""
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_s[phase] = round(time.monotonic() - began_s, 2)
+
+    def count(self, workload: Workload) -> None:
+        """What was asked for and confirmed up to now."""
+        promises = workload.promises
+        self.sent = Counter(promise.node for promise in promises.values())
+        ended = [promises[intent] for intent, receipt in workload.receipts.items() if receipt.success]
+        self.confirmed = Counter(promise.node for promise in ended)
+        if self.command is not None:
+            self.sent[node_of(self.command.payer)] += 1
+            self.confirmed[node_of(self.command.payer)] += 1
+        for asset, contract in self.contracts.items():
+            self.figures[asset].count(sum(promise.request.contract == contract for promise in ended))
+
+    def coordinator_of(self, asset: Asset) -> NodeName | None:
+        """The one node that says of itself that it coordinates; nobody while none does, or two think so."""
+        active = [
+            name
+            for (about, name), status in self.statuses.items()
+            if about is asset and status is not None and status.coordinator_state == "Active"
+        ]
+        return active[0] if len(active) == 1 else None
+
+    def stages_of(self, asset: Asset) -> dict[str, int]:
+        """How many intents are at each stage at the coordinators of a contract."""
+        counted: Counter[str] = Counter()
+        for (about, _), status in self.statuses.items():
+            if about is asset and status is not None:
+                counted.update(status.coordinating)
+        return {stage: sum(counted[state] for state in states) for stage, states in STAGES.items()}
+
+    def happen(self, text: str, *, is_fault: bool = False) -> None:
+        """Tell of something."""
+        happening = Happening(self.now_s, text, is_fault)
+        self.happenings.append(happening)
+        self.tell(happening)
+
+    def summary(self) -> dict[str, object]:
+        """For programs."""
+        audited, programme, command = self.audited, self.programme, self.command
+        return {
+            "intents": sum(self.sent.values()),
+            "confirmed": audited.confirmed if audited is not None else 0,
+            "rounds": audited.rounds if audited is not None else 0,
+            "coordinators": list(self.coordinators),
+            "take_overs_ms": [each.stood_ms for each in self.take_overs],
+            "problems": list(self.problems),
+            "nodes": list(programme.names),
+            "seed": programme.seed,
+            "seconds": programme.seconds,
+            "rate_per_s": programme.rate_per_s,
+            "contracts": {asset.value: address for asset, address in self.contracts.items()},
+            "gas_per_transaction": {asset.value: _rounded(self.figures[asset].gas_per_transaction) for asset in Asset},
+            "take_overs": [
+                {"killed": each.killed, "successor": each.successor, "stood_ms": each.stood_ms}
+                | {"caught_up_ms": each.caught_up_ms}
+                for each in self.take_overs
+            ],
+            "epochs": self.epochs,
+            "triggers": {
+                name: {"won": each.won, "lost": each.lost, "skipped": each.skipped, "failed": each.failed}
+                for name, each in self.attempts.items()
+            },
+            "command": None
+            if command is None
+            else {
+                "change": command.change,
+                "payer": command.payer,
+                "submissions": command.submissions,
+                "completion_offset": command.completion_offset,
+                "transaction": command.transaction,
+            },
+            "phases_s": dict(self.phases_s),
+        }
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -1,0 +1,73 @@
+"""What is known of the node that is looked at: checks come one after the other, and later ones use what was found.
+
+A check that lacks what it needs is skipped and says why. Nothing that a check finds is believed where the setting that
+led to it is wrong: `wrong` has those settings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from rota.keys.certificates import Certificate
+from rota.keys.secret import Secret
+from rota.ledger.bindings import RegisteredNode
+from rota.ledger.client import RpcClient
+from rota.ports import Registration, Signer
+from rota.runtime.configuration import FILE_NAME, Flaw, NodeConfiguration, NodeSection, password_of, salvage
+from rota.types import NodeName
+
+LEDGER_TIMEOUT_MS: Final = 5_000
+BLOCK_WAIT_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How a look is taken: where the password comes from, the time of day, how long a new block is waited for."""
+
+    password_for: Callable[[NodeSection], Secret | None] = password_of
+    now_s: Callable[[], float] = time.time
+    block_wait_s: float = BLOCK_WAIT_S
+
+
+@dataclass(slots=True)
+class Case:
+    """One node's folder, and what was found of it so far."""
+
+    folder: Path
+    configuration: NodeConfiguration
+    wrong: frozenset[str]
+    means: Means
+    signer: Signer | None = None
+    certificate: Certificate | None = None
+    ledger: RpcClient | None = None
+    registrations: Mapping[NodeName, Registration] | None = None
+    owners: Mapping[NodeName, RegisteredNode] = field(default_factory=dict)
+    is_running: bool = False
+
+    @property
+    def file(self) -> Path:
+        """Its configuration."""
+        return self.folder / FILE_NAME
+
+    @property
+    def name(self) -> NodeName:
+        """What it is called."""
+        return self.configuration.node.name
+
+    def new_ledger_client(self) -> RpcClient:
+        """One that does not wait for long."""
+        limits = self.configuration.ledger.client
+        timeout_ms = min(limits.timeout_ms, LEDGER_TIMEOUT_MS)
+        return RpcClient(self.configuration.ledger.url, replace(limits, timeout_ms=timeout_ms))
+
+
+def open_case(folder: Path, means: Means) -> tuple[Case | None, tuple[Flaw, ...]]:
+    """What can be looked at in a folder, and all that is wrong with its configuration."""
+    salvaged = salvage(folder / FILE_NAME)
+    if salvaged.configuration is None:
+        return None, salvaged.flaws
+    return Case(folder, salvaged.configuration, frozenset(flaw.key for flaw in salvaged.flaws), means), salvaged.flaws

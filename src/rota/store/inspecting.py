@@ -1,0 +1,89 @@
+"""A look at a node's database from outside: nothing is locked, migrated or written, and the node may run meanwhile.
+
+For those who want to know what is wrong, whichever node or version of Rota the database belongs to. What does not
+answer is `Unavailable`, as everywhere.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import asyncpg  # type: ignore[import-untyped]
+
+from rota.ports import Unavailable
+from rota.store.postgres import AWAY
+from rota.store.schema import NAME, VERSION, migrations
+from rota.store.sqlite import BUSY_TIMEOUT_S
+
+STEPS_BETWEEN_LOOKS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Which version of the schema a database has, and whose it is. One that nobody has opened yet has neither."""
+
+    version: int = 0
+    node: str = ""
+
+    @property
+    def versions_known(self) -> int:
+        """The latest version that this programme knows."""
+        return migrations()[-1].version
+
+
+def inspect_sqlite(path: Path) -> Inspected:
+    """What is in a SQLite file."""
+    try:
+        with closing(_opened(path)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if "schema_version" not in tables:
+                return Inspected()
+            (version,) = connection.execute(VERSION.sql).fetchone()
+            (node,) = connection.execute(NAME.sql).fetchone() if "node" in tables else ("",)
+            return Inspected(version or 0, node)
+    except sqlite3.Error as problem:
+        raise Unavailable(f"{path}: {problem}") from problem
+
+
+def damage_of_sqlite(path: Path, limit_s: float) -> str | None:
+    """What is damaged in a SQLite file; empty when nothing is, none when so long was not enough to tell."""
+    deadline_s = time.monotonic() + limit_s
+    try:
+        with closing(_opened(path)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > deadline_s, STEPS_BETWEEN_LOOKS)
+            (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            return "" if told == "ok" else str(told)
+    except sqlite3.OperationalError as problem:
+        if time.monotonic() > deadline_s:
+            return None
+        raise Unavailable(f"{path}: {problem}") from problem
+    except sqlite3.Error as problem:
+        return str(problem)
+
+
+async def inspect_postgres(url: str, timeout_s: float) -> Inspected:
+    """What is in a PostgreSQL database."""
+    try:
+        connection = await asyncpg.connect(url, timeout=timeout_s, command_timeout=timeout_s)
+    except (*AWAY, ValueError, asyncpg.PostgresError) as problem:
+        raise Unavailable(f"PostgreSQL: {str(problem) or type(problem).__name__}") from problem
+    try:
+        if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
+            return Inspected()
+        version = await connection.fetchval(VERSION.sql)
+        has_node = await connection.fetchval("SELECT to_regclass('node')") is not None
+        return Inspected(version or 0, await connection.fetchval(NAME.sql) if has_node else "")
+    except (*AWAY, asyncpg.PostgresError) as problem:
+        raise Unavailable(f"PostgreSQL: {str(problem) or type(problem).__name__}") from problem
+    finally:
+        connection.terminate()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """To read alone: a file that is not there is not made."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)

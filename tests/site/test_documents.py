@@ -1,0 +1,39 @@
+"""Links between documents hold in the repository, where most people read them; the site is judged when it is built."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tools.site.markdown import Link, anchors_of, links_of
+from tools.site.staging import pages_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def relative_links() -> list[Link]:
+    return [link for page in pages_of(ROOT) for link in links_of(page) if "://" not in link.target]
+
+
+def shown(link: Link) -> str:
+    return f"{link.page.relative_to(ROOT)}:{link.line}: {link.target}"
+
+
+def target_of(link: Link) -> Path:
+    return (
+        Path(os.path.normpath(link.page.parent / link.target.partition("#")[0])) if link.target[0] != "#" else link.page
+    )
+
+
+def test_every_link_leads_to_a_file_or_folder_of_the_repository() -> None:
+    links = relative_links()
+    assert len(links) > 100
+    assert [shown(link) for link in links if not target_of(link).exists()] == []
+    assert [shown(link) for link in links if not target_of(link).is_relative_to(ROOT)] == []
+
+
+def test_every_anchor_is_a_heading_of_its_page() -> None:
+    anchored = [link for link in relative_links() if "#" in link.target]
+    assert anchored
+    lost = [link for link in anchored if link.target.partition("#")[2] not in anchors_of(target_of(link))]
+    assert [shown(link) for link in lost] == []

@@ -1,0 +1,226 @@
+"""docs/network.md, typed as it is printed: three organisations, PostgreSQL, an existing chain; loopback for machines.
+
+What a block is run as stands in a comment above it: an organisation, or each. Only what the page itself calls the
+reader's own is put in its place: addresses, folders and ports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.store.servers import PostgresServer, postgres_folder
+from tools.site.markdown import blocks_of
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "network.md"
+UNIT = ROOT / "ops" / "systemd" / "rota.service"
+MACHINES = {"acme": "10.0.0.11", "birch": "10.0.0.12", "cedar": "10.0.0.13"}
+PROGRAMMES = Path(sys.executable).parent
+LOOKS_MAX = 600
+LOOK_S = 0.1
+BEFORE_RUNNING = 5  # blocks of the page until the nodes run, counted where they are run
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Machine:
+    """One organisation's: its folder stands for /var/lib/rota, its ports for those of the page."""
+
+    name: str
+    home: Path
+    replaced: dict[str, str]
+    variables: dict[str, str]
+
+    def typed(self, text: str) -> str:
+        for printed, real in self.replaced.items():
+            text = text.replace(printed, real)
+        return text
+
+    def run(self, text: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", self.typed(text)],
+            env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{self.name}: {self.typed(text)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    @property
+    def environment(self) -> dict[str, str]:
+        paths = os.pathsep.join((str(PROGRAMMES), *([str(f)] if (f := postgres_folder()) else []), os.environ["PATH"]))
+        return {**os.environ, **self.variables, "PATH": paths, "HOME": str(self.home)}
+
+    def ask(self, method: str, *parameters: object) -> Any:  # noqa: ANN401  # Whatever a node answers.
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}).encode()
+        request = Request(self.typed("http://127.0.0.1:31548"), body, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=30) as answer:
+            return json.load(answer)["result"]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on; held together, so that they differ."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def running(command: list[str], log: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:  # noqa: ANN401
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file, text=True, **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+@contextmanager
+def existing_chain(home: Path) -> Iterator[str]:
+    command = [str(PROGRAMMES / "rota"), "ledger", "--port", "0", "--block-time-ms", "200", "--json"]
+    with running(command, home / "chain.log", stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield str(json.loads(process.stdout.readline())["url"])
+
+
+@contextmanager
+def databases(*names: str) -> Iterator[dict[str, str]]:
+    """One server stands for all of theirs; each has a database of its own."""
+    folder = postgres_folder()
+    if folder is None:
+        pytest.skip("PostgreSQL is not installed here; run tools/install-test-tools")
+    server = PostgresServer(folder)
+    try:
+        server.start()
+        host = quote(str(server.socket.parent), safe="")
+        for name in names:
+            create = ["psql", f"postgresql://rota@{host}/postgres", "--quiet", "--command", f"CREATE DATABASE {name}"]
+            subprocess.run(create, check=True, timeout=30)
+        yield {name: f"postgresql://rota@{host}/{name}" for name in names}
+    finally:
+        server.remove()
+
+
+def machines_on(home: Path, chain: str, stores: dict[str, str]) -> dict[str, Machine]:
+    machines = {}
+    ports = free_ports(len(MACHINES))
+    peers = {f"{address}:31550": f"127.0.0.1:{port}" for address, port in zip(MACHINES.values(), ports, strict=True)}
+    for name in MACHINES:
+        folder = home / name
+        folder.mkdir()
+        rpc, websocket = free_ports(2)
+        variables = {"ROTA_RPC_PORT": str(rpc), "ROTA_RPC_WEBSOCKET_PORT": str(websocket)}
+        replaced = {
+            "/var/lib/rota": str(folder),
+            "http://127.0.0.1:8545": chain,
+            "postgresql://rota@127.0.0.1:5432/rota": stores[name],
+            "http://127.0.0.1:31548": f"http://127.0.0.1:{rpc}",
+            **peers,
+        }
+        machines[name] = Machine(name, folder, replaced, variables)
+    return machines
+
+
+def steps() -> list[tuple[str, str]]:
+    """Who types what, in the order of the page."""
+    found = []
+    for block in blocks_of(PAGE):
+        assert block.language == "sh"
+        match = re.fullmatch(r"run: (\w+)", block.comment)
+        assert match or block.comment.startswith("not run: "), f"{PAGE}:{block.line}: who runs this block?"
+        if match:
+            found.append((match[1], block.text))
+    return found
+
+
+def unit_command() -> list[str]:
+    (line,) = (line for line in UNIT.read_text(encoding="utf-8").splitlines() if line.startswith("ExecStart="))
+    return shlex.split(line.partition("=")[2])
+
+
+def until(condition: Any, what: str) -> None:  # noqa: ANN401  # Any question without arguments.
+    for _ in range(LOOKS_MAX):
+        if condition():
+            return
+        time.sleep(LOOK_S)
+    raise AssertionError(f"{what} did not come")
+
+
+def is_ready(machine: Machine) -> bool:
+    try:
+        with urlopen(machine.typed("http://127.0.0.1:31548/readyz"), timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.mark.timeout(400)
+def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+    before, after = steps()[: BEFORE_RUNNING + 1], steps()[BEFORE_RUNNING + 1 :]
+    assert "/readyz" in after[0][1], "the page goes on once the nodes run"
+    with existing_chain(tmp_path) as chain, databases(*MACHINES) as stores:
+        machines = machines_on(tmp_path, chain, stores)
+        for who, text in before:
+            for machine in machines.values() if who == "each" else [machines[who]]:
+                machine.run(text)
+            if "ledger deploy" in text:
+                tell_the_others(machines)
+        with nodes(machines):
+            until(lambda: all(map(is_ready, machines.values())), "that all nodes are ready")
+            until(lambda: all(len(each.ask("transport_peers")) == 2 for each in machines.values()), "all peers")
+            told = [
+                machine.run(text)
+                for who, text in after
+                for machine in (machines.values() if who == "each" else [machines[who]])
+            ]
+            (sent,) = (json.loads(each)["result"] for each in told if '"result": "' in each or '"result":"' in each)
+            until(lambda: machines["acme"].ask("ptx_getTransactionReceipt", sent), "the receipt of the deployment")
+            address = machines["acme"].ask("ptx_getTransactionReceipt", sent)["contractAddress"]
+            assert machines["birch"].ask("domain_getSmartContractByAddress", address)["address"] == address
+    assert (tmp_path / "birch" / "archive.dump").stat().st_size > 0
+
+
+def tell_the_others(machines: dict[str, Machine]) -> None:
+    """What acme reads from its own file and sends to them."""
+    text = (machines["acme"].home / "node" / "config.toml").read_text(encoding="utf-8")
+    for name, key in (("FACTORY", "factory"), ("REGISTRY", "registry"), ("HEIGHT", "registry_from_height")):
+        found = re.search(rf'^{key} = "?([^"\n]+)"?$', text, re.MULTILINE)
+        assert found, key
+        for machine in machines.values():
+            machine.variables[name] = found[1]
+
+
+@contextmanager
+def nodes(machines: dict[str, Machine]) -> Iterator[None]:
+    """All of them, run as the systemd unit runs them, and stopped as it stops them."""
+    with ExitStack() as stack:
+        processes = []
+        for machine in machines.values():
+            programme, *arguments = [machine.typed(word) for word in unit_command()]
+            assert programme == "/opt/rota/bin/rota"
+            command = [str(PROGRAMMES / "rota"), *arguments]
+            processes.append(stack.enter_context(running(command, machine.home / "log", env=machine.environment)))
+        yield
+    assert [process.returncode for process in processes] == [0, 0, 0]
