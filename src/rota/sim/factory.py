@@ -118,7 +118,9 @@ class Factory:
     def _arrive(self, order: CallFactory) -> None:
         digest = hashlib.sha256(order.deployment + order.genesis + "".join(order.signers).encode()).digest()
         address = ContractAddress("0x" + digest[:ADDRESS_BYTES].hex())
-        made = FactoryDeployment(order.deployment, address, order.genesis, order.signers, order.threshold, order.ledger)
+        made = FactoryDeployment(
+            order.deployment, address, order.genesis, order.signers, order.threshold, ledger=order.ledger
+        )
         contract = decode_genesis(self.geneses[order.genesis]).contract(address)
         self.world.add_contract(contract)
         self.world.chain.deploy(made, contract)
