@@ -95,7 +95,7 @@ def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
     return NodeKeys(node, wallet, _signer_of(folder, wallet, password), transport, certificate)
 
 
-def open_signer(folder: Path, password: Secret) -> Signer:
+def open_signer(folder: Path, password: Secret) -> KeyHolder:
     """What signs for a node, whether or not its certificate is there. A `KeyFileError` names what is wrong."""
     return _signer_of(folder, open_wallet(folder / WALLET, password), password)
 
