@@ -14,6 +14,7 @@ from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.coins import VALUE_MAX
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.records import Configuration
 from rota.hosting import Background, UserCall
 from rota.hosting.proving import is_committed, reveal
 from rota.ledger.proofs import binding_of
@@ -23,6 +24,7 @@ from tests.domains.kit import ALICE, BOB, NOTARY, assembly_order, hosted_by, int
 
 DOMAIN = Zeto()
 HOSTED = hosted_by(DOMAIN, {"tokenName": "Zeto_Anon"})
+CONFIGURATION = Configuration("Zeto_Anon", NOTARY)
 SECRETS = {party: party.encode().ljust(48, b"\1") for party in (NOTARY, ALICE, BOB)}
 KEYS = {party: DOMAIN.verifier_of(secret) for party, secret in SECRETS.items()}
 BACKGROUND = Background(verifiers=KEYS)
@@ -66,7 +68,7 @@ class Node:
         """What is to be proved of a transition of the last slot."""
         found = self.revealed[transition.leaf]
         binding = binding_of(transition.leaf, transition.valid_until_s)
-        claim = Claim(HOSTED.configuration, found.sender, SECRETS[found.sender], binding, found.spends, found.makes)
+        claim = Claim(CONFIGURATION, found.sender, SECRETS[found.sender], binding, found.spends, found.makes)
         stated = DOMAIN.statement(replace(claim, preparation=found.preparation))
         assert isinstance(stated, Statement)
         return stated
@@ -92,7 +94,7 @@ def test_mint_is_signed_by_the_issuer_and_not_proved() -> None:
     node = Node("node1")
     (made,) = node.made(mint(pay(ALICE, 5)))
     found = node.revealed[made.leaf]
-    claim = Claim(HOSTED.configuration, NOTARY, SECRETS[NOTARY], bytes(32), found.spends, found.makes)
+    claim = Claim(CONFIGURATION, NOTARY, SECRETS[NOTARY], bytes(32), found.spends, found.makes)
     assert DOMAIN.statement(claim) is None
 
 
@@ -110,7 +112,7 @@ def test_transfer_pays_and_gives_change_and_what_is_proved_is_what_the_chain_is_
 
 
 def test_empty_transition_is_proved_without_a_coin() -> None:
-    claim = Claim(HOSTED.configuration, ALICE, SECRETS[ALICE], binding_of(minted(pay(ALICE, 1)).leaf, 1))
+    claim = Claim(CONFIGURATION, ALICE, SECRETS[ALICE], binding_of(minted(pay(ALICE, 1)).leaf, 1))
     stated = DOMAIN.statement(claim)
     assert isinstance(stated, Statement)
     assert not trace(stated).broken
