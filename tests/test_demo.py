@@ -1,4 +1,4 @@
-"""The story of the demonstration as a person and as a script meet it, and the README's excerpt of it."""
+"""The story of the demonstration as a person and as a script meet it, and the excerpt of it in docs/concepts.md."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from rota.demo.stage import Pace, Stage
 from rota.sim.diagram import KILLED
 from rota.sim.script import COMMANDS, EXPECTATIONS
 
-README = Path(__file__).parents[1] / "README.md"
+CONCEPTS = Path(__file__).parents[1] / "docs" / "concepts.md"
 SMALL = """\
 # A small story.
 network: nodes A B, leaders B
@@ -129,10 +129,10 @@ def test_terminal_lines_fit_its_width(performance: Performance, width: int) -> N
     assert max(len(line) for line in plain.splitlines()) <= width
 
 
-def test_excerpt_in_the_readme_is_what_the_demonstration_prints() -> None:
+def test_excerpt_in_the_documents_is_what_the_demonstration_prints() -> None:
     printed = run().stdout
     pattern = r"<!-- excerpt of `rota demo --story` -->\n```text\n(.*?)```"
-    (excerpt,) = re.findall(pattern, README.read_text("utf-8"), re.DOTALL)
+    (excerpt,) = re.findall(pattern, CONCEPTS.read_text("utf-8"), re.DOTALL)
     assert excerpt in printed, "copy it anew from: .venv/bin/rota demo --story | cat"
 
 
