@@ -16,7 +16,7 @@ SEPARATORS: Final = frozenset(";&|()")
 REDIRECTIONS: Final = frozenset("<>")
 # What may stand before a command and run it.
 PREFIXES: Final = frozenset({"exec", "nohup", "sudo"})
-# A reader puts something of his own in its place, so that it has no type.
+# A reader puts something of his own in its place, so that it has no type; or it names a file, which is not there.
 PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$")
 
 

@@ -269,7 +269,7 @@ def test_wrong_use_exits_with_2(arguments: tuple[str, ...]) -> None:
         (("--ledger", "chain"), "must be embedded, anvil, or the http or ws address of a chain, not 'chain'"),
         (("--key-file", "key"), "--key-file is for a chain at a URL, and not for --ledger embedded."),
         (("--nodes", "2"), "'--nodes': 2 is not in the range 3<=x<=9"),
-        (("--seconds", "1"), "'--seconds': 1 is not in the range 3<=x<=3600"),
+        (("--seconds", "1"), "'--seconds': 1 is not in the range 3<=x<=600"),
         (("--rate", "0"), "'--rate': 0.0 is not in the range"),
         (("--serve", "--nodes", "4"), "--nodes is of the live demonstration"),
         (("--story", "--seed", "4"), "--seed is of the live demonstration"),

@@ -1,10 +1,10 @@
 """BN254 as far as proofs need it: points, their sums with factors, pairings, and transforms over its scalars.
 
-The arithmetic is that of arkworks, by way of `zksnake._algebra` (decision 130), which comes with the extra `zeto` and is
-imported when this module is. Whoever may be without it asks `require_curve` first: that error names the extra.
+The arithmetic is that of arkworks, by way of `zksnake._algebra` (decision 130), which comes with the extra `zeto` and
+is imported when this module is. Whoever may be without it asks `require_curve` first: that error names the extra.
 
-Points are written compressed, 32 and 64 bytes, as arkworks does. The library checks each point that it reads, which takes
-0.1 and 0.3 ms: most of the time in which a proving key is loaded.
+Points are written compressed, 32 and 64 bytes, as arkworks does. The library checks each point that it reads, which
+takes 0.1 and 0.3 ms: most of the time in which a proving key is loaded.
 """
 
 from __future__ import annotations
