@@ -17,7 +17,7 @@ REDIRECTIONS: Final = frozenset("<>")
 # What may stand before a command and run it.
 PREFIXES: Final = frozenset({"exec", "nohup", "sudo"})
 # A reader puts something of his own in its place, so that it has no type; or it names a file, which is not there.
-PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$")
+PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$|^@")
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
