@@ -293,7 +293,8 @@ _CALLS_GAS: Final = 4_500
 _CALL_GAS: Final = 4_000
 _HASH_WORD_GAS: Final = 6
 
-# Of proofs: what looking for them takes, what those of one shape that follow one another share, by the larger circuit, and what each takes beside.
+# Of proofs: what looking for them takes; what those of one shape that follow one another share, by the larger circuit;
+# and what each takes beside.
 _PROOFS_GAS: Final = 5_000
 _PROOF_RUN_GAS: Final = 380_000
 _PROOF_GAS: Final = 75_000
