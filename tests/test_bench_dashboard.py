@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.bench.dashboard import cost_of
+from rota.bench.feed import measure_feed
 
 
 def test_a_cost_is_the_median_of_its_pairs_with_the_bounds_that_coin_tosses_give() -> None:
@@ -19,3 +20,11 @@ def test_a_cost_is_the_median_of_its_pairs_with_the_bounds_that_coin_tosses_give
 def test_few_pairs_have_all_their_range_as_bounds_and_say_how_little_that_is() -> None:
     found = cost_of([0.02, -0.01, 0.05])
     assert (found.median, found.low, found.high, found.confidence) == (0.02, -0.01, 0.05, 0.75)
+
+
+def test_what_the_feed_takes_by_itself_is_counted_and_its_updates_do_not_grow_with_the_load() -> None:
+    few, many = measure_feed(60, 20, interval_ms=1), measure_feed(240, 80, interval_ms=1)
+    assert few.us_per_transaction > 0
+    assert many.us_per_transaction > 0
+    # Four times as many transactions in an update; room for one in ten of them.
+    assert many.update_bytes < 2 * few.update_bytes

@@ -34,7 +34,7 @@ from rota.api.facade import (
     TransactionChange,
     TransactionView,
 )
-from rota.api.ring import LeaderChange, RingView
+from rota.api.ring import LeaderChange, Loss, RingView
 from rota.command_types import (
     Checkpoint,
     CommandRejected,
@@ -366,7 +366,12 @@ class MemoryNode:
         return RingView(contract, 1_024) if contract in self.known else None
 
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
-        return (LeaderChange(contract, BEGAN_MS, None, NodeName("node2")),)
+        one, two, three = (NodeName(f"node{number}") for number in (1, 2, 3))
+        return (
+            LeaderChange(contract, BEGAN_MS, None, two),
+            LeaderChange(contract, BEGAN_MS, two, three),
+            LeaderChange(contract, BEGAN_MS, three, one, Loss.HEARTBEATS),
+        )
 
     async def watch(
         self, interval_ms: int, opened: Container[IntentId] = ()

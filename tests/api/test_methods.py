@@ -196,6 +196,19 @@ async def test_an_explanation_names_the_state_what_is_awaited_since_when_and_fro
 
 
 @asynchronous
+async def test_a_change_of_leader_says_what_it_was_and_why_the_former_one_was_lost() -> None:
+    async with served() as to:
+        changes = await to.call("seq_leaders", CONTRACT)
+        told = [(each["kind"], each["former"], each["leader"], each.get("cause")) for each in changes]
+        assert told == [
+            ("seen", None, "node2", None),
+            ("hand-over", "node2", "node3", None),
+            ("fail-over", "node3", "node1", "its heartbeats had stopped"),
+        ]
+        assert await to.call("seq_leaders", CONTRACT, 1) == changes[-1:]
+
+
+@asynchronous
 async def test_a_status_names_the_ranking_the_leader_and_what_is_under_way() -> None:
     async with served() as to:
         await to.call("ptx_sendTransaction", TRANSFER)

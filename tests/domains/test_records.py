@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.domains.contents import Content, Told, is_info, schema_of, seal, unseal
+from rota.domains.contents import Content, Told, is_info, schema_of, schemas_of, seal, unseal
 from rota.domains.records import (
     LIST_MAX,
     OCTETS_MAX,
@@ -97,6 +97,17 @@ def test_the_bytes_of_a_state_are_read_as_they_were_written(content: Content) ->
     sealed = seal(content)
     assert unseal(KNOWN, sealed) == content
     assert is_info(sealed) is (content.record is None)
+
+
+@given(contents)
+def test_what_is_remembered_of_bytes_is_what_they_say_to_this_domain(content: Content) -> None:
+    schemas, others = schemas_of((Journey,)), schemas_of((Leg,))
+    sealed = seal(content)
+    assert unseal(schemas, sealed) == unseal(schemas, bytes(bytearray(sealed))) == content
+    assert schemas_of((Journey,)) is schemas
+    if content.record is not None:
+        with pytest.raises(Rejected, match="Journey"):
+            unseal(others, sealed)
 
 
 @given(contents, st.data())

@@ -51,6 +51,14 @@ def test_where_nothing_begins_those_seen_late_have_all_the_room() -> None:
     assert found.omitted == 1
 
 
+def test_one_that_went_by_is_not_told_of_once_more_when_it_is_reported() -> None:
+    found = Journeys(ROOM)
+    found.saw(seen(Milestone.CONFIRMED, 1, 2, 3), 1)
+    told(found)
+    found.saw(seen(Milestone.REPORTED, 3), 2)
+    assert (told(found), found.omitted) == ([], 1)
+
+
 def test_what_has_failed_has_room_of_its_own() -> None:
     found = Journeys(ROOM)
     found.saw(seen(Milestone.ACCEPTED, 1, 2, 3), 1)
@@ -89,8 +97,9 @@ def test_of_too_many_under_way_the_first_is_given_up_and_that_is_told(monkeypatc
     found = Journeys(ROOM)
     found.follow([(intent_id(1), FIRST), (intent_id(2), FIRST)])
     found.saw(seen(Milestone.ACCEPTED, 3), 1)
-    *_, last = found.take()
-    assert (last.intent, last.steps, last.is_given_up, last.contract) == (intent_id(1), (), True, FIRST)
+    first, second = found.take()
+    assert (first.intent, first.steps, first.is_given_up, first.contract) == (intent_id(1), (), True, FIRST)
+    assert (second.intent, second.is_given_up) == (intent_id(3), False)
     assert not found.has_news
     found.saw(seen(Milestone.CONFIRMED, 2, 3), 2)
     assert [number for number, _ in told(found)] == [2, 3]

@@ -25,6 +25,7 @@ from rota.runtime.facades.submitting import (
     shown_function,
 )
 from rota.types import ContractAddress, NodeName, Party, SubmitMode
+from tests.runtime.kit import network
 from tests.store.kit import Opened, in_loop, intent_id, new_sqlite
 
 NODE = NodeName("node1")
@@ -164,3 +165,18 @@ def test_price_that_no_chain_could_have_is_rejected(name: str) -> None:
     most[name] += 1
     with pytest.raises(Rejected, match="must be at most"):
         require_prices(GasOptions(**most))
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_node_that_begins_forgets_what_was_noted_and_not_accepted(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE) as nodes:
+        await nodes.start(NODE)
+        facade, store = nodes.processes[NODE].facade, nodes.processes[NODE].running.adapters.store
+        orphan = StoredSubmission(intent_id(9), 0, False, SubmitMode.AUTO, Party("alice@node1"), to=CONTRACT)
+        await store.submissions.add(orphan, ())
+        assert await facade.transaction(orphan.id) is None
+        assert await facade.following.full(orphan.id) is None
+        await nodes.kill(NODE)
+        await nodes.start(NODE)
+        assert await nodes.processes[NODE].running.adapters.store.submissions.forget_unaccepted() == 0

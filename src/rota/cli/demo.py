@@ -217,8 +217,8 @@ def show_live(console: Console, programme: Programme, ledger: str, key_file: Pat
         show = asyncio.run(interruptible(live))
     if as_json:
         click.echo(json.dumps(show.summary()))
-    for problem in show.problems:
-        click.echo(f"Error: {problem}", err=True)
+        for problem in show.problems:
+            click.echo(f"Error: {problem}", err=True)
     click.get_current_context().exit(1 if show.problems else 0)
 
 
@@ -228,7 +228,7 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise click.ClickException("nothing was confirmed any more; the nodes are stopped") from error
+        raise click.ClickException("nothing goes on any more; the nodes are stopped") from error
     except (
         PortInUse,
         CannotStartProcess,

@@ -75,7 +75,7 @@ async def performed(home: Path, programme: Programme, show: Show, refresh: Calla
             show.dashboards[name] = f"{node.client.url}{DASHBOARD_PATH}"
         for process, pid in show.pids.items():
             dashboard = show.dashboards.get(NodeName(process))
-            show.happen(f"{process} runs as process {pid}" + (f", dashboard {dashboard}" if dashboard else ""))
+            show.happen(f"{process} is process {pid}" + (f", {dashboard}" if dashboard else ""))
         await connected(network)
         show.phases_s["start"] = round(time.monotonic() - began_s, 2)
         show.phase = "the stage is set"
@@ -257,8 +257,6 @@ class _Play:
             if not show.audited.problems:
                 break
             await asyncio.sleep(AUDIT_PAUSE_S)
-        for problem in show.audited.problems if show.audited is not None else ():
-            show.happen(problem, is_fault=True)
 
 
 async def _beside(watching: Coroutine[None, None, None], work: Coroutine[None, None, Found]) -> Found:

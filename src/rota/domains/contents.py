@@ -9,6 +9,9 @@ endorser can hold the distribution list against it.
 An info tells the readers of a transaction something about it and is nothing that could be spent. It rides on a state
 that has the same readers, in the second place, numbered among the infos of its transition. Where there is no such
 state it has an output of its own, with null for a record: that costs a word on the chain which nobody ever clears.
+
+Reading is a pure function of the bytes, and a node reads the same ones many times: while a transaction is under way its
+states stand in every slot's snapshot. So what short ones say is remembered.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,6 +31,8 @@ SALT_BYTES: Final = 32
 READERS_MAX: Final = 64
 INFOS_MAX: Final = 64
 CONTENT_BYTES_MAX: Final = 1_048_576
+REMEMBERED_MAX: Final = 4_096
+REMEMBERED_BYTES_MAX: Final = 1_024
 
 _NO_STATE: Final = b"[null,"
 
@@ -77,6 +83,18 @@ class _Written(msgspec.Struct, array_like=True, frozen=True):
     salt: str
 
 
+class Schemas(dict[str, type[Record]]):
+    """The record classes of a domain by the names of their schemas; there is one for each domain, known by itself."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+@lru_cache(maxsize=256)
+def schemas_of(record_types: tuple[type[Record], ...]) -> Schemas:
+    """Those of these classes."""
+    return Schemas({name_of(record_type): record_type for record_type in record_types})
+
+
 def name_of(record_type: type[Record]) -> str:
     """The name of a schema: the class's own, or what it says as `schema_name`."""
     return record_type.schema_name or record_type.__name__
@@ -102,6 +120,17 @@ def seal(content: Content) -> bytes:
 
 def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     """What the bytes say, given the record classes by the names of their schemas. `Rejected` when it is nonsense."""
+    if isinstance(known, Schemas) and len(sealed) <= REMEMBERED_BYTES_MAX:
+        return _unseal_once(known, sealed)
+    return _unseal(known, sealed)
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _unseal_once(known: Schemas, sealed: bytes) -> Content:
+    return _unseal(known, sealed)
+
+
+def _unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     if len(sealed) > CONTENT_BYTES_MAX:
         raise Rejected("state", f"must be at most {CONTENT_BYTES_MAX} bytes")
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rota.domains.available import Known, Shelf, known_in
 from rota.domains.base import Domain, History
-from rota.domains.contents import name_of
+from rota.domains.contents import schemas_of
 from rota.domains.records import Record
 from rota.types import Contract, NodeName, Party, State, StateId
 
@@ -55,7 +55,7 @@ class Hosted:
     @property
     def known(self) -> Mapping[str, type[Record]]:
         """The record classes of its states, by the names of their schemas."""
-        return {name_of(record_type): record_type for record_type in self.domain.states}
+        return schemas_of(self.domain.states)
 
     def at_another_node(self) -> Hosted:
         """The same contract where nothing of it has been seen yet."""

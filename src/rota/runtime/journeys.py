@@ -101,7 +101,7 @@ class Journeys:
     @property
     def has_news(self) -> bool:
         """Something is noted that had no room yet."""
-        return bool(self._noted or self._given_up)
+        return bool(self._noted)
 
     def saw(self, sighting: Sighting, at_ms: int) -> None:
         """All are counted; of those that are followed it is noted."""
@@ -131,6 +131,9 @@ class Journeys:
             return self._budget.begun - self._failed_count
         if sighting.milestone in _BEGINNINGS:
             return self._budget.begun - self._begun_count
+        if sighting.milestone is Milestone.REPORTED:
+            # The ledger told of it before, and it was counted then.
+            return 0
         return max(0, self._budget.begun - self._begun_count - len(self._late))
 
     def _begin(self, intent: IntentId, sighting: Sighting) -> None:
@@ -153,11 +156,13 @@ class Journeys:
         """What is to be told now; the budget of the next interval begins."""
         self._choose_late()
         self._begun_count = self._failed_count = 0
-        told = [self._journey(intent) for intent in list(islice(self._noted, self._budget.told))]
-        for intent in list(islice(self._given_up, self._budget.told - len(told))):
-            contract = self._given_up.pop(intent)
-            told.append(Journey(intent, contract, tuple(self._noted.pop(intent, ())), is_given_up=True))
-        return tuple(told)
+        given_up = [
+            Journey(intent, contract, tuple(self._noted.pop(intent, ())), is_given_up=True)
+            for intent, contract in self._given_up.items()
+        ]
+        self._given_up.clear()
+        told = list(islice(self._noted, max(0, self._budget.told - len(given_up))))
+        return (*given_up, *(self._journey(intent) for intent in told))
 
     def _choose_late(self) -> None:
         """Those that were seen first have the room that those seen at their beginning have left."""

@@ -420,9 +420,9 @@ def _cancel(pushing: asyncio.Task[None]) -> None:
 
 async def _push(subscription: Subscription, first: FeedUpdate, updates: AsyncIterator[FeedUpdate]) -> None:
     try:
-        await subscription.push(_shown_update(first))
+        await subscription.push(shown_update(first))
         async for update in updates:
-            await subscription.push(_shown_update(update))
+            await subscription.push(shown_update(update))
     except ReceiverLeft:
         return
     finally:
@@ -430,7 +430,8 @@ async def _push(subscription: Subscription, first: FeedUpdate, updates: AsyncIte
             await updates.aclose()
 
 
-def _shown_update(update: FeedUpdate) -> Update:
+def shown_update(update: FeedUpdate) -> Update:
+    """An update as clients read it."""
     return Update(
         update.number,
         timestamp_of(update.at_ms),

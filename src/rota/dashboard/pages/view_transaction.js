@@ -220,7 +220,8 @@ export class TransactionView {
 
 // What the feed told, and where it told nothing, what can be known afterwards.
 function stepsOf(seen, explained, full) {
-  const steps = [...(seen?.steps ?? [])];
+  // Of one that ended before the page was opened the feed told no block; its receipt does.
+  const steps = (seen?.steps ?? []).filter((step) => step.detail || step.milestone !== "confirmed" || !full?.receipt);
   const has = (milestone) => steps.some((step) => step.milestone === milestone);
   const first = full?.created ? msOf(full.created) : msOf(explained?.history[0]?.at);
   if (full && first && !has("accepted")) steps.push({ milestone: "accepted", atMs: first, by: null, detail: "" });

@@ -9,6 +9,7 @@ from typing import Final
 from rota.api.facade import ContractSummary, PeerMeasurements, RoundChange, TransactionChange
 from rota.ports import LatestRound, NumberedReceipt, Unavailable
 from rota.runtime.feed import LiveFeed, Looks, Past
+from rota.runtime.journeys import NOWHERE
 from rota.runtime.milestones import Milestone
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Outcome
@@ -84,15 +85,15 @@ async def _past(running: RunningNode, transactions_max: int, rounds_max: int) ->
 
 
 def _ended(receipt: NumberedReceipt, outcome: Outcome) -> TransactionChange:
-    """Its receipt is there. What this node keeps of other nodes' transactions was confirmed."""
-    contract = receipt.contract if receipt.contract not in ("", NO_CONTRACT) else None
+    """Its receipt is there. What this node keeps of other nodes' transactions was confirmed, and reported elsewhere."""
+    has_failed = outcome is Outcome.REVERTED
     return TransactionChange(
         receipt.intent,
         receipt.numbered_at_ms,
-        contract,
-        Milestone.REPORTED.value,
-        detail=outcome.value,
-        has_failed=outcome is Outcome.REVERTED,
+        receipt.contract if receipt.contract not in (NOWHERE, NO_CONTRACT) else None,
+        (Milestone.REPORTED if has_failed else Milestone.CONFIRMED).value,
+        detail=outcome.value if has_failed else "",
+        has_failed=has_failed,
     )
 
 
