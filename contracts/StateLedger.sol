@@ -81,9 +81,9 @@ abstract contract StateLedger is IStateLedger {
         bool isPageChanged;
         uint256 prepared;
         bytes32 preparedHash;
-        // Of the policy `Proved`: the leaf at hand, and where its proof begins and ends in the call data.
+        // Of the policies that prove: the leaf at hand, what they have gathered, and where its proof ends in `auth`.
         uint256 position;
-        uint256 proof;
+        uint256 docket;
         uint256 proofEnd;
     }
 
@@ -104,7 +104,7 @@ abstract contract StateLedger is IStateLedger {
     uint256 private constant NO_PAGE = type(uint256).max;
     uint256 private constant HEAD_BYTES = 9;
     uint256 private constant CALL_HEAD_BYTES = 26;
-    uint256 private constant PREPARATION_BYTES = 52;
+    uint256 internal constant PREPARATION_BYTES = 52;
 
     /// @dev The room before the leaves, in which each leaf's preimage is written: a separator, an intent with flags and
     /// counts, 30 references and two hashes, rounded up to whole words.
@@ -209,14 +209,24 @@ abstract contract StateLedger is IStateLedger {
     /// @dev Turns to the full leaf that stands there, which may yet be skipped.
     function _turnTo(Work memory work, uint256 leafAt, bytes calldata auth) internal view virtual {}
 
-    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved.
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal view virtual {}
+    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved. Returns what it stands on that
+    /// the ledger does not have, or not any more; then it is skipped.
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+        internal
+        virtual
+        returns (bytes32 missing)
+    {}
 
     /// @dev Reverts unless all of `auth` was used.
-    function _finish(Work memory work, bytes calldata auth) internal view virtual {}
+    function _finish(Work memory work, bytes calldata auth) internal virtual {}
 
     /// @dev Whether inputs are states, which are spent by clearing their bits.
     function _areInputsStates() internal pure virtual returns (bool);
+
+    /// @dev The bits of a word among which an output is looked for; all, where a word has no others.
+    function _bitsOfOutputs() internal pure virtual returns (uint256) {
+        return type(uint256).max;
+    }
 
     /// @dev Spends an input that this call has not made, if it is there.
     function _spend(Work memory work, uint256 place, bytes32 leaf, uint256 output) internal virtual returns (bool);
@@ -496,7 +506,11 @@ abstract contract StateLedger is IStateLedger {
                 return _skipFor(work, leafAt, plan, SkipReason.InputUnavailable, missing);
             }
 
-            _prove(work, leafAt, plan, auth);
+            bytes32 lacking = _prove(work, leafAt, plan, auth);
+            if (lacking != 0) {
+                _restoreInputs(work, inputs, body);
+                return _skip(leafAt, plan, SkipReason.ReadUnavailable, lacking, NOT_HERE);
+            }
             if ((plan >> 120) & FLAG_CALLS != 0) {
                 (bool isDone, uint256 number) = _run(work, leafAt, plan, body, payload);
                 if (!isDone) {
@@ -535,9 +549,9 @@ abstract contract StateLedger is IStateLedger {
                 if ((committed >> place) & 1 == 1) {
                     // What this call has made itself is spent in memory, and nobody else is asked.
                     uint256 wordAt = work.plans + 32 * place;
-                    uint256 rest = _load(wordAt) ^ (1 << ((head >> 240) & 0xff));
+                    uint256 rest = _load(wordAt) ^ ((1 << ((head >> 240) & 0xff)) & _bitsOfOutputs());
                     // Of a word with these bits the difference is less exactly when the bit was set.
-                    if (rest > _load(wordAt)) return (cursor, cursor);
+                    if (rest >= _load(wordAt)) return (cursor, cursor);
                     _save(wordAt, rest);
                     cursor += 2;
                 } else {

@@ -8,30 +8,30 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from rota.cli.main import main
 
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*")
 SEPARATORS: Final = frozenset(";&|()")
-# What may stand before a command and run it: each with how many words of its own follow.
-PREFIXES: Final = {"exec": 0, "nohup": 0, "sudo": 2}
-# A reader puts something of his own in its place, so that it has no type.
-PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$")
+REDIRECTIONS: Final = frozenset("<>")
+# What may stand before a command and run it.
+PREFIXES: Final = frozenset({"exec", "nohup", "sudo"})
+# A reader puts something of his own in its place, so that it has no type; or it names a file, which is not there.
+PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$|^@")
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
-    """Every simple command of a piece of shell, as its words; comments, pipes and assignments are left out."""
-    for line in text.replace("\\\n", " ").splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        words: list[str] = []
-        for token in (*lexer, ";"):
-            if not set(token) <= SEPARATORS:
-                words.append(token)
-            elif words:
-                yield _bare(words)
-                words = []
+    """Every simple command of a piece of shell, as its words; without comments, assignments and what is redirected."""
+    words: list[str] = []
+    is_redirected = False
+    for token in _tokens(text.replace("\\\n", " ")):
+        if is_redirected or set(token) <= REDIRECTIONS:
+            is_redirected = not is_redirected
+        elif not set(token) <= SEPARATORS:
+            words.append(token)
+        elif words:
+            yield _bare(words)
+            words = []
 
 
 def rota_commands(text: str) -> list[list[str]]:
@@ -65,18 +65,33 @@ def flaws_of(arguments: Sequence[str]) -> list[str]:
 
 def _flaws_of_value(parameter: click.Parameter, values: dict[str, object], context: click.Context) -> Iterator[str]:
     value = values.get(parameter.name or "")
-    is_absent = value is None or value == () or "UNSET" in repr(value)
-    if is_absent:
+    # What was left out is None, an empty list or a mark of click's own.
+    if not isinstance(value, str | bool | int | list | tuple) or value in ((), []):
         if parameter.required:
             yield f"{context.command_path}: {parameter.human_readable_name} is missing"
         return
     if isinstance(parameter.type, click.Path | click.File) or any(map(_is_placeholder, _words(value))):
         return
-    context.set_parameter_source(parameter.name or "", ParameterSource.COMMANDLINE)
     try:
         parameter.type_cast_value(context, value)
     except click.UsageError as error:
         yield f"{context.command_path}: {error.format_message()}"
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Words and separators; a line ends a command unless a quotation goes on in the next."""
+    begun = ""
+    for line in text.splitlines():
+        begun = f"{begun}\n{line}" if begun else line
+        lexer = shlex.shlex(begun, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        try:
+            tokens = list(lexer)
+        except ValueError:  # no closing quotation yet
+            continue
+        yield from (*tokens, ";")
+        begun = ""
+    assert not begun, f"a quotation is never closed: {begun}"
 
 
 def _words(value: object) -> list[str]:
@@ -91,5 +106,6 @@ def _bare(words: list[str]) -> list[str]:
     """Without what stands before the command itself."""
     rest = list(words)
     while rest and (ASSIGNMENT.fullmatch(rest[0]) or rest[0] in PREFIXES):
-        rest = rest[1 + PREFIXES.get(rest[0], 0) :]
+        is_as_somebody = rest[0] == "sudo" and rest[1:2] == ["-u"]
+        rest = rest[3 if is_as_somebody else 1 :]
     return rest

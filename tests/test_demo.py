@@ -1,4 +1,4 @@
-"""The story of the demonstration as a person and as a script meet it, and the README's excerpt of it."""
+"""The story of the demonstration as a person and as a script meet it, and the excerpt of it in docs/concepts.md."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from rota.demo.stage import Pace, Stage
 from rota.sim.diagram import KILLED
 from rota.sim.script import COMMANDS, EXPECTATIONS
 
-README = Path(__file__).parents[1] / "README.md"
+CONCEPTS = Path(__file__).parents[1] / "docs" / "concepts.md"
 SMALL = """\
 # A small story.
 network: nodes A B, leaders B
@@ -129,10 +129,10 @@ def test_terminal_lines_fit_its_width(performance: Performance, width: int) -> N
     assert max(len(line) for line in plain.splitlines()) <= width
 
 
-def test_excerpt_in_the_readme_is_what_the_demonstration_prints() -> None:
+def test_excerpt_in_the_documents_is_what_the_demonstration_prints() -> None:
     printed = run().stdout
     pattern = r"<!-- excerpt of `rota demo --story` -->\n```text\n(.*?)```"
-    (excerpt,) = re.findall(pattern, README.read_text("utf-8"), re.DOTALL)
+    (excerpt,) = re.findall(pattern, CONCEPTS.read_text("utf-8"), re.DOTALL)
     assert excerpt in printed, "copy it anew from: .venv/bin/rota demo --story | cat"
 
 
@@ -269,7 +269,7 @@ def test_wrong_use_exits_with_2(arguments: tuple[str, ...]) -> None:
         (("--ledger", "chain"), "must be embedded, anvil, or the http or ws address of a chain, not 'chain'"),
         (("--key-file", "key"), "--key-file is for a chain at a URL, and not for --ledger embedded."),
         (("--nodes", "2"), "'--nodes': 2 is not in the range 3<=x<=9"),
-        (("--seconds", "1"), "'--seconds': 1 is not in the range 3<=x<=3600"),
+        (("--seconds", "1"), "'--seconds': 1 is not in the range 3<=x<=600"),
         (("--rate", "0"), "'--rate': 0.0 is not in the range"),
         (("--serve", "--nodes", "4"), "--nodes is of the live demonstration"),
         (("--story", "--seed", "4"), "--seed is of the live demonstration"),

@@ -5,6 +5,7 @@ Theory of operation. This docstring is also that of the page of the machine belo
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from enum import Enum
@@ -61,8 +62,18 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "9 pages, of which 9 were stale" in run().stdout
-    assert "9 pages, of which 0 were stale" in run().stdout
+    assert "11 pages, of which 11 were stale" in run().stdout
+    assert "11 pages, of which 0 were stale" in run().stdout
+
+
+def test_programmes_are_told_what_was_stale(checkout: Path) -> None:
+    run()
+    stale = checkout / "docs" / "cli.md"
+    stale.unlink()
+    told = run("--check", "--json")
+    assert (told.exit_code, json.loads(told.stdout)) == (1, {"pages": 11, "stale": [str(stale)]})
+    assert json.loads(run("--json").stdout)["stale"] == [str(stale)]
+    assert run("--check").exit_code == 0
 
 
 def test_pages_come_out_the_same_each_time() -> None:

@@ -15,7 +15,7 @@ import csv
 import sys
 from pathlib import Path
 
-from rota.client import Client, Commands, Journal, Outcome, Patience
+from rota.client import Client, Journal, Outcome, Patience
 
 APPLICATION = "payments"
 
@@ -25,9 +25,8 @@ async def pay(url: str, contract: str, payer: str, payments: Path, journal_file:
     open_count = 0
     async with Client(url) as node:
         with Journal(journal_file) as journal:
-            commands = Commands(
-                node, journal, application_id=APPLICATION, act_as=(payer,), patience=Patience(attempts_max=60)
-            )
+            patience = Patience(attempts_max=60)
+            commands = node.commands(journal, application_id=APPLICATION, act_as=(payer,), patience=patience)
             with payments.open(newline="") as lines:
                 for payment, payee, amount in csv.reader(lines):
                     transaction = {

@@ -5,6 +5,9 @@ are members from the beginning. The address is not in it: the factory computes t
 so that nobody can put another contract in its place, and with the address the genesis gives the `Contract`. A salt
 makes the hash hide the names.
 
+Where no endorser signs, transitions are proved, and `ledger` is the hash that says by which contract of the chain, with
+which verifiers: the factory tells it of what it deploys. Elsewhere it is left out.
+
 Canonical JSON: these keys in this order, no spaces, bytes as lower-case 0x hex. What decodes to a genesis but is not
 written so is refused, because two ways to write it would be two hashes.
 """
@@ -21,6 +24,7 @@ from rota.types import NO_CONTRACT, Contract, ContractAddress, Mode, NodeName, P
 
 GENESIS_BYTES_MAX: Final = 1_048_576
 SALT_BYTES: Final = 32
+LEDGER_BYTES: Final = 32
 VERSION: Final = 1
 
 
@@ -44,12 +48,17 @@ class Genesis:
     virtual_nodes: int
     chain_id: int
     salt: bytes
+    ledger: bytes = b""
 
     def __post_init__(self) -> None:
         if not self.domain:
             raise ValueError("domain: must be a name")
         if len(self.salt) != SALT_BYTES:
             raise ValueError(f"salt: must be {SALT_BYTES} bytes, not {len(self.salt)}")
+        if len(self.ledger) not in (0, LEDGER_BYTES):
+            raise ValueError(f"ledger: must be {LEDGER_BYTES} bytes, or none, not {len(self.ledger)}")
+        if self.ledger and self.threshold:
+            raise ValueError("ledger: must be left out where endorsers sign")
         if not 0 < self.chain_id < 1 << 64:
             raise ValueError("chain_id: must be from 1 to 2^64 - 1")
         self.contract(NO_CONTRACT)
@@ -84,7 +93,7 @@ class Genesis:
         )
 
 
-class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The keys of the canonical form, in its order."""
 
     version: int
@@ -100,6 +109,7 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     virtual_nodes: int
     chain_id: int
     salt: str
+    ledger: str = ""
 
 
 def encode_genesis(genesis: Genesis) -> bytes:
@@ -118,6 +128,7 @@ def encode_genesis(genesis: Genesis) -> bytes:
         genesis.virtual_nodes,
         genesis.chain_id,
         "0x" + genesis.salt.hex(),
+        "0x" + genesis.ledger.hex() if genesis.ledger else "",
     )
     return msgspec.json.encode(written)
 
@@ -156,4 +167,5 @@ def _genesis_of(written: _Written) -> Genesis:
         written.virtual_nodes,
         written.chain_id,
         bytes.fromhex(written.salt.removeprefix("0x")),
+        bytes.fromhex(written.ledger.removeprefix("0x")),
     )

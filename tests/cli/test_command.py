@@ -42,6 +42,7 @@ def used(url: str, contract: str, folder: Path) -> None:
     told = [json.loads(line) for line in rota("completions", *own, "--after", "1", "--json").output.splitlines()]
     assert [each["commandId"] for each in told] == ["salary 6"]
     assert rota("end", *node).output == "2\n"
+    assert json.loads(rota("end", *node, "--json").output) == {"end": 2}
     assert rota("configuration", *node).output == "maximum deduplication duration: 604800s\n"
     pruned = rota("prune", *node, "--up-to", "1")
     assert pruned.exit_code == 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -12,14 +15,18 @@ import pytest
 from click.testing import Result
 
 from rota.api.credentials import Role, make_token
+from rota.api.facade import ReceiptView
 from rota.api.settings import Settings
+from rota.cli.asking import LIMITS
 from rota.cli.timeline import moments, passed, time_of
 from rota.client.answers import HistoryLine
+from rota.ports import Unavailable
 from rota.types import IntentId
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
-from tests.api.memory_node import CONTRACT
-from tests.cli.kit import rota
+from tests.api.memory_node import CONTRACT, MemoryNode
+from tests.cli.kit import ROTA, rota
 
+LOOK_S = 0.01
 UNUSED = "http://127.0.0.1:1"
 SEND = ("tx", "send", "--from", "alice", "--to", CONTRACT, "--function", "transfer", "--data", '{"amount": 5}')
 
@@ -89,6 +96,31 @@ async def test_one_that_has_not_ended_in_time_ends_with_3_and_says_how_to_go_on(
         assert result.exit_code == 3
         assert "has not ended after 50 ms" in result.stderr
         assert result.stderr.endswith(f"rota tx watch {UUID(bytes=sent)}\n")
+
+
+@asynchronous
+async def test_whoever_stops_waiting_is_told_that_it_goes_on() -> None:
+    async with served() as to:
+        command = (*ROTA, *SEND, "--node", to.entrance.http_url)
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+        try:
+            while not to.node.kept:
+                await asyncio.sleep(LOOK_S)
+            (sent,) = to.node.kept
+            # It has asked for the end: from then on it waits.
+            to.node.holding = asyncio.Event()
+            while not to.node.waiting_count:
+                await asyncio.sleep(LOOK_S)
+            process.send_signal(signal.SIGINT)
+            _, told = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+            to.node.holding = None
+        assert process.returncode == 130
+        first, second = told.decode().splitlines()
+        assert first == f"{UUID(bytes=sent)} goes on. Follow it with: rota tx watch {UUID(bytes=sent)}"
+        assert second == "Interrupted: stopped by Ctrl-C."
 
 
 @asynchronous
@@ -196,6 +228,29 @@ async def test_watching_ends_with_3_when_the_end_is_not_known() -> None:
         stranger = await typed(to, "tx", "watch", UNKNOWN_ID)
         assert stranger.exit_code == 3
         assert f"does not know a transaction {UNKNOWN_ID}" in stranger.stderr
+
+
+@dataclass(slots=True)
+class RestingNode(MemoryNode):
+    """Answers the first look, is away for all attempts of the next, and then has the end."""
+
+    looks: int = 0
+
+    async def receipt(self, intent: IntentId) -> ReceiptView | None:
+        self.looks += 1
+        if 1 < self.looks <= 1 + LIMITS.attempts_max:
+            raise Unavailable("the store is away")
+        if self.looks > 1:
+            self.confirm(intent)
+        return await MemoryNode.receipt(self, intent)
+
+
+@asynchronous
+async def test_a_node_that_is_away_meanwhile_is_asked_again() -> None:
+    async with served(RestingNode()) as to:
+        result = await typed(to, "tx", "watch", await accepted(to), "--look-ms", "10")
+        assert result.exit_code == 0, result.output
+        assert "the node does not answer" in result.stdout
 
 
 # Wrong use, of all commands that ask a node.

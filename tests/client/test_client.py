@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +21,14 @@ ID = "00112233-4455-6677-8899-aabbccddeeff"
 OTHER_ID = "ffeeddcc-bbaa-9988-7766-554433221100"
 INTENT = IntentId(UUID(ID).bytes)
 LIMITS = ClientLimits(
-    timeout_ms=5_000, attempts_max=3, backoff_ms=1, backoff_max_ms=2, answer_bytes_max=1_000, look_ms=1, look_max_ms=2
+    timeout_ms=5_000,
+    attempts_max=3,
+    backoff_ms=1,
+    backoff_max_ms=2,
+    answer_bytes_max=1_000,
+    look_ms=1,
+    look_max_ms=2,
+    look_apart_ms=10,
 )
 
 Answer = dict[str, object] | str | int
@@ -177,6 +185,7 @@ class Undecided(Server):
 
     async def answer(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        self.asked.append(asked)
         return web.json_response({"result": self.explanation if asked["method"] == "seq_explain" else None})
 
 
@@ -203,6 +212,18 @@ async def test_transaction_that_the_node_does_not_know_is_told_as_such() -> None
     async with client_of(Undecided(None)) as client:
         with pytest.raises(Pending, match=f"does not know a transaction {ID}"):
             await client.transaction(ID).ended(timeout_ms=1)
+
+
+@in_loop
+async def test_many_that_are_waited_for_together_are_asked_about_more_rarely() -> None:
+    server = Undecided(None)
+    async with client_of(server) as client:
+        waiting = [client.transaction(ID).ended(timeout_ms=500) for _ in range(100)]
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(each) for each in ended} == {Pending}
+    # The second look at each would be due after a hundred times `look_apart_ms`.
+    looks = [asked for asked in server.asked if asked["method"] == "ptx_getTransactionReceipt"]
+    assert len(looks) == 100
 
 
 @in_loop
@@ -271,6 +292,19 @@ async def test_node_that_is_away_is_unreachable_and_the_token_goes_with_every_re
             await client.name()
         with pytest.raises(Unreachable):
             await client.missing()
+
+
+@pytest.mark.parametrize("url", ["nowhere", "127.0.0.1:31548", "ftp://127.0.0.1", "http://", ""])
+def test_an_address_that_is_none_is_its_writer_s_fault(url: str) -> None:
+    @in_loop
+    async def story() -> None:
+        async with Client(url, LIMITS) as client:
+            for ask in (client.name(), client.missing(), anext(client.receipts("mine"))):
+                with pytest.raises(Refused, match="url: must be such as") as caught:
+                    await ask
+                assert caught.value.field == "url"
+
+    story()
 
 
 def test_limits_are_positive() -> None:

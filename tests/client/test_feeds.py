@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 
-from rota.client import Client, ClientLimits, Closed, Refused, Token, TransactionReceipt, Unreachable
+from rota.api.credentials import EVERY_ROLE, make_token
+from rota.api.settings import Settings
+from rota.client import Client, ClientLimits, Closed, Refused, Token, TransactionReceipt, Unreachable, bearer
+from tests.api.kit import LOCAL, served
+from tests.api.test_listeners import receipt
 from tests.api.three_nodes import ThreeNodes, three_nodes
 from tests.ledger.chains import in_loop
 from tests.transport.kit import Relay
@@ -59,7 +63,7 @@ async def test_receipts_come_once_and_without_a_gap_while_connections_are_cut_an
         token = await client.tokens.deploy(name="Coin", symbol="C", notary="bank@node1")
         wanted = await minted(token, client, 40)
         taken: list[TransactionReceipt] = []
-        async with aclosing(client.receipts("cut", type="private")) as feed:
+        async with client.receipts("cut", type="private") as feed:
             async for receipt in feed:
                 taken.append(receipt)
                 # In the middle of a batch, at its end, and before its acknowledgement has got anywhere.
@@ -89,7 +93,7 @@ async def test_another_life_of_the_application_goes_on_where_the_one_before_was(
         last = 0
         for life in range(200):
             # A life that takes few and is gone in the middle of a batch.
-            async with aclosing(client.receipts("lives", after=last)) as feed:
+            async with client.receipts("lives", after=last) as feed:
                 async for receipt in feed:
                     taken.append(receipt.id)
                     last = receipt.sequence
@@ -99,7 +103,7 @@ async def test_another_life_of_the_application_goes_on_where_the_one_before_was(
                 break
         assert len(taken) == len(set(taken))
         # Whoever does not say how far it was gets again what was not acknowledged, and misses nothing.
-        async with aclosing(client.receipts("lives")) as feed:
+        async with client.receipts("lives") as feed:
             again = await anext(feed)
         assert again.id in taken
 
@@ -146,15 +150,23 @@ async def test_messages_of_a_group_are_followed_as_receipts_are(to: ThreeNodes) 
 async def refusing(status: int) -> AsyncIterator[str]:
     """A node that has the listener, and lets nobody in over a WebSocket."""
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response({"jsonrpc": "2.0", "id": 1, "result": {"filters": {}, "options": {}}})
-
     async def refuse(_: web.Request) -> web.Response:
         return web.Response(status=status)
 
+    async with staged(refuse) as url:
+        yield url
+
+
+@asynccontextmanager
+async def staged(live: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """A node that has the listener, and whose WebSockets are played."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"jsonrpc": "2.0", "id": 1, "result": {"filters": {}, "options": {}}})
+
     application = web.Application()
     application.router.add_post("/", answer)
-    application.router.add_get("/live", refuse)
+    application.router.add_get("/live", live)
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -169,6 +181,96 @@ async def test_who_is_not_let_in_is_told_so_at_once() -> None:
     async with refusing(401) as url, Client(url, LIMITS) as client:
         with pytest.raises(Refused, match="does not let this caller in"):
             await anext(client.receipts("mine"))
+
+
+class Stage:
+    """A node that pushes one receipt for each acknowledgement, and keeps what it heard on each connection."""
+
+    def __init__(self, refusal: str = "") -> None:
+        self.refusal = refusal
+        self.heard: list[list[str]] = []
+        self.pushed = 0
+
+    async def live(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        heard: list[str] = []
+        self.heard.append(heard)
+        async for message in socket:
+            asked = message.json()
+            heard.append(asked["method"])
+            if asked["method"] == "ptx_subscribe" and self.refusal:
+                await socket.send_json({"id": asked["id"], "error": {"code": -32602, "message": self.refusal}})
+                continue
+            if asked["method"] == "ptx_subscribe":
+                await socket.send_json({"id": asked["id"], "result": "s"})
+            if asked["method"] == "ptx_ack":
+                self.pushed += 1
+            receipts = [{"id": str(self.pushed), "sequence": self.pushed, "success": True}]
+            await socket.send_json({"params": {"subscription": "other", "result": {}}})
+            await socket.send_json({"params": {"subscription": "s", "result": {"receipts": receipts}}})
+        return socket
+
+
+@in_loop
+async def test_a_batch_is_acknowledged_when_more_is_asked_for_and_not_before() -> None:
+    stage = Stage()
+    async with staged(stage.live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        assert (await anext(feed)).sequence == 0
+        assert stage.heard == [["ptx_subscribe"]]
+        assert (await anext(feed)).sequence == 1
+        assert stage.heard == [["ptx_subscribe", "ptx_ack"]]
+
+
+@in_loop
+async def test_a_feed_that_was_refused_asks_again_when_it_is_asked_again() -> None:
+    stage = Stage("there is no listener 'mine'")
+    async with staged(stage.live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        for _ in range(2):
+            with pytest.raises(Refused, match="there is no listener"):
+                await anext(feed)
+        stage.refusal = ""
+        assert (await anext(feed)).sequence == 0
+    assert stage.heard == [["ptx_subscribe"]] * 3
+
+
+@in_loop
+async def test_who_stops_waiting_for_the_next_one_can_wait_for_it_again() -> None:
+    subscribed, release = asyncio.Event(), asyncio.Event()
+
+    async def live(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        asked = await socket.receive_json()
+        await socket.send_json({"id": asked["id"], "result": "s"})
+        subscribed.set()
+        await release.wait()
+        receipts = [{"id": "a", "sequence": 1}]
+        await socket.send_json({"params": {"subscription": "s", "result": {"receipts": receipts}}})
+        await socket.receive()
+        return socket
+
+    async with staged(live) as url, Client(url, LIMITS) as client, client.receipts("mine") as feed:
+        waiting = asyncio.ensure_future(anext(feed))
+        await subscribed.wait()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        release.set()
+        assert (await anext(feed)).id == "a"
+
+
+@in_loop
+async def test_a_feed_shows_its_credentials_and_is_told_when_they_are_gone() -> None:
+    token, credential = make_token("accounting", EVERY_ROLE)
+    _, other = make_token("other", EVERY_ROLE)
+    settings = Settings(http=LOCAL, websocket=LOCAL, credentials=(credential,))
+    async with served(settings=settings) as to, Client(to.entrance.http_url, LIMITS, bearer(token)) as client:
+        to.node.ended.put(*(receipt(number) for number in range(1, 6)))
+        feed = client.receipts("mine")
+        assert [(await anext(feed)).sequence for _ in range(5)] == [1, 2, 3, 4, 5]
+        to.entrance.use_credentials((other,))
+        with pytest.raises(Refused, match="does not let this caller in"):
+            await anext(feed)
 
 
 @in_loop

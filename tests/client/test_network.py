@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rota.client import Client, Failed, Refused
+from rota.client import Client, Failed, Refused, Token
 from rota.ledger.artifacts import load_artifact
 from tests.api.three_nodes import ThreeNodes, three_nodes
 
@@ -55,6 +56,10 @@ async def until(look: Callable[[], Coroutine[Any, Any, object]], wanted: object)
         await asyncio.sleep(LOOK_S)
 
 
+async def total_of(token: Token, account: str) -> int:
+    return (await token.balance_of(account)).total_balance
+
+
 def test_a_token_is_issued_transferred_locked_and_burned(to: ThreeNodes) -> None:
     async def story() -> None:
         async with clients(to, "bank", "alice", "bob") as (bank, alice, bob):
@@ -71,10 +76,11 @@ def test_a_token_is_issued_transferred_locked_and_burned(to: ThreeNodes) -> None
             await (await hers.prepare_unlock(lock, "alice@node2", {"bob@node3": 20}))
             await (await hers.spend_lock(lock))
             his = bob.tokens.at(token.address)
-            balance = await token.balance_of("bob@node3")
-            assert (balance.total_balance, balance.overflow) == (10**30 - 100 + 25, False)
-            await until(lambda: his.balance_of("bob@node3"), balance)
-            assert (await token.balance_of("alice@node2")).total_balance == 65
+            for seen in (token, his):
+                await until(partial(total_of, seen, "bob@node3"), 10**30 - 100 + 25)
+            await until(partial(total_of, token, "alice@node2"), 65)
+            balance = await hers.balance_of("alice@node2")
+            assert (balance.total_balance, balance.overflow) == (65, False)
 
             with pytest.raises(Failed, match="PD200005: Insufficient funds") as failed:
                 await (await hers.transfer("bob@node3", 66))
@@ -110,8 +116,8 @@ def test_every_function_of_a_token_is_one_that_the_domain_has(to: ThreeNodes) ->
             prepared = await spending.prepared()
             await (await bank.ledger.commit(prepared.transaction, sender="keeper"))
             assert (await spending).success
-            assert (await token.balance_of("alice@node2")).total_balance == 1 + 1 + 5
-            assert (await token.balance_of(me)).total_balance == 100 - 1 - 1 - 2 - 3
+            assert await total_of(token, "alice@node2") == 1 + 1 + 5
+            assert await total_of(token, me) == 100 - 1 - 1 - 2 - 3
 
     told(story)
 
@@ -189,7 +195,7 @@ def test_delivery_and_payment_are_settled_together(to: ThreeNodes) -> None:
             for each in bound:
                 await each
             await until(lambda: shares.call("balanceOf", [buyers_address]), {"balance": "7"})
-            assert (await gold.balance_of("seller@node3")).total_balance == 40
+            await until(partial(total_of, gold, "seller@node3"), 40)
 
     told(story)
 

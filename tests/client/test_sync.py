@@ -37,8 +37,8 @@ FACES = [
     (Transaction, sync.SyncTransaction),
     (Triggers, sync.SyncTriggers),
 ]
-# What only one face has: a socket of an event loop, and an id that `submit` and `bind` are made of.
-ASYNC_ONLY = {"accepted", "connect", "aclose"}
+# What only one face has: sockets of an event loop, and what the methods that both have are made of.
+ASYNC_ONLY = {"accepted", "connect", "disconnect", "looked_for", "aclose"}
 SYNC_ONLY = {(sync.SyncFeed, "close")}
 
 
@@ -111,10 +111,11 @@ def test_a_script_issues_a_token_and_follows_its_receipts(to: ThreeNodes, tmp_pa
             hers.transfer("bank@node1", 11).confirmed()
         several = bank.send_all(token.address, [("mint", {"to": "bank@node1", "amount": 1, "data": "0x"})] * 5)
         wanted = {minted.id, *(each.id for each in several)}
-        for receipt in bank.receipts("script"):
-            wanted.discard(receipt.id)
-            if not wanted:
-                break
+        with bank.receipts("script") as feed:
+            for receipt in feed:
+                wanted.discard(receipt.id)
+                if not wanted:
+                    break
         with Journal(tmp_path / "journal") as journal:
             commands = bank.commands(journal, application_id="script")
             transfer = {"to": "alice@node2", "amount": 1, "data": "0x"}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
-
-from eth_abi.abi import encode
 
 from rota.bench.gas import address_of
 from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
 from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.proofs import binding_of, coins_in, encode_proofs
 from rota.payload import (
     NO_CONDITION,
-    NULLIFIER_OUTPUT,
     ROUND_TOPIC,
     Entry,
     Malformed,
@@ -33,6 +31,8 @@ VALID_UNTIL_S: Final = TIME_S + 600
 PROOF_VALID_UNTIL_S: Final = VALID_UNTIL_S
 HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 ORDER: Final = 2 * HALF_ORDER + 1
+# The order of the field that circuits compute in.
+FIELD: Final = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 
 
 @cache
@@ -87,10 +87,6 @@ def core_of_transition(separator: bytes, transition: Transition) -> Core:
 def ids(transition: Transition) -> tuple[StateId, ...]:
     """What a transition makes."""
     return tuple(state.id for state in transition.outputs)
-
-
-def nullifier(text: str) -> StateId:
-    return StateId(Leaf(keccak(text.encode())), NULLIFIER_OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,48 +181,74 @@ class EndorsedLedger:
         return bool(self.chain.call("Endorsed", self.address, "isUsed", intent))
 
 
-Forge = Callable[[bytes], bytes]
+ISSUER: Final = 77
 
 
 class ProvedLedger:
     """A `Proved` contract, and the prover that goes with the verifier for tests."""
 
+    name = "Proved"
+
     def __init__(self) -> None:
         self.chain = Chain()
-        self.address = self.chain.deploy("Proved", self.chain.deploy("TestVerifier"))
+        verifiers = [self.chain.deploy("TestVerifier", size) for size in (7, 21)]
+        self.address = self.chain.deploy(self.name, address_of(key_of(ISSUER)), *verifiers)
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.makers: dict[Leaf, Transition] = {}
 
-    def write(self, number: int, **what: object) -> Transition:
-        made = write(self.separator, number, **what)  # type: ignore[arg-type]
-        self.makers[made.leaf] = made
-        return made
+    def write(self, number: int, valid_until_s: int = PROOF_VALID_UNTIL_S, **what: object) -> Transition:
+        """A transition with its proof; an info for each output stands for its coin."""
+        made = write(self.separator, number, **{"info": what.get("outputs", 0), **what})  # type: ignore[arg-type]
+        return self.take(replace(made, valid_until_s=valid_until_s))
 
-    def body(self, leaf: Leaf) -> list[bytes]:
-        maker = self.makers.get(leaf)
-        if maker is None:
-            return []  # A read that nobody makes is skipped before anybody looks at its proof.
-        return [state.commitment for state in maker.outputs] + list(maker.info)
+    def take(self, made: Transition) -> Transition:
+        """Prove what was written, and remember it as a maker."""
+        small = tuple(state._replace(output=state.output % 16) for state in made.inputs)
+        proved = replace(made, signature=self.proof(replace(made, inputs=small)))
+        self.makers[made.leaf] = proved
+        return proved
 
-    def entry(self, transition: Transition, valid_until_s: int = PROOF_VALID_UNTIL_S) -> bytes:
-        bodies = [self.body(state.leaf) for state in transition.reads]
-        binding = keccak(transition.leaf + valid_until_s.to_bytes(32, "big"))
-        members = [(body + [bytes(32)] * 256)[s.output] for body, s in zip(bodies, transition.reads, strict=True)]
-        nullifiers = [state.leaf for state in transition.inputs]
-        outputs = [state.commitment for state in transition.outputs]
-        words = "bytes32[]"
-        proof = keccak(encode(["bytes32", words, words, words], [binding, members, nullifiers, outputs]))
-        witness = b"".join(bytes((len(body),)) + b"".join(body) for body in bodies)
-        return valid_until_s.to_bytes(8, "big") + witness + proof
+    def public_inputs(self, transition: Transition) -> list[int]:
+        """What the verifier is given for a transition."""
+        is_small = len(transition.inputs) <= 2 and len(transition.outputs) <= 2
+        spent = [self._coin_of(state) for state in transition.inputs]
+        made = list(transition.info[: len(transition.outputs)])
+        spent += [bytes(32)] * ((2 if is_small else 10) - len(spent))
+        words = [*spent, *made, *[bytes(32)] * ((2 if is_small else 8) - len(made))]
+        delegate = int(transition.preparation.committer, 16) if transition.preparation is not None else 0
+        binding = int.from_bytes(binding_of(transition.leaf, transition.valid_until_s), "big") % FIELD
+        return [*(int.from_bytes(word, "big") for word in words), 0, delegate, binding]
 
-    def auth(self, *entries: Entry, forge: Forge = lambda entry: entry) -> bytes:
-        proofs = [forge(self.entry(each)) for each in entries if isinstance(each, Transition)]
-        return b"".join(len(proof).to_bytes(2, "big") + proof for proof in proofs)
+    def _coin_of(self, state: StateId) -> bytes:
+        maker = self.makers.get(state.leaf)
+        is_made = maker is not None and state.output < len(maker.outputs)
+        return maker.info[state.output] if maker is not None and is_made else bytes(32)
 
-    def commit(self, *entries: Entry, auth: bytes | None = None, body: bool = False) -> Committed:
+    def proof(self, transition: Transition) -> bytes:
+        if not transition.inputs and transition.outputs:
+            return key_of(ISSUER).sign_compact(binding_of(transition.leaf, transition.valid_until_s))
+        packed = b"".join(word.to_bytes(32, "big") for word in self.public_inputs(transition))
+        return keccak(packed) + bytes(224)
+
+    def auth(self, *entries: Entry) -> bytes:
+        def coins_of(leaf: Leaf) -> bytes:
+            # What nobody makes is skipped before anybody looks at its proof.
+            return coins_in(self.makers[leaf]) if leaf in self.makers else b""
+
+        return encode_proofs(entries, coins_of)
+
+    def commit(
+        self,
+        *entries: Entry,
+        auth: bytes | None = None,
+        body: bool = False,
+        condition: bytes = NO_CONDITION,
+        sender: ContractAddress = ALICE,
+    ) -> Committed:
         payload = encode_payload(entries, VALID_UNTIL_S, body)
-        call = encode_commit(payload, self.auth(*entries) if auth is None else auth)
-        return read_answer(self.chain.send(self.address, call), self.separator, self.address)
+        call = encode_commit(payload, self.auth(*entries) if auth is None else auth, condition)
+        return read_answer(self.chain.send(self.address, call, sender), self.separator, self.address)
 
-    def is_nullified(self, state: StateId) -> bool:
-        return bool(self.chain.call("Proved", self.address, "isNullified", state.leaf))
+    def unspent(self, leaf: Leaf) -> int:
+        found: int = self.chain.call(self.name, self.address, "unspentOf", leaf)
+        return found

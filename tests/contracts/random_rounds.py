@@ -12,7 +12,7 @@ from typing import Final
 from rota.payload import NO_CONDITION, Entry
 from rota.types import Call, ContractAddress, Leaf, Preparation, StateId, Transition
 from tests.contracts.evm import ALICE, BOB, TIME_S, call_data, keccak
-from tests.contracts.kit import VALID_UNTIL_S, ids, nullifier, write
+from tests.contracts.kit import VALID_UNTIL_S, ids, write
 
 CONDITION: Final = keccak(b"condition")
 ROUND_MAX: Final = 9
@@ -41,7 +41,7 @@ class RandomRounds:
     separator: bytes
     target: ContractAddress
     threshold: int
-    has_nullifiers: bool = False
+    is_proved: bool = False
     intents: int = 0
     known: list[StateId] = field(default_factory=list)
     available: list[StateId] = field(default_factory=list)
@@ -83,24 +83,25 @@ class RandomRounds:
         else:
             number = self.intents
             self.intents += 1
+        inputs = self._states(made, 0.25)
+        outputs = chance.choice((0, 1, 1, 2, 2, 3, 15))
+        info = chance.choice((0, 0, 1))
+        if self.is_proved:
+            # What a circuit has room for: coins beside outputs, few of them unless they are minted, and no calls.
+            inputs = inputs[:10]
+            info = outputs = min(outputs, 8) if inputs else outputs
         return write(
             self.separator,
             number,
-            inputs=self._inputs(made),
+            inputs=inputs,
             reads=self._states(made, 0.7),
-            outputs=chance.choice((0, 1, 1, 2, 2, 3, 15)),
-            info=chance.choice((0, 0, 1)),
-            calls=self._calls(),
+            outputs=outputs,
+            info=info,
+            calls=() if self.is_proved else self._calls(),
             preparation=Preparation(BOB, CONDITION) if chance.random() < 0.06 else None,
             salt=b"%d" % chance.randrange(1 << 30),
             page=chance.choice((b"alice", b"alice", b"bob")),
         )
-
-    def _inputs(self, made: list[Transition]) -> tuple[StateId, ...]:
-        if not self.has_nullifiers:
-            return self._states(made, 0.25)
-        count = self.chance.choice((0, 1, 1, 2, 3))
-        return tuple(nullifier(f"nullifier {self.chance.randrange(3_000)}") for _ in range(count))
 
     def _states(self, made: list[Transition], none: float) -> tuple[StateId, ...]:
         """Some of what this round or an earlier one makes; seldom one that nobody makes, or one of them twice."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from eth_abi.abi import decode
+from eth_abi.abi import decode, encode
 
 from rota.types import ContractAddress
-from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted, call_data, keccak
+from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted, artifact, call_data, keccak
 from tests.contracts.kit import intent_id
 
 CAROL = ContractAddress("0x" + "ca" * 20)
@@ -39,25 +39,52 @@ def test_factory_deploys_an_endorsed_ledger_and_tells_what_the_chain_needs() -> 
     assert chain.call("Factory", factory, "ledgerOf", intent_id(0)) == ledger
 
 
-def test_factory_deploys_a_proved_ledger() -> None:
+def proved(intent: int, verifier: ContractAddress, genesis: bytes = GENESIS) -> tuple[object, ...]:
+    """The arguments of a deployment of a ledger whose coins Bob issues."""
+    return intent_id(intent), genesis, BOB, artifact("Proved").bytecode, encode(["address"] * 2, [verifier] * 2)
+
+
+def test_factory_deploys_a_proved_ledger_and_tells_what_it_is() -> None:
     chain = Chain()
-    factory, verifier = chain.deploy("Factory"), chain.deploy("TestVerifier")
-    answer = chain.send(factory, call_data("Factory", "deployProved", intent_id(0), GENESIS, verifier))
+    factory, verifier = chain.deploy("Factory"), chain.deploy("TestVerifier", 7)
+    answer = chain.send(factory, call_data("Factory", "deployProved", *proved(0, verifier)))
     (event,) = answer.events
-    topics = (keccak(b"ProvedDeployed(bytes16,address,bytes32,address)"), intent_id(0).ljust(32, b"\0"))
+    topics = (keccak(b"ProvedDeployed(bytes16,address,bytes32,address,bytes32)"), intent_id(0).ljust(32, b"\0"))
     assert event.topics == (*topics, answer.output, GENESIS)
-    assert decode(["address"], event.content) == (verifier,)
-    assert chain.call("Proved", ContractAddress("0x" + answer.output[-20:].hex()), "verifier") == verifier
+    arguments = encode(["address"] * 2, [verifier] * 2)
+    assert decode(["address", "bytes32"], event.content) == (
+        BOB,
+        keccak(keccak(artifact("Proved").bytecode) + keccak(arguments)),
+    )
+    ledger = ContractAddress("0x" + answer.output[-20:].hex())
+    assert chain.call("Proved", ledger, "issuer") == BOB
+    assert chain.call("Proved", ledger, "smallVerifier") == verifier
+
+
+def test_factory_tells_why_a_proved_ledger_cannot_be() -> None:
+    chain = Chain()
+    factory = chain.deploy("Factory")
+    assert "NoVerifier" in refused(chain, "Factory", factory, "deployProved", *proved(0, BOB))
+
+
+def test_what_is_placed_is_where_everybody_expects_it_and_is_placed_once() -> None:
+    chain = Chain()
+    factory = chain.deploy("Factory")
+    code = artifact("TestVerifier").bytecode + (7).to_bytes(32, "big")
+    expected = "0x" + keccak(b"\xff" + bytes.fromhex(factory[2:]) + bytes(32) + keccak(code))[-20:].hex()
+    assert chain.call("Factory", factory, "place", code) == expected
+    assert chain.call("Factory", factory, "place", code) == expected
+    assert chain.call("TestVerifier", ContractAddress(expected), "verify", [0] * 7, bytes(256)) is False
 
 
 def test_deployment_is_an_intent_and_a_used_id_is_refused_to_everybody() -> None:
     chain = Chain()
-    factory, verifier = chain.deploy("Factory"), chain.deploy("TestVerifier")
+    factory, verifier = chain.deploy("Factory"), chain.deploy("TestVerifier", 7)
     chain.call("Factory", factory, "deployEndorsed", intent_id(0), GENESIS, [ALICE], 1)
     again = refused(chain, "Factory", factory, "deployEndorsed", intent_id(0), GENESIS, [BOB], 1, sender=BOB)
     assert again == f"IntentUsed({intent_id(0)!r},)"
-    assert "IntentUsed" in refused(chain, "Factory", factory, "deployProved", intent_id(0), FIRST, verifier)
-    chain.call("Factory", factory, "deployProved", intent_id(1), GENESIS, verifier)
+    assert "IntentUsed" in refused(chain, "Factory", factory, "deployProved", *proved(0, verifier, FIRST))
+    chain.call("Factory", factory, "deployProved", *proved(1, verifier))
 
 
 def test_deployment_that_fails_does_not_use_its_intent() -> None:

@@ -1,14 +1,22 @@
-"""A ledger of proofs: nullifiers in place of inputs, reads as a crowd, a proof for each transition."""
+"""A ledger of proofs whose inputs are states: each transition shows what it spends, and has a proof.
+
+A verifier for tests stands for the real one: a proof is the hash of all public inputs, so that any change of one shows.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from rota.digests import domain_separator
 from rota.payload import Entry, decode_payload, encode_payload
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, StateId
-from tests.contracts.evm import TIME_S, Chain, Reverted, call_data
-from tests.contracts.kit import PROOF_VALID_UNTIL_S, VALID_UNTIL_S, ProvedLedger, ids, nullifier
+from rota.types import Call, ContractAddress, Preparation, StateId, Transition
+from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted
+from tests.contracts.kit import HALF_ORDER, ORDER, PROOF_VALID_UNTIL_S, VALID_UNTIL_S, ProvedLedger, ids, write
+
+CONDITION = bytes(range(32))
 
 
 def refused(ledger: ProvedLedger, *entries: Entry, auth: bytes | None = None, body: bool = False) -> str:
@@ -17,114 +25,189 @@ def refused(ledger: ProvedLedger, *entries: Entry, auth: bytes | None = None, bo
     return str(reverted.value)
 
 
+def flipped(transition: Transition, place: int) -> Transition:
+    proof = bytearray(transition.signature)
+    proof[place] ^= 1
+    return replace(transition, signature=bytes(proof))
+
+
 @pytest.fixture
 def ledger() -> ProvedLedger:
     return ProvedLedger()
 
 
-def test_proved_transitions_spend_by_nullifier_and_reads_stay(ledger: ProvedLedger) -> None:
-    mint = ledger.write(0, outputs=3, info=1)
+def test_coins_are_minted_spent_and_their_places_given_back(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=3)
     assert ledger.commit(mint).mask == 1
-    spend = ledger.write(1, reads=ids(mint), inputs=(nullifier("one"), nullifier("two")), outputs=2)
-    chained = ledger.write(2, reads=ids(spend) + ids(mint)[:1], inputs=(nullifier("three"),), outputs=1)
-    assert ledger.commit(spend, chained).mask == 0b11
-    assert all(ledger.is_nullified(nullifier(text)) for text in ("one", "two", "three"))
-    assert not ledger.is_nullified(nullifier("four"))
-    words = [ledger.chain.call("Proved", ledger.address, "unspentOf", each.leaf) for each in (mint, spend, chained)]
-    assert words == [0b111, 0b11, 0b1]
+    spend = ledger.write(1, inputs=ids(mint)[:2], outputs=2)
+    assert ledger.commit(spend).mask == 1
+    assert (ledger.unspent(mint.leaf), ledger.unspent(spend.leaf)) == (0b100, 0b11)
+    rest = ledger.write(2, inputs=(*ids(mint)[2:], *ids(spend)), outputs=1)
+    assert ledger.commit(rest).mask == 1
+    assert [ledger.unspent(each.leaf) for each in (mint, spend, rest)] == [0, 0, 1]
 
 
-def test_nullifier_is_spent_once(ledger: ProvedLedger) -> None:
+def test_change_is_spent_in_the_round_that_makes_it(ledger: ProvedLedger) -> None:
+    chain = [ledger.write(0, outputs=1)]
+    for number in range(1, 6):
+        chain.append(ledger.write(number, inputs=(ids(chain[-1])[-1],), outputs=2))
+    assert ledger.commit(*chain).mask == 0b111111
+    assert [ledger.unspent(each.leaf) for each in chain] == [0, 1, 1, 1, 1, 0b11]
+
+
+def test_both_shapes_go_in_one_round_in_any_order(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=15)
+    large = ledger.write(1, inputs=ids(mint)[:10], outputs=2)
+    small = ledger.write(2, inputs=ids(mint)[10:12], outputs=1)
+    three = ledger.write(3, inputs=ids(mint)[12:14], outputs=8)
+    last = ledger.write(4, inputs=ids(mint)[14:], outputs=2)
+    assert ledger.commit(mint, large, small, three, last).mask == 0b11111
+
+
+def test_coin_is_spent_once(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=1)
-    one, other = (ledger.write(n, reads=ids(mint), inputs=(nullifier("a"),), outputs=1) for n in (1, 2))
+    one, other = (ledger.write(n, inputs=ids(mint), outputs=1) for n in (1, 2))
     found = ledger.commit(mint, one, other)
     assert found.mask == 0b011
-    assert [(s.reason, s.state) for s in found.skipped] == [(SkipReason.INPUT_UNAVAILABLE, nullifier("a"))]
+    assert [(s.reason, s.state) for s in found.skipped] == [(SkipReason.INPUT_UNAVAILABLE, ids(mint)[0])]
     assert ledger.commit(other).mask == 0
+    assert ledger.commit(ledger.write(3, inputs=ids(mint), outputs=1)).mask == 0
 
 
-def test_nullifier_listed_twice_skips_and_leaves_no_mark(ledger: ProvedLedger) -> None:
-    twice = ledger.write(0, inputs=(nullifier("a"), nullifier("a")), outputs=1)
+def test_skip_for_the_second_input_gives_the_first_back(ledger: ProvedLedger) -> None:
+    mint, unmade = ledger.write(0, outputs=1), ledger.write(1, outputs=1)
+    ledger.commit(mint)
+    both = ledger.write(2, inputs=(*ids(mint), *ids(unmade)), outputs=1)
+    assert ledger.commit(both).mask == 0
+    twice = ledger.write(3, inputs=ids(mint) * 2, outputs=1)
     assert ledger.commit(twice).mask == 0
-    assert not ledger.is_nullified(nullifier("a"))
+    assert ledger.commit(ledger.write(4, inputs=ids(mint), outputs=1)).mask == 1
 
 
-def test_failing_call_leaves_no_mark(ledger: ProvedLedger) -> None:
-    target = ledger.chain.deploy("Target")
-    failing = ledger.write(0, inputs=(nullifier("a"),), calls=(Call(target, 50_000, call_data("Target", "fail")),))
-    found = ledger.commit(failing)
-    assert [skip.reason for skip in found.skipped] == [SkipReason.CALL_FAILED]
-    assert not ledger.is_nullified(nullifier("a"))
-
-
-def test_read_that_is_not_there_skips_without_a_look_at_the_proof(ledger: ProvedLedger) -> None:
+@pytest.mark.parametrize("output", [1, 15, 16, 20, 100, 255])
+def test_number_that_is_no_output_is_not_found_though_a_hash_stands_there(ledger: ProvedLedger, output: int) -> None:
     mint = ledger.write(0, outputs=1)
-    reader = ledger.write(1, reads=ids(mint), inputs=(nullifier("a"),))
-    found = ledger.commit(reader, auth=b"\0\0")
-    assert [skip.reason for skip in found.skipped] == [SkipReason.READ_UNAVAILABLE]
+    stranger = ledger.write(1, inputs=(StateId(mint.leaf, output),), outputs=1)
+    assert ledger.commit(mint, stranger).mask == 0b01
+    assert ledger.commit(stranger).mask == 0
 
 
-def test_state_cannot_be_an_input(ledger: ProvedLedger) -> None:
-    """Neither one of this payload nor one of storage, whatever its number: nothing is ever cleared."""
-    mint = ledger.write(0, outputs=1)
-    spend = ledger.write(1, inputs=ids(mint))
-    posing = ledger.write(2, inputs=(StateId(mint.leaf, 255),))
-    assert refused(ledger, mint, spend) == "Malformed(1, 'input')"
-    assert refused(ledger, mint, posing) == "Malformed(1, 'input')"
+def test_skipped_transition_needs_no_proof(ledger: ProvedLedger) -> None:
+    unmade = ledger.write(0, outputs=1)
+    found = ledger.commit(ledger.write(1, inputs=ids(unmade), outputs=1), auth=b"\0\0")
+    assert [skip.reason for skip in found.skipped] == [SkipReason.INPUT_UNAVAILABLE]
+
+
+def test_every_public_input_is_bound(ledger: ProvedLedger) -> None:
+    """Another input, output, delegate, leaf or validity than the one that was proved."""
+    mint = ledger.write(0, outputs=4)
     ledger.commit(mint)
-    assert refused(ledger, spend) == "Malformed(0, 'input')"
+    spend = ledger.write(1, inputs=ids(mint)[:2], outputs=2)
+    others = [
+        ledger.write(1, inputs=(ids(mint)[2], ids(mint)[1]), outputs=2),
+        ledger.write(1, inputs=(ids(mint)[0], ids(mint)[3]), outputs=2),
+        ledger.write(1, inputs=ids(mint)[:1], outputs=2),
+        ledger.write(1, inputs=ids(mint)[:2], outputs=2, salt=b"others"),
+        ledger.write(1, inputs=ids(mint)[:2], outputs=1),
+        ledger.write(2, inputs=ids(mint)[:2], outputs=2),
+        replace(spend, valid_until_s=PROOF_VALID_UNTIL_S - 1),
+    ]
+    for other in others:
+        assert refused(ledger, replace(other, signature=spend.signature)) == "WrongProof(0,)"
+    assert ledger.commit(spend).mask == 1
 
 
-def test_nullifier_cannot_be_read(ledger: ProvedLedger) -> None:
-    ledger.commit(ledger.write(0, inputs=(nullifier("a"),)))
-    found = ledger.commit(ledger.write(1, reads=(nullifier("a"),)), auth=b"\0\0")
-    assert [skip.reason for skip in found.skipped] == [SkipReason.READ_UNAVAILABLE]
+def test_each_element_of_a_proof_counts_and_the_leaf_is_named(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=3)
+    ledger.commit(mint)
+    good, bad, last = (ledger.write(n + 1, inputs=ids(mint)[n : n + 1], outputs=1) for n in range(3))
+    for place in range(0, 256, 32):
+        assert refused(ledger, good, flipped(bad, place), last) == "WrongProof(1,)"
+    assert ledger.commit(good, bad, last).mask == 0b111
 
 
-@pytest.mark.parametrize("output", [1, 15, 16, 100, 255])
-def test_output_beyond_the_last_cannot_be_read_though_a_hash_stands_there(ledger: ProvedLedger, output: int) -> None:
+def test_proof_serves_no_other_contract_and_no_other_chain(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=1)
     ledger.commit(mint)
-    assert ledger.commit(ledger.write(1, reads=(StateId(mint.leaf, output),)), auth=b"\0\0").mask == 0
+    spend = ledger.write(1, inputs=ids(mint), outputs=1)
+    for separator in (domain_separator(1338, ledger.address), domain_separator(1337, BOB)):
+        foreign = ledger.take(
+            replace(write(separator, 1, inputs=ids(mint), outputs=1, info=1), valid_until_s=VALID_UNTIL_S)
+        )
+        assert refused(ledger, replace(spend, signature=foreign.signature)) == "WrongProof(0,)"
 
 
-def test_wrong_proof_reverts_everything_and_names_the_leaf(ledger: ProvedLedger) -> None:
-    good, bad = ledger.write(0, outputs=1), ledger.write(1, outputs=1)
-    forged = ledger.entry(bad)[:-1] + bytes((ledger.entry(bad)[-1] ^ 1,))
-    auth = ledger.auth(good) + len(forged).to_bytes(2, "big") + forged
-    assert refused(ledger, good, bad, auth=auth) == "WrongProof(1,)"
-
-
-def test_proof_binds_its_leaf_and_its_validity(ledger: ProvedLedger) -> None:
-    one, other = ledger.write(0, outputs=1), ledger.write(0, outputs=1, info=1)
-    assert refused(ledger, other, auth=ledger.auth(one)) == "WrongProof(0,)"
-    later = ledger.auth(one, forge=lambda entry: (PROOF_VALID_UNTIL_S - 1).to_bytes(8, "big") + entry[8:])
-    assert refused(ledger, one, auth=later) == "WrongProof(0,)"
-    short = ledger.entry(one, TIME_S + 5)
+def test_proof_is_valid_until_its_time(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, valid_until_s=TIME_S + 5, outputs=1)
     ledger.chain.time_s = TIME_S + 6
-    auth = len(short).to_bytes(2, "big") + short
-    assert refused(ledger, one, auth=auth) == f"ProofExpired(0, {TIME_S + 5}, {TIME_S + 6})"
+    assert refused(ledger, mint) == f"ProofExpired(0, {TIME_S + 5}, {TIME_S + 6})"
     ledger.chain.time_s = TIME_S + 5
-    assert ledger.commit(one, auth=auth).mask == 1
+    assert ledger.commit(mint).mask == 1
 
 
-def test_body_of_another_maker_is_refused(ledger: ProvedLedger) -> None:
+def test_only_the_issuer_makes_coins_of_nothing(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=2)
+    assert refused(ledger, flipped(mint, 40)) == "NotIssued(0,)"
+    assert refused(ledger, replace(mint, valid_until_s=PROOF_VALID_UNTIL_S - 1)) == "NotIssued(0,)"
+    other = ledger.write(0, outputs=2, salt=b"more")
+    assert refused(ledger, replace(other, signature=mint.signature)) == "NotIssued(0,)"
+    assert refused(ledger, replace(mint, signature=bytes(256))) == "MalformedAuth(0,)"
+    high = ORDER - (int.from_bytes(mint.signature[32:], "big") & (1 << 255) - 1)
+    assert high > HALF_ORDER
+    turned = (high | (1 - (mint.signature[32] >> 7)) << 255).to_bytes(32, "big")
+    assert refused(ledger, replace(mint, signature=mint.signature[:32] + turned)) == "NotIssued(0,)"
+    assert ledger.commit(mint).mask == 1
+
+
+def test_empty_transition_is_proved_too(ledger: ProvedLedger) -> None:
+    empty = ledger.write(0)
+    assert refused(ledger, flipped(empty, 0)) == "WrongProof(0,)"
+    assert ledger.commit(empty).mask == 1
+    assert ledger.commit(ledger.write(0, outputs=1)).skipped[0].reason == SkipReason.INTENT_USED
+
+
+def test_coins_of_another_maker_are_refused(ledger: ProvedLedger) -> None:
     mint, other = ledger.write(0, outputs=2), ledger.write(1, outputs=2)
     ledger.commit(mint, other)
-    reader = ledger.write(2, reads=ids(mint)[:1], inputs=(nullifier("a"),))
+    spend = ledger.write(2, inputs=(ids(other)[0], ids(mint)[0]))
     ledger.makers[mint.leaf] = other
-    assert refused(ledger, reader) == "WrongMember(0, 0)"
+    assert refused(ledger, spend) == "WrongMaker(0, 1)"
 
 
-def test_body_must_be_spelled_out(ledger: ProvedLedger) -> None:
-    assert refused(ledger, ledger.write(0, outputs=1), body=True) == "Malformed(0, 'body')"
+def test_what_is_prepared_is_proved_with_its_committer_as_delegate(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=1)
+    ledger.commit(mint)
+    locked = ledger.write(1, inputs=ids(mint), outputs=1, preparation=Preparation(BOB, CONDITION))
+    assert ledger.public_inputs(locked)[5] == int(BOB, 16)
+    with pytest.raises(Reverted, match="WrongCommitter"):
+        ledger.commit(locked, condition=CONDITION, sender=ALICE)
+    free = ledger.write(1, inputs=ids(mint), outputs=1)
+    with pytest.raises(Reverted, match="WrongProof"):
+        ledger.commit(replace(locked, signature=free.signature), condition=CONDITION, sender=BOB)
+    assert ledger.commit(locked, condition=CONDITION, sender=BOB).mask == 1
+
+
+def test_what_no_circuit_has_is_malformed(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=15)
+    ledger.commit(mint)
+    call = Call(ContractAddress("0x" + "77" * 20), 50_000, b"")
+    wrong = {
+        "inputs": ledger.write(1, inputs=ids(mint)[:11], outputs=1),
+        "outputs": ledger.write(2, inputs=ids(mint)[:1], outputs=9),
+        "info": ledger.write(3, inputs=ids(mint)[:1], outputs=2, info=1),
+        "calls": ledger.write(4, inputs=ids(mint)[:1], outputs=1, calls=(call,)),
+    }
+    for field, transition in wrong.items():
+        assert refused(ledger, transition) == f"Malformed(0, '{field}')"
+    assert refused(ledger, ledger.write(5, outputs=1, info=2)) == "Malformed(0, 'info')"
+    assert refused(ledger, ledger.write(6, inputs=ids(mint)[:1], outputs=1), body=True) == "Malformed(0, 'body')"
 
 
 def test_auth_must_hold_the_proofs_and_nothing_else(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=1)
     ledger.commit(mint)
-    reader = ledger.write(1, reads=ids(mint), inputs=(nullifier("a"),))
-    good = ledger.auth(reader)
+    spend = ledger.write(1, inputs=ids(mint), outputs=1)
+    good = ledger.auth(spend)
     wrong = {
         b"": "MalformedAuth(0,)",
         good[:1]: "MalformedAuth(0,)",
@@ -132,11 +215,12 @@ def test_auth_must_hold_the_proofs_and_nothing_else(ledger: ProvedLedger) -> Non
         good + b"\0": "MalformedAuth(1,)",
         b"\0\x07" + good[2:9]: "MalformedAuth(0,)",
         b"\0\x08" + good[2:10]: "MalformedAuth(0,)",
-        b"\0\x0a" + good[2:10] + b"\1\0": "MalformedAuth(0,)",
+        b"\0\x09" + good[2:10] + b"\1": "MalformedAuth(0,)",
+        (len(good) - 2 + 32).to_bytes(2, "big") + good[2:] + bytes(32): "MalformedAuth(0,)",
     }
     for auth, text in wrong.items():
-        assert refused(ledger, reader, auth=auth) == text
-    assert ledger.commit(reader).mask == 1
+        assert refused(ledger, spend, auth=auth) == text
+    assert ledger.commit(spend).mask == 1
 
 
 def test_bare_leaves_need_no_proof(ledger: ProvedLedger) -> None:
@@ -145,11 +229,18 @@ def test_bare_leaves_need_no_proof(ledger: ProvedLedger) -> None:
 
 
 def test_payload_of_a_proved_ledger_is_decoded_like_any_other(ledger: ProvedLedger) -> None:
-    spend = ledger.write(0, inputs=(nullifier("a"),), outputs=1)
-    decoded = decode_payload(encode_payload((spend,), VALID_UNTIL_S), ledger.separator)
-    assert getattr(decoded, "leaves", None) == (spend.leaf,)
+    mint = ledger.write(0, outputs=1)
+    decoded = decode_payload(encode_payload((mint,), VALID_UNTIL_S), ledger.separator)
+    assert getattr(decoded, "leaves", None) == (mint.leaf,)
 
 
-def test_verifier_must_have_code() -> None:
-    with pytest.raises(Reverted, match="NoVerifier"):
-        Chain().deploy("Proved", ContractAddress("0x" + "77" * 20))
+def test_verifiers_must_have_code_and_there_must_be_an_issuer() -> None:
+    chain = Chain()
+    nobody, verifier = ContractAddress("0x" + "77" * 20), chain.deploy("TestVerifier", 7)
+    for arguments, error in (
+        ((BOB, nobody, verifier), "NoVerifier"),
+        ((BOB, verifier, nobody), "NoVerifier"),
+        ((ContractAddress("0x" + "00" * 20), verifier, verifier), "NoIssuer"),
+    ):
+        with pytest.raises(Reverted, match=error):
+            chain.deploy("Proved", *arguments)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from rota.core.effects import CallFactory, Effect, JudgeProposal, Proposal, ReplyToUser, TakeInContract
 from rota.core.events import CancelRequested, ConnectionLost, ConnectionMade, ForContract, IntentSubmitted
-from rota.core.events.chain import ChainBlock, EndorsedDeployment
+from rota.core.events.chain import ChainBlock, FactoryDeployment
 from rota.core.events.deployment import ProposalJudged
 from rota.core.machine import Event
 from rota.genesis import Genesis, encode_genesis, genesis_hash
@@ -38,10 +38,10 @@ STATIC = replace(GENESIS, committee=(B,), endorsers=(B,), threshold=1, members=(
 ALONE = replace(GENESIS, committee=(A,), endorsers=(A,), threshold=1, members=())
 
 
-def deployed(of: Genesis = GENESIS, intent: IntentId = ID, **changes: object) -> EndorsedDeployment:
+def deployed(of: Genesis = GENESIS, intent: IntentId = ID, **changes: object) -> FactoryDeployment:
     """What the factory tells when it has deployed what was agreed on, or something a little different."""
     signers = tuple(SIGNERS[node] for node in of.endorsers)
-    found = EndorsedDeployment(intent, MADE, genesis_hash(encode_genesis(of)), signers, of.threshold)
+    found = FactoryDeployment(intent, MADE, genesis_hash(encode_genesis(of)), signers, of.threshold)
     return replace(found, **changes)  # type: ignore[arg-type]
 
 
@@ -128,7 +128,7 @@ class DeploymentBench(NodeBench):
 
     # The chain.
 
-    def put_on_chain(self, *found: EndorsedDeployment, time_s: int = GENESIS_S) -> ChainBlock:
+    def put_on_chain(self, *found: FactoryDeployment, time_s: int = GENESIS_S) -> ChainBlock:
         """The next block has these deployments, and the node hears of it."""
         self.mine(time_s=time_s)
         self.chain[-1] = replace(self.chain[-1], deployments=found)

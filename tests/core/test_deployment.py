@@ -22,7 +22,7 @@ from rota.core.effects import (
     TakeInContract,
 )
 from rota.core.events import ForContract, LedgerLost, MessageReceived, ResumeRequested
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import FactoryCalled, FactoryRefused
 from rota.genesis import encode_genesis, genesis_hash
 from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentWithdrawn, Envelope, Startup, Verdict
@@ -631,7 +631,7 @@ def test_restart_after_the_agreement_calls_with_the_same_signers() -> None:
 
 
 @pytest.mark.parametrize("found", [deployed(), deployed(contract=STRANGERS, threshold=1)], ids=["ours", "a stranger's"])
-def test_restart_after_the_block_was_final_ends_as_it_would_have(found: EndorsedDeployment) -> None:
+def test_restart_after_the_block_was_final_ends_as_it_would_have(found: FactoryDeployment) -> None:
     bench = DeploymentBench(slow=(IntentFinalised,))
     bench.agreed()
     bench.put_on_chain(found)

@@ -68,5 +68,5 @@ async def test_a_chain_that_does_not_answer_is_told_by_its_place_and_without_its
 
 
 def test_funds_grow_with_the_work() -> None:
-    small, large = (funds(Programme(seconds=seconds), 10)[0] for seconds in (3, 3_600))
+    small, large = (funds(Programme(seconds=seconds), 10)[0] for seconds in (3, 600))
     assert 0 < small < large

@@ -13,16 +13,21 @@ from typing import Any
 
 import pytest
 
+from rota.demo.live import performed
 from rota.demo.programme import Asset, Programme
 from rota.demo.serving import PortInUse, ports_from, require_free
+from rota.demo.show import Attempts, Show
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.network.chains import NO_ANVIL, find_anvil
 from rota.network.children import ROTA
+from rota.types import IntentId, intent_text
 from tests.cluster.commands import WAIT_S, read_until, relatives, started, until
+from tests.ledger.chains import in_loop
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(5 * WAIT_S)]
 
 SMALL = ("--seconds", "3", "--rate", "6")
+NEVER = IntentId(b"\xee" * 16)
 PROMPTED = re.compile(r"^  (\S.*?)(?:  |$)")
 
 
@@ -33,8 +38,7 @@ def summary_of(home: Path, *arguments: str) -> dict[str, Any]:
     assert (process.returncode, errors) == (0, ""), output
     assert output.count("\n") == 1
     left_over(home)
-    summary = json.loads(output)
-    assert isinstance(summary, dict)
+    summary: dict[str, Any] = json.loads(output)
     return summary
 
 
@@ -62,10 +66,8 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert summary["intents"] == summary["confirmed"] != 0
     (take_over,) = summary["take_overs"]
     assert summary["take_overs_ms"] == [take_over["stood_ms"]]
-    coordinators = summary["coordinators"]
-    assert isinstance(coordinators, list)
-    assert coordinators[0] == take_over["killed"]
-    assert take_over["successor"] in coordinators[1:]
+    assert summary["coordinators"][0] == take_over["killed"]
+    assert take_over["successor"] in summary["coordinators"][1:]
     assert set(summary["contracts"]) == {asset.value for asset in Asset}
     assert all(summary["gas_per_transaction"].values())
     assert summary["command"]["submissions"] == 2
@@ -74,33 +76,56 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]
 
 
-@pytest.mark.parametrize("moment", ["are started", "node3 runs as process", "everybody has", "kill -9"])
-def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
+@in_loop
+async def test_the_audit_of_a_real_network_fails_when_the_book_says_something_else(tmp_path: Path) -> None:
+    """The same network is audited again and again, each time with another untruth in the book."""
+    programme = Programme(seconds=3, rate_per_s=6)
+    show = Show(programme, lambda _: None)
+    async with performed(tmp_path / "network", programme, show, lambda: None) as reckoning:
+
+        async def problems() -> str:
+            return "\n".join((await reckoning.audit(show)).problems)
+
+        assert show.problems == ()
+        assert await problems() == ""
+        promises = reckoning.workload.promises
+        intent, promise = next(iter(promises.items()))
+        receipt = reckoning.workload.receipts.pop(intent)
+        assert f"{intent_text(intent)} of {promise.node} has not ended" in await problems()
+        reckoning.workload.receipts[intent] = receipt
+        promises[NEVER] = promise
+        reckoning.workload.receipts[NEVER] = receipt
+        counted_twice = await problems()
+        assert f"{intent_text(NEVER)} of {promise.node} is confirmed, and 0 times on the chain" in counted_twice
+        assert counted_twice.count(" says that ") >= len(programme.names), "the balances know of one transfer, not two"
+        del promises[NEVER], reckoning.workload.receipts[NEVER]
+        command, show.command = show.command, None
+        assert command is not None
+        assert f"{command.transaction} is on the chain, and nobody asked for it" in await problems()
+        show.command = command
+        show.attempts[programme.names[0]] = Attempts(won=1_000)
+        assert f"{programme.names[0]} counts 1000 epochs as won" in await problems()
+
+
+@pytest.mark.parametrize(
+    ("moment", "times"), [("are started", 1), ("node3 is process", 5), ("everybody has", 1), ("kill -9", 1)]
+)
+def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(
+    tmp_path: Path, moment: str, times: int
+) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
         read_until(process, moment)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=WAIT_S)
-    assert (process.returncode, errors) == (130, "Interrupted: stopped by Ctrl-C.\n")
-    left_over(tmp_path)
-
-
-def test_impatient_user_who_interrupts_again_and_again_leaves_nothing_either(tmp_path: Path) -> None:
-    with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node1 runs as process")
-        for _ in range(5):
+        for _ in range(times):
             process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=WAIT_S)
     assert (process.returncode, errors) == (130, "Interrupted: stopped by Ctrl-C.\n")
     left_over(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_demonstration_that_is_terminated_or_loses_its_terminal_leaves_nothing(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_demonstration_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node2 runs as process")
-        process.send_signal(number)
+        read_until(process, "node2 is process")
+        process.terminate()
         process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
     left_over(tmp_path)
@@ -108,13 +133,12 @@ def test_demonstration_that_is_terminated_or_loses_its_terminal_leaves_nothing(
 
 def test_demonstration_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
     with started(tmp_path, "demo", "--port", "0") as process:
-        read_until(process, "node3 runs as process")
+        read_until(process, "node3 is process")
         assert len(relatives(tmp_path)) >= 5
         process.kill()
     until(lambda: relatives(tmp_path) == [])
 
 
-@pytest.mark.timeout(3 * WAIT_S)
 def test_demonstration_stays_up_with_lines_that_work_and_a_second_one_says_what_is_in_its_way(tmp_path: Path) -> None:
     port = free_base()
     with started(tmp_path, "demo", "--port", str(port), *SMALL) as process:
@@ -136,7 +160,7 @@ def test_demonstration_stays_up_with_lines_that_work_and_a_second_one_says_what_
         assert second.stderr.startswith(f"Error: port {port} of node1 is not to be had: ")
         assert second.stderr.endswith("--port 0 takes ports that are free.\n")
         assert second.stderr.count("\n") == 1
-        assert len(lines) >= 3
+        assert len(lines) == 6
         for line in lines:
             words = ["curl", "--fail", "-sL", line] if line.startswith("http") else shlex.split(line)
             command = [*ROTA, *words[1:]] if words[0] == "rota" else words

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import ssl
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -54,7 +55,8 @@ def model(chain: ChainProcess, tmp_path_factory: pytest.TempPathFactory) -> Path
         "transport.listen=127.0.0.1:0",
         url=chain.url,
     )
-    assert rota("ledger", "fund", folder).exit_code == 0
+    paid = told("ledger", "fund", folder)
+    assert (len(paid["paid"]), paid["ether"]) == (2, 10)
     told("ledger", "deploy", folder, "--save")
     told("ledger", "register", folder)
     return folder
@@ -112,7 +114,7 @@ def test_a_node_that_is_well_has_nothing_failed_and_nothing_to_warn_of(folder: P
     assert statuses(checks, "failed") == statuses(checks, "warning") == set()
     assert statuses(checks, "skipped") == {"node", "endpoint"}
     assert checks["ledger"]["found"].startswith(f"chain {CHAIN_ID} at http://127.0.0.1:")
-    assert checks["registration"]["found"] == "node1 at 127.0.0.1:1, one of 1 nodes"
+    assert checks["registration"]["found"] == "node1 at 127.0.0.1:1"
     assert "for about" in checks["funds of the submitter"]["found"]
     assert "is made when the node first starts" in checks["database"]["found"]
     assert checks["clock"]["found"] == "as that of the ledger's server"
@@ -212,7 +214,7 @@ def test_certificate_at_the_wrong_time(folder: Path, made_s: int, validity_s: in
     assert "rota keys rotate-certificate" in checks["certificate"]["mend"]
     # It is not the registered one either.
     assert "is not the one that is registered" in checks["registration"]["found"]
-    assert checks["registration"]["mend"] == f"`rota ledger register {folder}` brings it up to date."
+    assert checks["registration"]["mend"] == f"`rota ledger register {folder}` puts it right."
 
 
 def test_certificate_of_another_node(folder: Path) -> None:
@@ -440,8 +442,16 @@ def test_node_that_is_not_registered(folder: Path) -> None:
     set_key(folder, "ledger.registry", told("ledger", "deploy", folder)["registry"])
     checks = looked(folder, code=1)
     assert statuses(checks, "failed") == {"registration"}
-    assert checks["registration"]["found"] == "node1 is not among the 0 registered nodes"
-    assert checks["registration"]["mend"] == f"`rota ledger register {folder}` brings it up to date."
+    assert checks["registration"]["found"] == "node1 is not registered: nobody lets it in"
+    assert checks["registration"]["mend"] == f"`rota ledger register {folder}` puts it right."
+
+
+def test_name_that_belongs_to_another(folder: Path, tmp_path: Path, chain: ChainProcess) -> None:
+    settings = tomllib.loads((folder / "config.toml").read_text())["ledger"]
+    init(tmp_path / "thief", "--factory", settings["factory"], "--registry", settings["registry"], url=chain.url)
+    found = looked(tmp_path / "thief", code=1)["registration"]
+    assert "the name node1 belongs to 0x" in found["found"]
+    assert "restore the keys" in found["mend"]
 
 
 def test_node_that_is_registered_elsewhere(folder: Path) -> None:
@@ -540,11 +550,11 @@ def test_port_that_somebody_has_taken(folder: Path) -> None:
         port = taken.getsockname()[1]
         set_key(folder, "rpc.port", port)
         checks = looked(folder, code=1)
-    assert statuses(checks, "failed") == {f"port {port} (rpc.port)"}
-    assert "Address already in use" in checks[f"port {port} (rpc.port)"]["found"]
-    assert checks[f"port {port} (rpc.port)"]["mend"].endswith("or change rpc.port.")
+    assert statuses(checks, "failed") == {"rpc.port"}
+    assert "Address already in use" in checks["rpc.port"]["found"]
+    assert checks["rpc.port"]["mend"].endswith("or change rpc.port.")
     assert checks["node"]["found"].startswith("it does not run")
-    assert looked(folder)[f"port {port} (rpc.port)"]["status"] == "ok"
+    assert looked(folder)["rpc.port"]["status"] == "ok"
 
 
 def test_what_is_not_foreseen_is_a_finding_too(folder: Path) -> None:

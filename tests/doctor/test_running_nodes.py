@@ -46,7 +46,7 @@ def test_a_running_node_is_asked_and_its_peers_are_looked_at(tmp_path: Path) -> 
             await network.nodes[ONE].stop()
             stopped = found(await examine(network.nodes[ONE].folder, Means(block_wait_s=0)))
             assert stopped["node"][1].startswith("it does not run")
-            assert stopped[f"port {rpc} (rpc.port)"] == (Status.OK, f"127.0.0.1:{rpc} is free")
+            assert stopped["rpc.port"] == (Status.OK, f"127.0.0.1:{rpc} is free")
             assert stopped["database"][0] is Status.OK
 
     asyncio.run(run())

@@ -69,11 +69,11 @@ def test_a_party_whose_name_looks_like_a_path_is_still_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "submitter/", "submitter/0xAB", "party/", "party", "endorser/node1/00", "node1", "m/44'"]
+    "name", ["", "submitter/", "submitter/0xAB", "party/", "party", "endorser/node1/00", "coins/", "node1", "m/44'"]
 )
 def test_what_is_no_name_of_ours_is_refused(name: str) -> None:
     with pytest.raises(
-        ValueError, match=r"^key name: submitter, registrar, submitter/…, party/… or endorser/…/…, not "
+        ValueError, match=r"^key name: submitter, registrar, submitter/…, party/…, endorser/…/… or coins/…, not "
     ):
         path_of(name)
 

@@ -15,6 +15,7 @@ from rota import hosting
 from rota.api.facade import Submission, TransactionType
 from rota.automation.shipped import AdvanceEpochs, ExecuteProposals
 from rota.config import Config
+from rota.domains.base import Prover
 from rota.genesis import encode_genesis, genesis_hash
 from rota.keys import secp256k1
 from rota.keys.keystore import ScryptCost
@@ -71,6 +72,7 @@ class Network:
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
     automation: AutomationSection = field(default_factory=AutomationSection)
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
+    prover: Prover | None = None
 
     def prepare(self) -> None:
         """Keys for each, and a file in which all are registered."""
@@ -119,7 +121,8 @@ class Network:
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
         begins_again = True
         while begins_again:
-            async with opened(self.configuration(name), self.keys[name], self.watchers.get(name)) as process:
+            configuration, watcher = self.configuration(name), self.watchers.get(name)
+            async with opened(configuration, self.keys[name], watcher, self.prover) as process:
                 self.processes[name] = process
                 begun.set()
                 await process.run()

@@ -10,7 +10,7 @@ import pytest
 from rota import hosting
 from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.machine import Event
 from rota.genesis import Genesis, encode_genesis, genesis_hash
 from rota.keys.names import endorser_key
@@ -39,7 +39,7 @@ def genesis_of(*members: str, chain_id: int = CHAIN_ID) -> Genesis:
 
 
 GENESIS = genesis_of("alice@node1", "alice@node2")
-ON_CHAIN = EndorsedDeployment(DEPLOYMENT, MADE, genesis_hash(encode_genesis(GENESIS)), (OURS, THEIRS), 1)
+ON_CHAIN = FactoryDeployment(DEPLOYMENT, MADE, genesis_hash(encode_genesis(GENESIS)), (OURS, THEIRS), 1)
 
 
 class Keys:

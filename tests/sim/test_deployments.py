@@ -11,7 +11,7 @@ import pytest
 from rota.config import Config
 from rota.core.effects import NodeStarted
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, Tick
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.node import OWN
 from rota.genesis import Genesis, encode_genesis, genesis_hash
 from rota.sim.disk import Disk, Fate
@@ -89,7 +89,7 @@ class Story:
         signers = (contract.address,) * len(genesis.endorsers)
         hashed = genesis_hash(encode_genesis(genesis))
         self.world.chain.deploy(
-            EndorsedDeployment(intent, contract.address, hashed, signers, genesis.threshold), contract
+            FactoryDeployment(intent, contract.address, hashed, signers, genesis.threshold), contract
         )
         self.taken.add(contract.address)
 

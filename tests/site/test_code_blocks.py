@@ -12,7 +12,7 @@ import inspect
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ from tools.site.markdown import Block, blocks_of
 from tools.site.staging import pages_of
 
 ROOT = Path(__file__).parents[2]
-NODE_URL = "http://127.0.0.1:31548"
-NODE = NodeName("node1")
+# Where `rota demo --serve` has its nodes, which the pages take for granted.
+NODE_URLS = {NodeName(f"node{number}"): f"http://127.0.0.1:31{number + 4}48" for number in (1, 2, 3)}
 NOT_RUN = re.compile(r"not run: \S.+")
 LANGUAGES = {"console", "ini", "json", "mermaid", "python", "sh", "solidity", "text", "toml", "yaml"}
 # Run as a whole by tests/domains/test_tutorial.py, under faults.
@@ -148,24 +148,28 @@ def python_of(page: Path) -> list[Block]:
 
 
 def needs_a_node(page: Path) -> bool:
-    return any(NODE_URL in block.text for block in python_of(page) if is_run(block))
+    return any(url in block.text for block in python_of(page) if is_run(block) for url in NODE_URLS.values())
 
 
 async def run(text: str, names: dict[str, Any], where: str) -> None:
-    """As a page is read: from above, with `await` wherever it stands."""
+    """As a page is read: from above, with `await` wherever it stands; without any, where no event loop runs yet."""
     code = compile(text, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    done = eval(code, names)
-    if inspect.isawaitable(done):
-        await done
+    if code.co_flags & inspect.CO_COROUTINE:
+        await eval(code, names)
+    else:
+        await asyncio.to_thread(exec, code, names)
 
 
-async def run_page(page: Path, names: dict[str, Any]) -> None:
+async def run_page(page: Path, names: dict[str, Any], replaced: Mapping[str, str]) -> None:
     name = name_of(page)
     await run(GIVEN.get(name, ""), names, f"what {name} takes for granted")
     for block in python_of(page):
         if is_run(block):
+            text = block.text
+            for printed, real in replaced.items():
+                text = text.replace(printed, real)
             # Lines of the page, so that a traceback names them.
-            await run("\n" * block.line + block.text.replace(NODE_URL, names.get("url", NODE_URL)), names, str(page))
+            await run("\n" * block.line + text, names, str(page))
         else:
             ast.parse(block.text)
     await run(AFTER.get(name, ""), names, f"what follows from {name}")
@@ -174,20 +178,20 @@ async def run_page(page: Path, names: dict[str, Any]) -> None:
 @pytest.mark.parametrize("page", pages_with_python())
 def test_python_runs_as_it_is_printed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    asyncio.run(run_page(page, {"__name__": "__main__"}))
+    asyncio.run(run_page(page, {"__name__": "__main__"}, {}))
 
 
 @pytest.mark.slow
-def test_python_that_asks_a_node_runs_against_a_real_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_that_asks_nodes_runs_against_real_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pages = [page for page in pages_of(ROOT) if needs_a_node(page)]
     assert pages
 
-    async def against_a_node() -> None:
-        async with LocalNetwork(Plan(home=tmp_path / "network", names=(NODE,))) as network:
-            await network.start(NODE)
+    async def against_nodes() -> None:
+        async with LocalNetwork(Plan(home=tmp_path / "network", names=tuple(NODE_URLS))) as network:
+            await network.start(*NODE_URLS)
             made = await network.create_contract("noto", {"notary": "bank@node1", "notaryMode": "basic"})
-            client = network.nodes[NODE].client
+            client = network.nodes[NodeName("node1")].client
             minting = {"to": "alice@node1", "amount": 100, "data": "0x"}
             await (await client.send(made.address, "mint", minting, sender="bank"))
             transfer = {"to": "carol@node1", "amount": 1, "data": "0x"}
@@ -198,8 +202,9 @@ def test_python_that_asks_a_node_runs_against_a_real_one(tmp_path: Path, monkeyp
                 "function": "transfer",
                 "data": transfer,
             }
+            replaced = {url: network.nodes[name].client.url for name, url in NODE_URLS.items()}
             for page in pages:
-                names = {"__name__": "__main__", "Path": Path, "url": client.url, "token": made.address}
-                await run_page(page, {**names, "transaction": transaction})
+                names = {"__name__": "__main__", "Path": Path, "token": made.address, "transaction": transaction}
+                await run_page(page, names, replaced)
 
-    asyncio.run(against_a_node())
+    asyncio.run(against_nodes())

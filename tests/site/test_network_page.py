@@ -10,31 +10,25 @@ import json
 import os
 import re
 import shlex
-import socket
+import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.store.servers import PostgresServer, postgres_folder
+from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until
+from tests.store.servers import postgres_folder
 from tools.site.markdown import blocks_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "network.md"
 UNIT = ROOT / "ops" / "systemd" / "rota.service"
 MACHINES = {"acme": "10.0.0.11", "birch": "10.0.0.12", "cedar": "10.0.0.13"}
-PROGRAMMES = Path(sys.executable).parent
-LOOKS_MAX = 600
-LOOK_S = 0.1
-BEFORE_RUNNING = 5  # blocks of the page until the nodes run, counted where they are run
 
 pytestmark = pytest.mark.slow
 
@@ -73,64 +67,14 @@ class Machine:
             return json.load(answer)["result"]
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on; held together, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-@contextmanager
-def running(command: list[str], log: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:  # noqa: ANN401
-    with log.open("w") as file:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file, text=True, **options)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-
-@contextmanager
-def existing_chain(home: Path) -> Iterator[str]:
-    command = [str(PROGRAMMES / "rota"), "ledger", "--port", "0", "--block-time-ms", "200", "--json"]
-    with running(command, home / "chain.log", stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield str(json.loads(process.stdout.readline())["url"])
-
-
-@contextmanager
-def databases(*names: str) -> Iterator[dict[str, str]]:
-    """One server stands for all of theirs; each has a database of its own."""
-    folder = postgres_folder()
-    if folder is None:
-        pytest.skip("PostgreSQL is not installed here; run tools/install-test-tools")
-    server = PostgresServer(folder)
-    try:
-        server.start()
-        host = quote(str(server.socket.parent), safe="")
-        for name in names:
-            create = ["psql", f"postgresql://rota@{host}/postgres", "--quiet", "--command", f"CREATE DATABASE {name}"]
-            subprocess.run(create, check=True, timeout=30)
-        yield {name: f"postgresql://rota@{host}/{name}" for name in names}
-    finally:
-        server.remove()
-
-
-def machines_on(home: Path, chain: str, stores: dict[str, str]) -> dict[str, Machine]:
+def machines_on(home: Path, chain: str, stores: dict[str, str], ports: list[int]) -> dict[str, Machine]:
     machines = {}
-    ports = free_ports(len(MACHINES))
-    peers = {f"{address}:31550": f"127.0.0.1:{port}" for address, port in zip(MACHINES.values(), ports, strict=True)}
+    of_each = iter(ports)
+    peers = {f"{address}:31550": f"127.0.0.1:{next(of_each)}" for address in MACHINES.values()}
     for name in MACHINES:
         folder = home / name
         folder.mkdir()
-        rpc, websocket = free_ports(2)
+        rpc, websocket = next(of_each), next(of_each)
         variables = {"ROTA_RPC_PORT": str(rpc), "ROTA_RPC_WEBSOCKET_PORT": str(websocket)}
         replaced = {
             "/var/lib/rota": str(folder),
@@ -160,14 +104,6 @@ def unit_command() -> list[str]:
     return shlex.split(line.partition("=")[2])
 
 
-def until(condition: Any, what: str) -> None:  # noqa: ANN401  # Any question without arguments.
-    for _ in range(LOOKS_MAX):
-        if condition():
-            return
-        time.sleep(LOOK_S)
-    raise AssertionError(f"{what} did not come")
-
-
 def is_ready(machine: Machine) -> bool:
     try:
         with urlopen(machine.typed("http://127.0.0.1:31548/readyz"), timeout=5) as answer:
@@ -176,12 +112,19 @@ def is_ready(machine: Machine) -> bool:
         return False
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
-    before, after = steps()[: BEFORE_RUNNING + 1], steps()[BEFORE_RUNNING + 1 :]
-    assert "/readyz" in after[0][1], "the page goes on once the nodes run"
-    with existing_chain(tmp_path) as chain, databases(*MACHINES) as stores:
-        machines = machines_on(tmp_path, chain, stores)
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed here; run tools/install-test-tools")
+    # Where the page looks whether a node is ready, it takes the nodes to run.
+    running_from = next(number for number, (_, text) in enumerate(steps()) if "/readyz" in text)
+    before, after = steps()[:running_from], steps()[running_from:]
+    with (
+        development_chain(tmp_path, "--block-time-ms", "200") as chain,
+        databases(*MACHINES) as stores,
+        held_ports(3 * len(MACHINES)) as ports,
+    ):
+        machines = machines_on(tmp_path, chain, stores, ports)
         for who, text in before:
             for machine in machines.values() if who == "each" else [machines[who]]:
                 machine.run(text)

@@ -40,7 +40,7 @@ from rota.core.effects import (
     TransitionPrepared,
 )
 from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
-from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedStatus, MinedTransaction
+from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
 from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
@@ -246,10 +246,10 @@ def a_prepared(transition: Transition, number: int) -> PreparedTransaction:
     return PreparedTransaction(digest(30_000 + number), (transition.leaf,), 1_000, signatures, transition)
 
 
-def a_deployed(number: int, version: int = 0) -> EndorsedDeployment:
+def a_deployed(number: int, version: int = 0) -> FactoryDeployment:
     """What the factory deployed under an id; another version is somebody else's."""
     contract = ContractAddress(f"0x{number:038x}{version:02x}")
-    return EndorsedDeployment(intent_id(number), contract, bytes([version]) * 32, (FIRST,), 1)
+    return FactoryDeployment(intent_id(number), contract, bytes([version]) * 32, (FIRST,), 1)
 
 
 def a_proposal(number: int, peer: NodeName = PEER, is_agreed: bool = True) -> Proposal:

@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.effects import DispatchRound, Proposal, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedTransaction
+from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedTransaction
 from rota.core.states.sender_transaction import Permission
 from rota.messages import EndorserSignature, PreparedTransaction
 from rota.store.encoding import decode_intent, encode
@@ -45,7 +45,7 @@ STORED = {
     LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction "
     "transaction_index log_index",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
-    EndorsedDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index",
+    FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers",
     MinedTransaction: "nonce status reason gas_used",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rota.cli.parameters import NodeUrl
 from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer
@@ -110,7 +111,7 @@ def shows_token(function: Function) -> Function:
     @wraps(function)
     def with_headers(*arguments: object, shown_token: str | None, token_file: Path | None, **named: object) -> object:
         context = click.get_current_context()
-        is_typed = context.get_parameter_source("shown_token") is click.core.ParameterSource.COMMANDLINE
+        is_typed = context.get_parameter_source("shown_token") is ParameterSource.COMMANDLINE
         if token_file is not None and is_typed:
             raise click.UsageError("--token and --token-file contradict each other.")
         if token_file is not None:

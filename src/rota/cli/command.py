@@ -74,7 +74,8 @@ def submit(
 ) -> None:
     """Have a change happen exactly once, and say how it ended.
 
-    Run it again with the same journal and command id after whatever has happened: the change is not done twice.
+    Run it again with the same journal and command id after whatever has happened: the change is not done twice. It is
+    always the same node that is asked for one change: another one does not know what was submitted here.
 
     \b
     Example:

@@ -46,7 +46,15 @@ node_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Create private contracts, and bring them to nodes."""
+    """Create private contracts, and bring them to nodes.
+
+    For operators: users deploy with `rota token deploy`, `rota group create` or `rota tx send`, and the nodes learn of
+    it by themselves.
+
+    \b
+    Example:
+      rota contract add --deployment 01234567-89ab-cdef-0123-456789abcdef --genesis 0x1234 --node http://127.0.0.1:31648
+    """
 
 
 @command.command()
@@ -65,9 +73,19 @@ def command() -> None:
 )
 @click.option("--from", "sender", help="Who creates it, such as alice@node1.  [default: operator at the first node]")
 @click.option(
-    "--rotation", type=click.Choice([each.value for each in Rotation]), default=Rotation.STICKY.value, show_default=True
+    "--rotation",
+    type=click.Choice([each.value for each in Rotation]),
+    default=Rotation.STICKY.value,
+    show_default=True,
+    help="Whether a coordinator stays until it fails, or leaves with its range of blocks.",
 )
-@click.option("--range-size", type=click.IntRange(1, RANGE_SIZE_MAX), default=100, show_default=True, help="In blocks.")
+@click.option(
+    "--range-size",
+    type=click.IntRange(1, RANGE_SIZE_MAX),
+    default=100,
+    show_default=True,
+    help="Of a range, in blocks.",
+)
 @shows_token
 @json_option
 def create(
@@ -92,7 +110,7 @@ def create(
     Example:
       rota contract create --domain noto --constructor '{"notary": "bank@node1"}' \\
         --node http://127.0.0.1:31548 --node http://127.0.0.1:32548 \\
-        --ledger http://127.0.0.1:8545 --factory 0x5fbd... --key-file payer.key
+        --ledger http://127.0.0.1:8545 --factory 0x5fbdb2315678afecb367f032d93f642f64180aa3 --key-file payer.key
 
     Exit 0: every node has it. 1: it was not deployed, or not every node has it. 2: wrong use.
     """
@@ -117,6 +135,10 @@ def create(
 @json_option
 def add(deployment: UUID, genesis: str, urls: tuple[str, ...], headers: Mapping[str, str], as_json: bool) -> None:
     """Have nodes take in a contract that is on the chain already.
+
+    \b
+    Example:
+      rota contract add --deployment 01234567-89ab-cdef-0123-456789abcdef --genesis 0x1234 --node http://127.0.0.1:31648
 
     Exit 0: every node has it. 1: not every node has it. 2: wrong use.
     """

@@ -35,6 +35,10 @@ def command() -> None:
 
     Each credential has a name and roles: read, submit, operate. None contains another. A node that runs takes over what
     changes, and parts from whoever is let in no more.
+
+    \b
+    Example:
+      rota credentials add ./node1 anna --role read --role submit
     """
 
 
@@ -74,6 +78,12 @@ def add(
 ) -> None:
     """Let somebody in: with a new token, which is shown once, or with a password.
 
+    \b
+    Example:
+      rota credentials add ./node1 anna --role read --role submit
+      rota credentials add ./node1 prometheus --role read --family node
+      rota credentials add ./node1 carol --role operate --password
+
     Exit 0: done. 1: a file is missing or wrong, or the name is taken. 2: wrong use.
     """
     path, is_named, kept = _opened(directory)
@@ -108,6 +118,10 @@ def add(
 def list_(directory: Path, as_json: bool) -> None:
     """Show who is let in, and for what; there is no secret in that.
 
+    \b
+    Example:
+      rota credentials list ./node1
+
     Exit 0: shown. 1: a file is missing or wrong. 2: wrong use.
     """
     path, is_named, kept = _opened(directory)
@@ -131,6 +145,10 @@ def remove(directory: Path, name: str, as_json: bool) -> None:
 
     The last credential is not removed: without any everybody would be let in. Take credentials_file out of the
     configuration for that.
+
+    \b
+    Example:
+      rota credentials remove ./node1 anna
 
     Exit 0: done. 1: there is none of this name, or it is the last. 2: wrong use.
     """

@@ -217,8 +217,8 @@ def show_live(console: Console, programme: Programme, ledger: str, key_file: Pat
         show = asyncio.run(interruptible(live))
     if as_json:
         click.echo(json.dumps(show.summary()))
-    for problem in show.problems:
-        click.echo(f"Error: {problem}", err=True)
+        for problem in show.problems:
+            click.echo(f"Error: {problem}", err=True)
     click.get_current_context().exit(1 if show.problems else 0)
 
 
@@ -228,7 +228,7 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise click.ClickException("nothing was confirmed any more; the nodes are stopped") from error
+        raise click.ClickException("nothing goes on any more; the nodes are stopped") from error
     except (
         PortInUse,
         CannotStartProcess,
@@ -264,12 +264,12 @@ async def _live(console: Console, programme: Programme, signals: Signals) -> Sho
     with TemporaryDirectory(prefix="rota-demo-", ignore_cleanup_errors=True) as folder, ExitStack() as screen:
         screen.enter_context(view.entered(show))
         try:
-            async with performed(Path(folder) / "network", programme, show, view.refresh) as staged:
+            async with performed(Path(folder) / "network", programme, show, view.refresh) as reckoning:
                 screen.close()
                 sum_up(console, show)
                 if programme.stays:
                     console.print(Text("\nTry next, while everything stays up until Ctrl-C", "bold"))
-                    print_pairs(console, lines_to_try(programme_name(), show, staged))
+                    print_pairs(console, lines_to_try(programme_name(), show, reckoning.staged))
                     await signals.wait()
         finally:
             drawing.cancel()

@@ -1,14 +1,19 @@
 """`rota docs`: writes the documents that are generated from the code, or says which of them are stale."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 
+from rota.cli.command_pages import render_commands
+from rota.cli.command_tree import render_completions
+from rota.cli.completion import COMPLETIONS
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.method_pages import render_methods
 from rota.cli.metric_pages import render_metrics
+from rota.cli.parameters import json_option
 from rota.runtime.configuration import render_reference
 
 SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any other folder
@@ -22,8 +27,20 @@ SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any o
     metavar="DIR",
     help="Use this folder instead of the checkout's docs/.",
 )
-def command(check: bool, out: Path | None) -> None:
-    """Write the documents that are generated from the code: the machines' pages, methods, settings, metrics."""
+@json_option
+def command(check: bool, out: Path | None, as_json: bool) -> None:
+    """Write the documents that are generated from the code: machines, methods, settings, metrics, commands.
+
+    In a checkout also what the shell completes of commands, which is in the package.
+
+    \b
+    Example:
+      rota docs
+      rota docs --check
+      rota docs --out ./pages
+
+    Exit 0: written, or with --check up to date. 1: stale, or the code says too little. 2: wrong use.
+    """
     docs = out if out is not None else docs_of_checkout(Path.cwd())
     try:
         machines = {docs / "machines" / name: text for name, text in render_pages().items()}
@@ -33,16 +50,23 @@ def command(check: bool, out: Path | None) -> None:
         "configuration.md": render_reference(),
         "methods.md": render_methods(),
         "metrics.md": render_metrics(),
+        "cli.md": render_commands(),
     }
     pages = {**machines, **{docs / name: text for name, text in references.items()}}
+    if out is None:
+        pages[docs.parent / SOURCES / "cli" / COMPLETIONS] = render_completions()
     stale = stale_pages(pages)
     if not check:
         write(stale)
+    if as_json:
+        click.echo(json.dumps({"pages": len(pages), "stale": [str(path) for path in stale]}))
+    elif not check:
         click.echo(f"{docs}: {len(pages)} pages, of which {len(stale)} were stale and are written anew.")
     elif stale:
         for path in stale:
             click.echo(f"{path} is stale", err=True)
         click.echo("Run `make docs` to bring the generated documents up to date.", err=True)
+    if check and stale:
         click.get_current_context().exit(1)
 
 

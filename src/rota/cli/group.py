@@ -10,6 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, asks_node, tell
 from rota.cli.parameters import Address, GroupName, HexText, Json, json_option
@@ -157,9 +158,8 @@ def list_(name: str, member: str, limit: int, node: NodeAt, as_json: bool) -> No
     for column in ("name", "contract", "members"):
         table.add_column(column, overflow="fold")
     for each in found:
-        table.add_row(
-            each.name or f"{each.id[:10]}…", each.contract_address or "not there yet", ", ".join(each.members)
-        )
+        cells = (each.name or f"{each.id[:10]}…", each.contract_address or "not there yet", ", ".join(each.members))
+        table.add_row(*map(Text, cells))
     Console().print(table)
 
 

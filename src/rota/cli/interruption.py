@@ -46,6 +46,9 @@ async def interruptible(work: Callable[[Signals], Awaitable[Found]]) -> Found:
     assert task is not None, "it runs in a task"
     signals = Signals(task)
     for number in SIGNALS:
+        # Who was started by `nohup` is not to mind that the terminal is closed.
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue
         asyncio.get_running_loop().add_signal_handler(number, signals.come)
     try:
         return await work(signals)

@@ -42,7 +42,12 @@ WAIT_S_MAX: Final = 3_600
 
 @click.group()
 def command() -> None:
-    """Show a node's keys, and exchange its certificate."""
+    """Show a node's keys, and exchange its certificate.
+
+    \b
+    Example:
+      rota keys show ./node1
+    """
 
 
 @command.command()
@@ -52,6 +57,11 @@ def command() -> None:
 @json_option
 def show(directory: Path, password_file: Path | None, with_words: bool, as_json: bool) -> None:
     """Show a node's addresses and certificates.
+
+    \b
+    Example:
+      rota keys show ./node1
+      rota keys show ./node1 --words --password-file ./password
 
     Exit 0: shown. 1: a file is missing or wrong. 2: wrong use.
     """
@@ -108,6 +118,10 @@ def rotate_certificate(directory: Path, password_file: Path | None, wait_s: int,
     """Exchange a node's certificate for a new one, without an outage.
 
     Carries on with an exchange that is under way, and begins one otherwise. The node may run meanwhile.
+
+    \b
+    Example:
+      rota keys rotate-certificate ./node1
 
     Exit 0: the exchange is done, or waits for what is told. 1: it cannot go on. 2: wrong use.
     """

@@ -36,7 +36,13 @@ PORT_MAX: Final = 65_535
     show_default=True,
     help="The port to listen on; 0 lets the system choose.",
 )
-@click.option("--chain-id", type=click.IntRange(1, CHAIN_ID_MAX), default=CHAIN_ID_DEFAULT, show_default=True)
+@click.option(
+    "--chain-id",
+    type=click.IntRange(1, CHAIN_ID_MAX),
+    default=CHAIN_ID_DEFAULT,
+    show_default=True,
+    help="The id of the chain, which wallets ask for.",
+)
 @click.option(
     "--block-time-ms",
     type=click.IntRange(1, BLOCK_TIME_MS_MAX),

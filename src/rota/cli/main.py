@@ -3,13 +3,16 @@
 A node pulls in a database, a transport and an EVM; somebody who types `rota --help` should not wait for them.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 import click
 
+COMPLETING: Final = "_ROTA_COMPLETE"  # what the scripts of `rota completion` set
 EXIT_INTERRUPTED: Final = 130  # what a shell reports of a programme that Ctrl-C ended: 128 + SIGINT
 
 
@@ -43,6 +46,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
     "ledger": LazyCommand("rota.cli.ledger:command", "Run an Ethereum chain; deploy and register on any."),
     "bench": LazyCommand("rota.cli.bench:command", "Measure throughput and latency on this machine."),
+    "completion": LazyCommand("rota.cli.completion:command", "Print the script that completes commands in a shell."),
     "docs": LazyCommand("rota.cli.docs:command", "Write the documents that are generated from the code."),
 }
 
@@ -53,6 +57,13 @@ class LazyGroup(click.Group):
     def __init__(self, *, registry: Mapping[str, LazyCommand] = COMMANDS, **settings: Any) -> None:  # noqa: ANN401
         super().__init__(**settings)
         self.registry = registry
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401
+        """A shell that completes is answered without loading what it asks about."""
+        if COMPLETING in os.environ:
+            completion: ModuleType = import_module("rota.cli.completion")
+            return completion.empty_tree().main(*arguments, **{"prog_name": "rota", **settings})
+        return super().main(*arguments, **settings)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.registry)
@@ -82,4 +93,10 @@ def main() -> None:
 
     The nodes of a network agree, contract by contract, on whose turn it is to assemble, have endorsed and
     submit the next transaction, while what it says stays with its parties.
+
+    \b
+    Example:
+      rota demo
+      rota init ./node1 --node node1 --endpoint 10.0.0.1:31550 --generate-password
+      rota doctor ./node1
     """

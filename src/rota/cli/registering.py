@@ -56,6 +56,10 @@ def deploy(directory: Path, password_file: Path | None, save: bool, as_json: boo
 
     All nodes of the network then have the same two addresses in [ledger].
 
+    \b
+    Example:
+      rota ledger deploy ./node1 --save
+
     Exit 0: deployed. 1: it could not be, or could not be saved. 2: wrong use.
     """
     folder = open_folder(directory, password_file, may_lack=("ledger.registry",))
@@ -112,6 +116,10 @@ def register_node(directory: Path, password_file: Path | None, as_json: bool) ->
 
     Whatever the Registry has of it already is brought up to date. The node may run meanwhile.
 
+    \b
+    Example:
+      rota ledger register ./node1
+
     Exit 0: the Registry has it. 1: it does not. 2: wrong use.
     """
     folder = open_folder(directory, password_file)
@@ -153,17 +161,26 @@ async def _register(folder: NodeFolder, endpoint: str) -> list[str]:
     show_default=True,
     help="Which of the development accounts pays.",
 )
-def fund(directory: Path, password_file: Path | None, ether: int, number: int) -> None:
+@json_option
+def fund(directory: Path, password_file: Path | None, ether: int, number: int, as_json: bool) -> None:
     """Give a node's submitter and registrar funds on a development chain.
 
     They come from an account whose key everybody knows, as `rota ledger` and Anvil have them.
+
+    \b
+    Example:
+      rota ledger fund ./node1 --ether 5
 
     Exit 0: paid. 1: it could not be. 2: wrong use.
     """
     folder = open_folder(directory, password_file, may_lack=("ledger.registry",))
     with told_plainly():
         asyncio.run(_fund(folder, ether, number))
-    for address in (folder.keys.submitter, folder.keys.registrar):
+    paid = (folder.keys.submitter, folder.keys.registrar)
+    if as_json:
+        click.echo(json.dumps({"paid": paid, "ether": ether}))
+        return
+    for address in paid:
         click.echo(f"{address} got {ether} ether.")
 
 

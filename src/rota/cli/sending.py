@@ -1,11 +1,12 @@
 """Commands that send a transaction: who sends it, under which key, whether its end is waited for, and how it is told.
 
-A transaction that was accepted goes on whatever becomes of the command: its id is told as soon as it is known to have
-been accepted, so that `rota tx watch` can take over.
+A transaction that was accepted goes on whatever becomes of the command. Whoever stops waiting, because the time is
+over, the node is away or Ctrl-C was pressed, is told its id, so that `rota tx watch` can take over.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from rich.console import Console
 
 from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node
 from rota.cli.parameters import json_option
-from rota.client import Client, ClientLimits, Pending, Transaction, TransactionReceipt
+from rota.client import Client, ClientLimits, Pending, Transaction, TransactionReceipt, Unreachable
 
 WITHIN_S: Final = 120.0
 WITHIN_S_MAX: Final = 86_400.0
@@ -74,10 +75,14 @@ class Sending:
             if not self.waits:
                 return transaction.id, None, {}
             with waiting(f"Waiting for {transaction.id}", self.as_json):
+                follow = f"Follow it with: rota tx watch {transaction.id}"
                 try:
                     receipt = await transaction.ended()
-                except Pending as pending:
-                    raise NotKnown(f"{pending}. Follow it with: rota tx watch {transaction.id}") from None
+                except (Pending, Unreachable) as error:
+                    raise NotKnown(f"{error}. {follow}") from None
+                except asyncio.CancelledError:
+                    click.echo(f"{transaction.id} goes on. {follow}", err=True)
+                    raise
                 more = await made(client, transaction.id) if made is not None and receipt.success else {}
             return transaction.id, receipt, more
 
@@ -160,9 +165,9 @@ def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str]
         click.echo(json.dumps({**without_nothing(msgspec.to_builtins(receipt)), **(more or {})}))
     elif receipt.success:
         further = "".join(f", {name} {value}" for name, value in (more or {}).items())
-        click.echo(f"confirmed: {receipt.id}{_place(receipt)}{further}")
+        click.echo(f"{click.style('confirmed', fg='green')}: {receipt.id}{_place(receipt)}{further}")
     else:
-        click.echo(f"failed: {receipt.id}: {receipt.failure_message}", err=True)
+        click.echo(f"{click.style('failed', fg='red')}: {receipt.id}: {receipt.failure_message}", err=True)
     if not receipt.success:
         click.get_current_context().exit(EXIT_FAILED)
 

@@ -14,6 +14,7 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, tell
 from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_option
@@ -29,6 +30,7 @@ LOOK_MS_MIN: Final = 10
 LOOK_MS_MAX: Final = 60_000
 LOOKS_UNANSWERED_MAX: Final = 60
 SHOWN_ID_CHARACTERS: Final = 36
+STYLES: Final = {"pending": "yellow", "confirmed": "green", "failed": "red"}
 
 id_argument = click.argument("transaction_id", metavar="ID", type=click.UUID)
 
@@ -254,14 +256,18 @@ def _print_list(found: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("id", no_wrap=True, min_width=SHOWN_ID_CHARACTERS)
     # What is first is whole, also in a terminal of 80 columns.
-    for name, width in (("accepted", 14), ("state", 9), ("function", 0), ("from", 0), ("to", 0)):
+    for name, width in (("accepted", 14), ("state", 9), ("function", 10), ("from", 12), ("to", 0)):
         table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=width)
     for each in found:
-        at = f"{time_of(each['created']):%m-%d %H:%M:%S}"
         what = each.get("function") or ("deployment" if not each.get("to") else "")
         # A signature is known by its name.
-        cells = (each["id"], at, _state(each), what.partition("(")[0], each.get("from", ""), each.get("to", ""))
-        table.add_row(*map(str, cells))
+        cells = (what.partition("(")[0], each.get("from", ""), each.get("to", ""))
+        table.add_row(
+            each["id"],
+            f"{time_of(each['created']):%m-%d %H:%M:%S}",
+            Text(_state(each), STYLES[_state(each)]),
+            *(Text(str(cell)) for cell in cells),
+        )
     Console().print(table)
 
 

@@ -1,7 +1,7 @@
 """Changes that happen exactly once, whatever crashes: the two strategies of command deduplication, as one call each.
 
     with Journal(Path("payments.journal")) as journal:
-        commands = Commands(node, journal, application_id="payroll", act_as=("alice",))
+        commands = client.commands(journal, application_id="payroll", act_as=("alice",))
         for verdict in await commands.resume():             # after a crash: what was begun is brought to its end
             ...
         verdict = await commands.exactly_once("salary of May, carol", transaction)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rota.client.answers import Explanation, TransactionReceipt
 
 KEY_USED: Final = -32_001
+INVALID: Final = -32_602
 INTERNAL: Final = -32_603
 NOT_AUTHORISED: Final = -32_000
 

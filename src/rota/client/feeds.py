@@ -21,15 +21,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
+from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
 
 from rota.client.answers import FullReceipt, GroupMessage, TransactionReceipt, read
-from rota.client.errors import Closed, Refused, Unreachable
+from rota.client.errors import INVALID, Closed, Refused, Unreachable
 from rota.client.jsonrpc import JsonRpc, result_of, written
 
-INVALID: Final = -32_602
 NOTHING_YET: Final = -1
 
 Item = TypeVar("Item")
@@ -56,7 +56,11 @@ MESSAGES: Final = FeedKind("pgroup", "MessageListener", "messages", GroupMessage
 
 
 class Feed(Generic[Item]):
-    """An async iterator over what a listener is told. It ends when it is closed, or its client."""
+    """An async iterator over what a listener is told. It ends when it is closed, or its client.
+
+    Whoever leaves a loop over it in the middle closes it, or enters it with `async with`: else it stays connected until
+    its client is closed, and what it was pushed last is kept from other feeds of its listener.
+    """
 
     def __init__(
         self,
@@ -82,6 +86,14 @@ class Feed(Generic[Item]):
         self._subscription = ""
         self._is_unacknowledged = False
         self._ids: Final = count(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def __aiter__(self) -> Self:
         return self
@@ -116,11 +128,12 @@ class Feed(Generic[Item]):
         failures = 0
         while not self._has_ended:
             try:
-                if self._socket is None:
-                    await self._subscribe()
+                socket = self._socket
+                if socket is None:
+                    socket = await self._subscribe()
                     failures = 0
-                await self._acknowledge()
-                self._batch.extend(await self._pushed())
+                await self._acknowledge(socket)
+                self._batch.extend(await self._pushed(socket))
                 self._is_unacknowledged = True
                 return
             except Closed:
@@ -133,25 +146,36 @@ class Feed(Generic[Item]):
             pause_ms = min(limits.backoff_ms << failures - 1, limits.backoff_max_ms)
             await asyncio.sleep(pause_ms / 1_000)
 
-    async def _subscribe(self) -> None:
+    async def _subscribe(self) -> aiohttp.ClientWebSocketResponse:
         if not self._is_made:
             await self._make()
             self._is_made = True
-        self._socket = await self._node.connect()
+        socket = await self._node.connect()
+        try:
+            number = await self._tell(socket, "subscribe", self._kind.items, self.listener)
+            while (answer := await self._heard(socket)).get("id") != number:
+                pass
+            self._subscription = read(result_of(answer), str)
+        except BaseException:
+            await self._node.disconnect(socket)
+            raise
+        self._socket, self._is_unacknowledged = socket, False
+        return socket
+
+    async def _acknowledge(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        if not self._is_unacknowledged:
+            return
         self._is_unacknowledged = False
-        number = await self._tell("subscribe", self._kind.items, self.listener)
-        while (answer := await self._heard()).get("id") != number:
-            pass
-        self._subscription = read(result_of(answer), str)
+        try:
+            await self._tell(socket, "ack", self._subscription)
+        except BaseException:
+            # Nobody knows whether it has left. A second one would be for the batch behind, which nobody has taken.
+            await self._leave()
+            raise
 
-    async def _acknowledge(self) -> None:
-        if self._is_unacknowledged:
-            await self._tell("ack", self._subscription)
-            self._is_unacknowledged = False
-
-    async def _pushed(self) -> list[Item]:
+    async def _pushed(self, socket: aiohttp.ClientWebSocketResponse) -> list[Item]:
         while True:
-            heard = await self._heard()
+            heard = await self._heard(socket)
             if "error" in heard:
                 result_of(heard)
             parameters = heard.get("params")
@@ -159,20 +183,18 @@ class Feed(Generic[Item]):
                 batch = read(parameters.get("result"), dict[str, Any])
                 return read(batch.get(self._kind.items), list[self._kind.shape])  # type: ignore[name-defined]
 
-    async def _tell(self, verb: str, *parameters: object) -> int:
-        assert self._socket is not None, "we are connected"
+    async def _tell(self, socket: aiohttp.ClientWebSocketResponse, verb: str, *parameters: object) -> int:
         number = next(self._ids)
         method = f"{self._kind.family}_{verb}"
         body = written({"jsonrpc": "2.0", "id": number, "method": method, "params": list(parameters)})
         try:
-            await self._socket.send_str(body.decode())
+            await socket.send_str(body.decode())
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{self._node.url}: {error}") from error
         return number
 
-    async def _heard(self) -> dict[str, Any]:
-        assert self._socket is not None, "we are connected"
-        message = await self._socket.receive()
+    async def _heard(self, socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any]:
+        message = await socket.receive()
         if message.type is not aiohttp.WSMsgType.TEXT:
             raise Unreachable(f"{self._node.url}: the connection ended")
         try:
@@ -183,7 +205,7 @@ class Feed(Generic[Item]):
     async def _leave(self) -> None:
         socket, self._socket = self._socket, None
         if socket is not None:
-            await socket.close()
+            await self._node.disconnect(socket)
 
     # The listener.
 

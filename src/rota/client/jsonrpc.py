@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm.
+"""JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm; and WebSockets.
 
 Theory of operation. Whoever calls says whether the call may be repeated. One that may be is asked again after a pause
 that doubles, at most `attempts_max` times; one that may not be is asked once, because a connection that broke does not
@@ -18,7 +18,7 @@ from typing import Final, Self
 import aiohttp
 import msgspec
 
-from rota.client.errors import INTERNAL, NOT_AUTHORISED, Closed, Refused, Unreachable
+from rota.client.errors import INTERNAL, INVALID, NOT_AUTHORISED, ClientError, Closed, Refused, Unreachable
 
 LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
@@ -32,8 +32,10 @@ class ClientLimits:
     """How long an answer may take, and how often and after what pause a call that may be repeated is.
 
     `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
-    `look_ms` to `look_max_ms`. A feed whose connection breaks tries at most `reconnects_max` times in a row to have
-    another one; a connection on which a ping is not answered within half of `heartbeat_ms` is broken.
+    `look_ms` to `look_max_ms`, and is longer where many are waited for, so that looks stay `look_apart_ms` apart.
+
+    A feed whose connection breaks tries at most `reconnects_max` times in a row to have another one; a connection on
+    which a ping is not answered within half of `heartbeat_ms` is broken.
     """
 
     timeout_ms: int = 30_000
@@ -44,6 +46,7 @@ class ClientLimits:
     wait_ms: int = 120_000
     look_ms: int = 20
     look_max_ms: int = 250
+    look_apart_ms: int = 2
     reconnects_max: int = 30
     heartbeat_ms: int = 20_000
 
@@ -68,6 +71,7 @@ class JsonRpc:
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: Final[set[aiohttp.ClientWebSocketResponse]] = set()
         self._is_closed = False
         self._ids: Final = count(1)
 
@@ -82,6 +86,8 @@ class JsonRpc:
     async def close(self) -> None:
         """Let go of the connections, for good: whoever still tries is told that it is too late."""
         self._is_closed = True
+        for socket in tuple(self._sockets):
+            await self.disconnect(socket)
         if self._session is not None:
             await self._session.close()
 
@@ -107,26 +113,29 @@ class JsonRpc:
                     raise Unreachable(f"{self.url}: answers {answer.status} when asked whether it is ready")
                 told = await answer.json()
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise Unreachable(f"{self.url}: {_why(error)}") from error
+            raise _trouble(self.url, error) from error
         listed = told.get("missing") if isinstance(told, dict) else None
         return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
     async def connect(self) -> aiohttp.ClientWebSocketResponse:
         """A connection that stays, for what the node pushes. `Refused` where the caller is not let in."""
         url = "ws" + self.url.removeprefix("http") + LIVE_PATH
+        heartbeat_s, bytes_max = self.limits.heartbeat_ms / 1_000, self.limits.answer_bytes_max
         try:
-            return await self._opened().ws_connect(
-                url,
-                heartbeat=self.limits.heartbeat_ms / 1_000,
-                max_msg_size=self.limits.answer_bytes_max,
-                autoping=True,
-            )
+            socket = await self._opened().ws_connect(url, heartbeat=heartbeat_s, max_msg_size=bytes_max)
         except aiohttp.WSServerHandshakeError as error:
             if error.status in NOT_LET_IN_STATUSES:
                 raise Refused(NOT_AUTHORISED, f"{url}: the node does not let this caller in", {}) from error
             raise Unreachable(f"{url}: answers {error.status}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{url}: {_why(error)}") from error
+            raise _trouble(url, error) from error
+        self._sockets.add(socket)
+        return socket
+
+    async def disconnect(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Let go of a connection that stayed."""
+        self._sockets.discard(socket)
+        await socket.close()
 
     async def _post(self, request: dict[str, object]) -> object:
         try:
@@ -135,7 +144,7 @@ class JsonRpc:
                 while not answer.content.at_eof() and len(body) <= self.limits.answer_bytes_max:
                     body += await answer.content.read(self.limits.answer_bytes_max + 1 - len(body))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{self.url}: {_why(error)}") from error
+            raise _trouble(self.url, error) from error
         if len(body) > self.limits.answer_bytes_max:
             raise Unreachable(f"{self.url}: the answer is longer than {self.limits.answer_bytes_max} bytes")
         try:
@@ -194,5 +203,9 @@ def result_of(answer: object) -> object:
     raise Refused(error["code"], message, details if isinstance(details, dict) else {})
 
 
-def _why(error: Exception) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+def _trouble(url: str, error: Exception) -> ClientError:
+    """An address that is none is its writer's fault; all else is the world's."""
+    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+        return Refused(INVALID, f"url: must be such as http://127.0.0.1:31548, not {url!r}", {"field": "url"})
+    why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+    return Unreachable(f"{url}: {why}")

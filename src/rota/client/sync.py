@@ -339,7 +339,10 @@ class SyncCommands(Facing[Commands]):
 
 
 class SyncFeed(Facing[Feed[Item]]):
-    """An iterator over what a listener is told. It ends when it is closed, or its client."""
+    """An iterator over what a listener is told. It ends when it is closed, or its client.
+
+    Whoever leaves a loop over it in the middle closes it, or enters it with `with`.
+    """
 
     delete = blocking(Feed.delete)
     close = blocking(Feed.aclose)
@@ -348,6 +351,14 @@ class SyncFeed(Facing[Feed[Item]]):
     def listener(self) -> str:
         """Under which its node keeps how far it is."""
         return self._behind.listener
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __iter__(self) -> Self:
         return self

@@ -9,8 +9,9 @@ is sent again when no answer comes: the node says that it has it already, and th
 the caller's own lets another process go on with the same transaction.
 
 Waiting is asking again: after a pause that doubles, until there is an answer or the time for it is over. A node that
-is away meanwhile, as during a restart, is asked again like one that has nothing to tell yet. When the time is over the
-waiting ends and not the transaction, and the error says what it waits for.
+is away meanwhile, as during a restart, is asked again like one that has nothing to tell yet. Where many are waited for
+the pause is longer, so that the node is asked no more often for all of them. When the time is over the waiting ends
+and not the transaction, and the error says what it waits for.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unrea
 from rota.client.jsonrpc import ClientLimits, JsonRpc
 from rota.types import IntentId
 
+# Whoever has waited long enough does not want to wait for the reason as well.
+EXPLAIN_S: Final = 5.0
+
 Found = TypeVar("Found")
 
 
@@ -52,6 +56,7 @@ class TransactionClient(JsonRpc):
     ) -> None:
         super().__init__(url, limits, headers, connector)
         self.sender: Final = sender
+        self._waiting = 0
 
     async def send(
         self,
@@ -152,6 +157,32 @@ class TransactionClient(JsonRpc):
             answer = refused.details.get("transactionId")
         return read(answer, str)
 
+    async def looked_for(self, look: Callable[[], Awaitable[Found | None]], bound_ms: int) -> Found | None:
+        """What is there in the end; nothing when it is not within the time. `Unreachable` if the node was away then."""
+        pause_ms = self.limits.look_ms
+        lost: Unreachable | None = None
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(bound_ms / 1_000):
+                while True:
+                    try:
+                        found, lost = await look(), None
+                    except Closed:
+                        raise
+                    except Unreachable as error:
+                        found, lost = None, error
+                    if found is not None:
+                        return found
+                    # Whoever waits for a thousand asks about each more rarely, and the node as often as ever.
+                    await asyncio.sleep(max(pause_ms, self._waiting * self.limits.look_apart_ms) / 1_000)
+                    pause_ms = min(pause_ms * 2, self.limits.look_max_ms)
+        except TimeoutError:
+            if lost is not None:
+                raise lost from None
+            return None
+        finally:
+            self._waiting -= 1
+
     async def _keyed(self, key: str) -> object:
         found = await self.ask("ptx_getTransactionByIdempotencyKey", key, is_repeatable=True)
         return found.get("id") if isinstance(found, dict) else None
@@ -242,29 +273,18 @@ class Transaction:
         return await self._until(look, timeout_ms)
 
     async def _until(self, look: Callable[[], Awaitable[Found | None]], timeout_ms: int | None) -> Found:
-        limits = self._client.limits
-        bound_ms, pause_ms = limits.wait_ms if timeout_ms is None else timeout_ms, limits.look_ms
-        lost: Unreachable | None = None
-        try:
-            async with asyncio.timeout(bound_ms / 1_000):
-                while True:
-                    try:
-                        found, lost = await look(), None
-                    except Closed:
-                        raise
-                    except Unreachable as error:
-                        found, lost = None, error
-                    if found is not None:
-                        return found
-                    await asyncio.sleep(pause_ms / 1_000)
-                    pause_ms = min(pause_ms * 2, limits.look_max_ms)
-        except TimeoutError:
-            if lost is not None:
-                raise lost from None
-        raise await self._pending(bound_ms)
+        bound_ms = self._client.limits.wait_ms if timeout_ms is None else timeout_ms
+        found = await self._client.looked_for(look, bound_ms)
+        if found is None:
+            raise await self._pending(bound_ms)
+        return found
 
     async def _pending(self, waited_ms: int) -> Pending:
-        explanation = await self.explain()
+        try:
+            async with asyncio.timeout(EXPLAIN_S):
+                explanation = await self.explain()
+        except TimeoutError:
+            raise Unreachable(f"{self._client.url}: does not say in time why {self.id} has not ended") from None
         if explanation is None:
             return Pending(f"{self._client.url} does not know a transaction {self.id}", None)
         blockers = f", from {', '.join(explanation.blocked_by)}" if explanation.blocked_by else ""

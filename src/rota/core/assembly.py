@@ -227,7 +227,7 @@ def flaw_of_size(transition: Transition, contract: Contract, config: Config) -> 
         return f"too large: it takes {size_bytes} bytes with the states that it makes, and {limit}"
     if is_light(transition):
         return ""
-    auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
+    auth = AuthCost.of(contract)
     parts = split_round((transition,), LATEST_S, auth)
     if isinstance(parts, TooLarge):
         limits = f"{COMMIT_GAS_MAX} gas and {PAYLOAD_BYTES_MAX} bytes"

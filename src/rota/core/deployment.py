@@ -23,7 +23,7 @@ from enum import Enum
 from typing import ClassVar
 
 from rota.core.context import Context
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import (
     AgreementDurable,
     AgreementNotWritten,
@@ -50,7 +50,7 @@ from rota.core.events.deployment import (
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.rules import deployment as rules
 from rota.core.states.deployment import ASKING, UNAGREED, State
-from rota.genesis import decode_genesis, genesis_hash
+from rota.genesis import Genesis, decode_genesis, genesis_hash
 from rota.types import ContractAddress, Intent, IntentId, KnownContract, Mode, NodeName, Outcome, Receipt, RequestId
 
 TABLE = Table(
@@ -255,7 +255,7 @@ class Deployment(Machine):
         self.has_missed_takers = bool(signers)
         self.is_writing_agreement = False
         self.trouble = ""
-        self.seen: EndorsedDeployment | None = None
+        self.seen: FactoryDeployment | None = None
         self.takers: dict[NodeName, None] = {}
         self.receipt: Receipt | None = None
         self.cancelled_by: list[str] = []
@@ -285,9 +285,9 @@ class Deployment(Machine):
             return ()
         return tuple(node for node in self.asked if node in self.connected and node not in self.takers)
 
-    def is_own(self, deployed: EndorsedDeployment) -> bool:
+    def is_own(self, deployed: FactoryDeployment) -> bool:
         """It is what was agreed on, whoever called the factory."""
-        return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis.threshold)
+        return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis)
 
     def end_with(self, outcome: Outcome, reason: str = "") -> None:
         """How it ends; it is told when it is durable."""
@@ -303,13 +303,14 @@ class Deployment(Machine):
 
 
 def is_as_agreed(
-    deployed: EndorsedDeployment, genesis: bytes, signers: tuple[ContractAddress, ...], threshold: int
+    deployed: FactoryDeployment, hashed: bytes, signers: tuple[ContractAddress, ...], genesis: Genesis
 ) -> bool:
-    """What the factory deployed is what was proposed: the same genesis by its hash, signers and threshold."""
-    return (deployed.genesis, deployed.endorsers, deployed.threshold) == (genesis, signers, threshold)
+    """What the factory deployed is what was proposed: the same genesis by its hash, signers, threshold and ledger."""
+    told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
+    return told == (hashed, signers, genesis.threshold, genesis.ledger)
 
 
-def known_from(deployed: EndorsedDeployment, genesis: bytes, height: int) -> KnownContract:
+def known_from(deployed: FactoryDeployment, genesis: bytes, height: int) -> KnownContract:
     """A contract that was proposed, and that a block at this height has."""
     contract = decode_genesis(genesis).contract(deployed.contract)
     return KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height)

@@ -28,7 +28,7 @@ from rota.core.events import (
     VerifierLookedUp,
     VerifierWanted,
 )
-from rota.core.events.chain import ChainBlock, EndorsedDeployment
+from rota.core.events.chain import ChainBlock, FactoryDeployment
 from rota.core.events.deployment import (
     AcceptanceDurable,
     AcceptanceNotWritten,
@@ -153,7 +153,7 @@ class Deployments:
                 deployment.handle(DependencyEnded(intent, outcome))
         return self._settled()
 
-    def _known(self, deployed: EndorsedDeployment, height: int) -> KnownContract | None:
+    def _known(self, deployed: FactoryDeployment, height: int) -> KnownContract | None:
         own = self.own.get(deployed.intent)
         if own is not None and own.is_own(deployed):
             return known_from(deployed, own.intent.payload, height)
@@ -161,7 +161,7 @@ class Deployments:
 
     def _tell_each(
         self,
-        deployments: Iterable[EndorsedDeployment],
+        deployments: Iterable[FactoryDeployment],
         kind: type[DeploymentSeen] | type[DeploymentUndone] | type[DeploymentFinal],
     ) -> None:
         for deployed in deployments:

@@ -116,13 +116,17 @@ class AssembleIntents(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SignTransition(Effect):
-    """Have the `from` party sign the leaf of what was assembled."""
+    """Have the `from` party sign the leaf of what was assembled; where transitions are proved, a proof is made of it.
+
+    A proof binds until when it is valid, a signature does not.
+    """
 
     contract: ContractAddress
     request_id: RequestId
     intent: IntentId
     party: Party
     leaf: Leaf
+    valid_until_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +272,7 @@ class CallFactory(Effect):
     genesis: bytes
     signers: tuple[ContractAddress, ...]
     threshold: int
+    ledger: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

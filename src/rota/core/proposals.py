@@ -15,7 +15,7 @@ from __future__ import annotations
 from rota.core.context import Context
 from rota.core.deployment import is_as_agreed, known_from
 from rota.core.effects import DeploymentProposed, JudgeProposal, Proposal, ProposalForgotten
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import ProposalDurable, ProposalJudged, ProposalNotForgotten, ProposalNotWritten
 from rota.core.machine import Event
 from rota.genesis import decode_genesis, genesis_hash
@@ -117,11 +117,11 @@ class Proposals:
 
     # The chain.
 
-    def known_in(self, deployed: EndorsedDeployment, height: int) -> KnownContract | None:
+    def known_in(self, deployed: FactoryDeployment, height: int) -> KnownContract | None:
         """The contract that was proposed to us, if this is it."""
         for proposal in self._under(deployed.intent):
             genesis = decode_genesis(proposal.genesis)
-            if is_as_agreed(deployed, genesis_hash(proposal.genesis), proposal.signers, genesis.threshold):
+            if is_as_agreed(deployed, genesis_hash(proposal.genesis), proposal.signers, genesis):
                 return known_from(deployed, proposal.genesis, height)
         return None
 

@@ -294,7 +294,7 @@ class Rounds:
         some = islice(alike, config.round_max)
         taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
         contract = self.context.contract
-        auth = AuthCost.of_signatures(len(contract.endorsers), contract.threshold)
+        auth = AuthCost.of(contract)
         return taken[: fitting((transaction.made for transaction in taken), auth)]
 
     def _endorsing_count(self) -> int:

@@ -7,19 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from rota.demo.programme import Asset
 from rota.demo.show import STAGES, Attempts, Happening, Show
+from rota.demo.stage import print_pairs
 from rota.types import NodeName
 
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"
 STARTING: Final = "starting"
-NUMBERS: Final = frozenset({"process", "asked", "confirmed", "won", "lost", *STAGES, "per s", "gas each"})
+NUMBERS: Final = frozenset({"process", "asked", "confirmed", "epochs won", "lost", *STAGES, "per s", "gas each"})
 
 
 class LiveView:
@@ -63,12 +64,12 @@ class LiveView:
 def picture(show: Show) -> Group:
     """The nodes, the contracts that they share, and what happened last."""
     title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
-    tables = [_nodes(show), *([_contracts(show)] if show.contracts else [])]
-    return Group(title, *tables, *map(_line, show.happenings))
+    contracts: list[RenderableType] = [Text(), _contracts(show)] if show.contracts else []
+    return Group(title, Text(), _nodes(show), *contracts, Text(), *map(_line, show.happenings))
 
 
 def _nodes(show: Show) -> Table:
-    table = _table("node", "process", "asked", "confirmed", "won", "lost", "is")
+    table = _table("node", "process", "asked", "confirmed", "epochs won", "lost", "is")
     for name in show.programme.names:
         attempts = show.attempts.get(name, Attempts())
         pid = show.pids.get(name)
@@ -90,7 +91,7 @@ def _role(show: Show, name: NodeName) -> Text:
     led = [asset for asset in Asset if show.coordinator_of(asset) == name]
     if not led:
         return Text("member", "dim")
-    return Text("coordinates the " + " and the ".join(asset.value for asset in led), "bold green")
+    return Text("leads " + " and ".join(asset.value for asset in led), "bold green")
 
 
 def _contracts(show: Show) -> Table:
@@ -148,9 +149,9 @@ def sum_up(console: Console, show: Show) -> None:
         rows.append(
             ("agreement", f"all nodes stand at block {audited.height}; receipts and balances are as the chain says")
         )
+    rows += [("problem", problem) for problem in show.problems]
     rows.append(("seconds", ", ".join(f"{phase} {took_s:.1f}" for phase, took_s in show.phases_s.items())))
-    for name, text in rows:
-        console.print(Text(f"  {name:<14}", "bold cyan").append(text, ""), soft_wrap=True)
+    print_pairs(console, rows)
 
 
 def _gas(show: Show, asset: Asset) -> str:
@@ -159,5 +160,5 @@ def _gas(show: Show, asset: Asset) -> str:
 
 
 def _line(happening: Happening) -> Text:
-    line = Text(f"{happening.at_s:7.2f}  ", "dim")
-    return line.append(happening.text, "bold red" if happening.is_fault else "")
+    style = "bold red" if happening.is_fault else ""
+    return Text.assemble((f"{happening.at_s:7.2f}  ", "dim"), (happening.text, style))

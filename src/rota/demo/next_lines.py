@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
+from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.programme import Asset
 from rota.demo.show import Show
 from rota.demo.staging import Staged
-from rota.types import node_of
+from rota.types import NodeName, node_of
+
+AMOUNT: Final = 42
 
 
 def lines_to_try(rota: str, show: Show, staged: Staged) -> list[tuple[str, str]]:
     """Each with what it is for; `rota` is how this programme is called here."""
-    first, *_ = show.programme.names
+    first, second, *_ = show.programme.names
+    payer, payee = show.programme.members[first], show.programme.members[second]
+    token, group = staged.contracts[Asset.TOKEN], staged.contracts[Asset.ERC20]
     url = _url(show, first)
+    question = {"jsonrpc": "2.0", "id": 1, "method": "seq_status", "params": [group]}
     lines = [
-        (show.dashboards[first], "the dashboard of node1, in a browser"),
-        (f"{rota} trigger list --node {url}", "the epochs that node1 began, and those that others were faster at"),
+        (show.dashboards[first], f"the dashboard of {first}, in a browser"),
+        (f"{rota} token transfer {token} {payee} {AMOUNT} --from {payer} --node {url}", "pay somebody"),
+        (f"{rota} token balance {token} {payee} --node {_url(show, second)}", "what that one has, by its own node"),
+        (f"{rota} trigger list --node {url}", f"epochs that {first} won, and those that others were faster at"),
+        (f"curl -s {url} -d '{json.dumps(question, separators=(',', ':'))}'", "who leads the group, and its queues"),
     ]
     if show.command is not None:
         where = _url(show, node_of(show.command.payer))
-        lines.append((_asked(where, "seq_explain", show.command.transaction), "the rent, step by step"))
-    group = staged.contracts[Asset.ERC20]
-    return [*lines, (_asked(url, "seq_status", group), "who coordinates the group, and what is under way")]
+        lines.insert(1, (f"{rota} tx explain {show.command.transaction} --node {where}", "the rent, step by step"))
+    return lines
 
 
-def _asked(url: str, method: str, parameter: str) -> str:
-    """A question in JSON-RPC, for a shell."""
-    question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": [parameter]}
-    return f"curl -s {url} -d '{json.dumps(question)}'"
-
-
-def _url(show: Show, name: str) -> str:
-    return next(url.removesuffix("/dashboard") for node, url in show.dashboards.items() if node == name)
+def _url(show: Show, name: NodeName) -> str:
+    return show.dashboards[name].removesuffix(DASHBOARD_PATH)

@@ -115,7 +115,6 @@ class Show:
     take_overs: list[TakeOver] = field(default_factory=list)
     command: CommandTold | None = None
     audited: Audit | None = None
-    next_lines: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def now_s(self) -> float:

@@ -61,7 +61,7 @@ CHECKS: Final = (
     Check("registration", check_registration, ("node.name", "transport.registry")),
     Check("node", check_node, ("node.name", "rpc.host", "rpc.port", "operations.host", "operations.port")),
     Check("endpoint", check_endpoint, ("node.name", "transport.endpoint")),
-    Check("peers", check_peers),
+    Check("peers", check_peers, ("transport.registry",)),
     Check("ports", check_ports),
 )
 

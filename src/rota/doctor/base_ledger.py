@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -15,6 +15,7 @@ from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.ledger.checking import CHEAPEST_ROUND_GAS, ExpectedContract, check_chain, check_contract
 from rota.ledger.client import Call, RpcClient, RpcRefused
+from rota.ledger.embedded.settings import WEI_PER_ETHER
 from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
@@ -33,7 +34,6 @@ OFF_BY_GOOD_S: Final = 5
 OFF_BY_MAX_S: Final = 60
 # Nodes of a chain let a block be from a little later than their own clock says.
 BLOCK_AHEAD_MAX_S: Final = 15
-WEI_PER_ETHER: Final = 10**18
 REGISTRATION_GAS: Final = 100_000
 ROUNDS_GOOD: Final = 100
 REGISTRATIONS_GOOD: Final = 10
@@ -43,11 +43,14 @@ async def check_ledger(case: Case) -> list[Finding]:
     """It answers, is an Ethereum node, and is on the chain that is configured."""
     client = case.new_ledger_client()
     chain_id = case.configuration.ledger.chain_id
-    flaw = await check_chain(client, chain_id)
-    if flaw is not None:
-        await client.close()
-        return [failed(LEDGER, f"{flaw.setting}: {flaw.found}", flaw.mend)]
-    case.ledger = client
+    try:
+        flaw = await check_chain(client, chain_id)
+        if flaw is not None:
+            return [failed(LEDGER, f"{flaw.setting}: {flaw.found}", flaw.mend)]
+        case.ledger = client
+    finally:
+        if case.ledger is None:
+            await client.close()
     return [ok(LEDGER, f"chain {chain_id} at {client.place}")]
 
 
@@ -83,24 +86,32 @@ async def check_blocks(case: Case) -> list[Finding]:
     if case.ledger is None:
         return [skipped(BLOCKS, NO_LEDGER)]
     first = await _latest(case.ledger)
-    if isinstance(first["syncing"], dict):
+    if first.is_behind:
         mend = "Wait until it has caught up, or name another node in ledger.url."
-        return [warning(BLOCKS, f"the Ethereum node is still catching up, at block {first['height']:,}", mend)]
+        return [warning(BLOCKS, f"the Ethereum node is still catching up, at block {first.height:,}", mend)]
     latest, deadline_s = first, time.monotonic() + case.means.block_wait_s
-    while latest["height"] == first["height"] and time.monotonic() < deadline_s:
+    while latest.height == first.height and time.monotonic() < deadline_s:
         await asyncio.sleep(LOOK_S)
         latest = await _latest(case.ledger)
-    age_s = max(0, int(case.means.now_s()) - latest["time_s"])
-    if latest["height"] != first["height"]:
-        return [ok(BLOCKS, f"they come: block {latest['height']:,}")]
-    found = f"block {latest['height']:,} is the latest, {age_s} s old"
+    age_s = max(0, int(case.means.now_s()) - latest.time_s)
+    if latest.height != first.height:
+        return [ok(BLOCKS, f"they come: block {latest.height:,}")]
+    found = f"block {latest.height:,} is the latest, {age_s} s old"
     if age_s > QUIET_S:
         mend = "See whether the chain has stopped; a chain for development makes blocks only for transactions."
         return [warning(BLOCKS, found, mend)]
     return [ok(BLOCKS, found)]
 
 
-async def _latest(client: RpcClient) -> dict[str, Any]:
+class _Latest(NamedTuple):
+    """The latest block, and whether its node knows of later ones that it lacks."""
+
+    height: int
+    time_s: int
+    is_behind: bool
+
+
+async def _latest(client: RpcClient) -> _Latest:
     calls = (Call("eth_getBlockByNumber", ("latest", False)), Call("eth_syncing"))
     block, syncing = (await client.call_together(*calls, attempts_max=ATTEMPTS_MAX)).answers
     if isinstance(block, RpcFailure):
@@ -108,7 +119,8 @@ async def _latest(client: RpcClient) -> dict[str, Any]:
     if not isinstance(block, dict):
         raise Unavailable("the Ethereum node has no latest block")
     height, time_s = read_quantity(block.get("number")), read_quantity(block.get("timestamp"))
-    return {"height": height, "time_s": time_s, "syncing": syncing}
+    # One that has caught up says false; one that does not know the question, an error.
+    return _Latest(height, time_s, isinstance(syncing, dict))
 
 
 async def check_clock(case: Case) -> list[Finding]:
@@ -119,7 +131,7 @@ async def check_clock(case: Case) -> list[Finding]:
     """
     if case.ledger is None:
         return [skipped(CLOCK, NO_LEDGER)]
-    ahead_s = (await _latest(case.ledger))["time_s"] - int(case.means.now_s())
+    ahead_s = (await _latest(case.ledger)).time_s - int(case.means.now_s())
     if ahead_s > BLOCK_AHEAD_MAX_S:
         return [_clock_is_off(f"the ledger's latest block is {ahead_s} s ahead of this machine's clock", ahead_s)]
     told_s = await _date_at(case.configuration.ledger.url)

@@ -7,16 +7,15 @@ led to it is wrong: `wrong` has those settings.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from rota.keys.certificates import Certificate
 from rota.keys.secret import Secret
-from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
-from rota.ports import Registration, Signer
+from rota.ports import Signer
 from rota.runtime.configuration import FILE_NAME, Flaw, NodeConfiguration, NodeSection, password_of, salvage
 from rota.types import NodeName
 
@@ -44,8 +43,6 @@ class Case:
     signer: Signer | None = None
     certificate: Certificate | None = None
     ledger: RpcClient | None = None
-    registrations: Mapping[NodeName, Registration] | None = None
-    owners: Mapping[NodeName, RegisteredNode] = field(default_factory=dict)
     is_running: bool = False
 
     @property

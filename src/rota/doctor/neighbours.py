@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rota.doctor.base_ledger import NO_LEDGER
+from rota.doctor.base_ledger import ATTEMPTS_MAX, NO_LEDGER
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.keys.names import REGISTRAR
-from rota.ledger.registry import ChainRegistry
+from rota.ledger.bindings import look_up_node, read_node
+from rota.ledger.hexadecimal import data, read_data
+from rota.ledger.registry import ChainRegistry, registration_of
 from rota.ports import Registration, Unavailable
 from rota.transport import read_registry
 from rota.transport.certificates import look_at_certificate
 from rota.transport.endings import Refused
-from rota.types import NodeName
+from rota.types import ContractAddress, NodeName
 
 REGISTRATION: Final = "registration"
 PEERS: Final = "peers"
@@ -27,51 +30,54 @@ LOOK_TIMEOUT_MS: Final = 3_000
 
 
 async def check_registration(case: Case) -> list[Finding]:
-    """The registry can be read and has this node, with the certificate that it shows, at the place where it listens."""
-    source = case.configuration.transport.registry
+    """The registry has this node, with the certificate that it shows, at the place where it listens."""
+    source, ledger = case.configuration.transport.registry, case.configuration.ledger
     if isinstance(source, Path):
         try:
-            case.registrations = read_registry(source)
+            found = read_registry(source).get(case.name)
         except (OSError, ValueError) as error:
             return [failed(REGISTRATION, f"transport.registry: {error}", f"Correct {source}.")]
-        return [_entry(case, f"Put it into {source}, and into that of every other node.")]
-    ledger = case.configuration.ledger
-    if case.ledger is None or ledger.registry is None or "ledger.registry" in case.wrong:
-        why = NO_LEDGER if case.ledger is None else "the Registry is not known (see configuration)"
+        return [_entry(case, found, None, f"Put it into {source}, and into that of every other node.")]
+    if why := _why_no_registry(case):
         return [skipped(REGISTRATION, why)]
-    registry = ChainRegistry(case.ledger, ledger.registry, ledger.chain_id, ledger.registry_limits)
-    await registry.look()
-    if registry.trouble:
-        mend = "See ledger.registry and ledger.registry_from_height, and what the Ethereum node lets one ask."
-        return [failed(REGISTRATION, registry.trouble, mend)]
-    case.registrations, case.owners = registry.registrations(), registry.nodes()
-    return [_entry(case, f"`rota ledger register {case.folder}` brings it up to date.")]
+    assert case.ledger is not None, "it can be asked"
+    question = {"to": ledger.registry, "data": data(look_up_node(case.name))}
+    node = read_node(read_data(await case.ledger.call("eth_call", question, "latest", attempts_max=ATTEMPTS_MAX)))
+    entry = registration_of(node) if node is not None else None
+    owner = node.owner if node is not None else None
+    return [_entry(case, entry, owner, f"`rota ledger register {case.folder}` puts it right.")]
 
 
-def _entry(case: Case, mend: str) -> Finding:
-    assert case.registrations is not None, "they were read"
-    found = case.registrations.get(case.name)
+def _why_no_registry(case: Case) -> str:
+    """Why the Registry of the ledger cannot be asked; nothing when it can."""
+    if case.ledger is None:
+        return NO_LEDGER
+    is_known = case.configuration.ledger.registry is not None and "ledger.registry" not in case.wrong
+    return "" if is_known else "the Registry is not known (see configuration)"
+
+
+def _entry(case: Case, found: Registration | None, owner: ContractAddress | None, mend: str) -> Finding:
     endpoint = case.configuration.transport.endpoint
     if found is None:
-        return failed(REGISTRATION, f"{case.name} is not among the {len(case.registrations)} registered nodes", mend)
-    owner = case.owners.get(case.name)
-    if owner is not None and case.signer is not None and owner.owner != case.signer.address_of(REGISTRAR):
+        return failed(REGISTRATION, f"{case.name} is not registered: nobody lets it in", mend)
+    if owner is not None and case.signer is not None and owner != case.signer.address_of(REGISTRAR):
         choose = "Choose another node.name, or restore the keys that the name was registered with."
-        return failed(REGISTRATION, f"the name {case.name} belongs to {owner.owner}, and not to our registrar", choose)
+        return failed(REGISTRATION, f"the name {case.name} belongs to {owner}, and not to our registrar", choose)
     if case.certificate is not None and case.certificate.fingerprint not in found.fingerprints:
         shown = case.certificate.fingerprint.hex()[:16]
         return failed(REGISTRATION, f"certificate {shown}… is not the one that is registered: peers refuse it", mend)
     if endpoint is not None and "transport.endpoint" not in case.wrong and endpoint != found.endpoint:
         other = f"others look for this node at {found.endpoint}, and transport.endpoint is {endpoint}"
         return failed(REGISTRATION, other, mend)
-    return ok(REGISTRATION, f"{case.name} at {found.endpoint}, one of {len(case.registrations)} nodes")
+    return ok(REGISTRATION, f"{case.name} at {found.endpoint}")
 
 
 async def check_peers(case: Case) -> list[Finding]:
     """Every other node answers at its endpoint with its own certificate."""
-    if case.registrations is None:
-        return [skipped(PEERS, "the registry cannot be read (see registration)")]
-    others = [(name, each) for name, each in case.registrations.items() if name != case.name]
+    registered = await _registered(case)
+    if isinstance(registered, Finding):
+        return [registered]
+    others = [(name, each) for name, each in registered.items() if name != case.name]
     if not others:
         return [ok(PEERS, "no other node is registered")]
     room = asyncio.Semaphore(LOOKS_AT_ONCE_MAX)
@@ -89,6 +95,26 @@ async def check_peers(case: Case) -> list[Finding]:
     if len(others) > PEERS_MAX:
         findings.append(skipped(PEERS, f"{len(others) - PEERS_MAX} more were not looked at"))
     return findings
+
+
+async def _registered(case: Case) -> Mapping[NodeName, Registration] | Finding:
+    """All nodes; or why they are not known."""
+    source, ledger = case.configuration.transport.registry, case.configuration.ledger
+    if isinstance(source, Path):
+        try:
+            return read_registry(source)
+        except (OSError, ValueError):
+            return skipped(PEERS, "the registry cannot be read (see registration)")
+    if why := _why_no_registry(case):
+        return skipped(PEERS, why)
+    assert case.ledger is not None, "it can be asked"
+    assert ledger.registry is not None, "it is known"
+    registry = ChainRegistry(case.ledger, ledger.registry, ledger.chain_id, ledger.registry_limits)
+    await registry.look()
+    if registry.trouble:
+        mend = "See ledger.registry and ledger.registry_from_height, and what the Ethereum node lets one ask."
+        return failed(PEERS, registry.trouble, mend)
+    return registry.registrations()
 
 
 async def _look(case: Case, name: NodeName, registration: Registration) -> Finding | Unavailable:

@@ -79,9 +79,8 @@ def _doors(configuration: NodeConfiguration) -> dict[str, tuple[str, int]]:
 
 
 def _port(setting: str, host: str, port: int) -> Finding:
-    name = f"port {port} ({setting})" if port else setting
     if port == 0:
-        return ok(name, "the system chooses one")
+        return ok(setting, "the system chooses one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as tried:
@@ -90,8 +89,8 @@ def _port(setting: str, host: str, port: int) -> Finding:
             tried.listen(1)
     except OSError as error:
         mend = f"Stop what listens there (ss -ltnp 'sport = :{port}' shows it), or change {setting}."
-        return failed(name, f"cannot listen on {_shown(host, port)}: {error.strerror or error}", mend)
-    return ok(name, f"{_shown(host, port)} is free")
+        return failed(setting, f"cannot listen on {_shown(host, port)}: {error.strerror or error}", mend)
+    return ok(setting, f"{_shown(host, port)} is free")
 
 
 def _shown(host: str, port: int) -> str:

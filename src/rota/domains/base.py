@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
@@ -43,6 +43,7 @@ __all__ = [
     "AttestationPlan",
     "Available",
     "Behind",
+    "Claim",
     "Deployment",
     "Domain",
     "History",
@@ -52,6 +53,8 @@ __all__ = [
     "Outcome",
     "Parked",
     "Proposal",
+    "ProvedLedger",
+    "Prover",
     "Question",
     "Refused",
     "Rejected",
@@ -264,9 +267,9 @@ class AttestationPlan:
     committee: tuple[NodeName, ...]
 
     @classmethod
-    def nobody(cls, nodes: tuple[NodeName, ...]) -> AttestationPlan:
-        """A proof convinces the ledger; every sender coordinates its own, and these nodes are the first to know it."""
-        return cls((), 0, Mode.SENDER, nodes)
+    def proofs(cls, issuer: Party) -> AttestationPlan:
+        """Proofs convince the ledger, and every sender coordinates its own. The issuer's node signs for what is new."""
+        return cls((issuer,), 0, Mode.SENDER, (node_of(issuer),))
 
     @classmethod
     def notary(cls, notary: Party) -> AttestationPlan:
@@ -294,6 +297,42 @@ class Deployment(Generic[C]):
     members: tuple[Party, ...]
 
 
+# Where transitions are proved.
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedLedger:
+    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name."""
+
+    contract: str
+    verifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[C]):
+    """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
+
+    `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
+    here too; an empty transition spends nothing.
+    """
+
+    configuration: C
+    sender: Party
+    secret: bytes
+    binding: bytes
+    spends: tuple[Known[Record], ...] = ()
+    makes: tuple[Known[Record], ...] = ()
+    preparation: Preparation | None = None
+
+
+class Prover(Protocol):
+    """Makes proofs, in a time that the event loop must not wait for."""
+
+    async def prove(self, statement: object) -> bytes:
+        """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
+        ...
+
+
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -307,6 +346,10 @@ class Domain(ABC, Generic[C]):
     functions: ClassVar[Mapping[str, type[Record]]]
     views: ClassVar[Mapping[str, type[Record]]] = {}
     states: ClassVar[tuple[type[Record], ...]]
+    # The ledgers that its contracts may have where transitions are proved; none where endorsers sign.
+    ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
+    # Pages of intent ids show that intents come from one sender (ledger).
+    has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
 
@@ -331,6 +374,22 @@ class Domain(ABC, Generic[C]):
 
     def learn(self, memory: object, state: Known[Record]) -> None:
         """A state that this node knows, spent or not; each before those that stand on it."""
+
+    def ledger_of(self, configuration: C) -> ProvedLedger | None:
+        """The ledger of a contract with this configuration, where transitions are proved."""
+        return None
+
+    def verifier_of(self, secret: bytes) -> str:
+        """By what others know a party in contracts whose transitions are proved, given the party's secret there."""
+        raise NotImplementedError(f"{self.name} proves nothing")
+
+    def commitments(self, made: tuple[tuple[Record, bytes], ...]) -> tuple[bytes, ...]:
+        """What the ledger has to be told of new states beside their hashes, given each with its salt: words."""
+        return ()
+
+    def statement(self, claim: Claim[C]) -> object | None:
+        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead."""
+        return None
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

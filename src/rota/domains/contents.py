@@ -158,10 +158,11 @@ def is_info(sealed: bytes) -> bool:
 def distribution_of(contract: Contract, sender: Party, readers: tuple[Party, ...]) -> tuple[NodeName, ...]:
     """The nodes that get a state's bytes: who orders and checks it, who made it, and those of its readers.
 
-    In `sender` mode nobody but the sender coordinates.
+    In `sender` mode nobody but the sender coordinates; without a threshold nobody checks.
     """
     committee = () if contract.mode is Mode.SENDER else contract.committee
-    nodes = (*committee, *contract.endorsers, node_of(sender), *(node_of(reader) for reader in readers))
+    endorsers = contract.endorsers if contract.threshold else ()
+    nodes = (*committee, *endorsers, node_of(sender), *(node_of(reader) for reader in readers))
     return tuple(dict.fromkeys(nodes))
 
 

@@ -175,8 +175,13 @@ def deploy(domain: AnyDomain, arguments: object, sender: Party) -> Deployment[An
     return domain.deploy(accept(domain.constructor, arguments), sender)
 
 
-def genesis_of(domain: AnyDomain, deployment: Deployment[Any], defaults: ContractDefaults, salt: bytes) -> Genesis:
-    """The genesis of a contract that is to be deployed; 32 random bytes as salt."""
+def genesis_of(
+    domain: AnyDomain, deployment: Deployment[Any], defaults: ContractDefaults, salt: bytes, ledger: bytes = b""
+) -> Genesis:
+    """The genesis of a contract that is to be deployed; 32 random bytes as salt.
+
+    `ledger` says what its ledger is made of, where transitions are proved.
+    """
     plan = deployment.plan
     configuration = msgspec.json.encode(packed(deployment.configuration))
     try:
@@ -193,6 +198,7 @@ def genesis_of(domain: AnyDomain, deployment: Deployment[Any], defaults: Contrac
             defaults.virtual_nodes,
             defaults.chain_id,
             salt,
+            ledger,
         )
     except ValueError as error:
         field, _, message = str(error).partition(": ")
@@ -434,12 +440,14 @@ def _transition(
         # What nobody could read would be refused by every endorser.
         unseal(hosted.known, each)
     commitments = tuple(state_commitment(each) for each in sealed)
+    info = hosted.domain.commitments(tuple((each.record, each.salt) for each in made if each.record is not None))
     core = core_of(
         hosted.separator,
         intent.id,
         reads=outcome.reads,
         inputs=outcome.spends,
         outputs=commitments,
+        info=info,
         calls=outcome.calls,
     )
     if binding is not None and core != binding.core:
@@ -456,6 +464,7 @@ def _transition(
         outcome.spends,
         outcome.reads,
         outputs,
+        info,
         valid_until_s=order.valid_until_s if preparation is None else order.prepared_valid_until_s,
         calls=outcome.calls,
         preparation=preparation,
@@ -466,7 +475,8 @@ def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assem
     """The states in their order, each with the infos for its readers; then what carries the infos that are left.
 
     Each has a salt of its own, which nobody else can work out. The same request has the same salts; an external intent
-    has them whatever the request, so that its core is known before it is asked for (`drafting`).
+    has them whatever the request, so that its core is known before it is asked for (`drafting`). Where transitions are
+    proved, what spends the same has the same, so that a proof that was made for an earlier request still serves.
     """
     riders: dict[tuple[Party, ...], list[Told]] = {}
     for number, info in enumerate(outcome.info):
@@ -474,7 +484,11 @@ def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assem
     # The first state of its readers takes what is for them.
     drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
     carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
-    about = (b"external/" if intent.submit_mode is SubmitMode.EXTERNAL else b"%d/%d/" % request) + intent.id
+    about = b"%d/%d/" % request + intent.id
+    if intent.submit_mode is SubmitMode.EXTERNAL:
+        about = b"external/" + intent.id
+    elif hosted.domain.ledgers:
+        about = b"proved/" + intent.id + b"".join(state.leaf + bytes([state.output]) for state in outcome.spends)
     return tuple(
         Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
         for number, (record, infos, readers) in enumerate((*drafts, *carried))

@@ -5,6 +5,7 @@
     submitter/CONTRACT                the same, for one contract          m/44'/60'/1'/[CONTRACT]
     party/PARTY                       is a party: its one address         m/44'/60'/2'/[PARTY]
     endorser/NODE/DEPLOYMENT          signs the rounds of a contract      m/44'/60'/3'/[NODE]/[DEPLOYMENT]
+    coins/PARTY                       owns a party's coins                m/44'/60'/4'/[PARTY]
 
 [X] is eight hardened steps: the first 248 bits of the SHA-256 of X in UTF-8, 31 bits a step, the highest first. A
 single step would hold 31 bits, and whoever may choose names or addresses finds two that agree in 31, or in 62, with
@@ -47,11 +48,19 @@ _PATHS: Final[Mapping[str, Path]] = {SUBMITTER: (*_ETHEREUM, HARDENED, 0, 0), RE
 _SUBMITTERS: Final[Path] = (*_ETHEREUM, 1 + HARDENED)
 _PARTIES: Final[Path] = (*_ETHEREUM, 2 + HARDENED)
 _ENDORSERS: Final[Path] = (*_ETHEREUM, 3 + HARDENED)
+_COINS: Final[Path] = (*_ETHEREUM, 4 + HARDENED)
 
 _ADDRESS: Final = "0x[0-9a-f]{40}"
 _SUBMITTER_NAME: Final = re.compile(f"submitter/({_ADDRESS})")
 _PARTY_NAME: Final = re.compile("party/(.+)", re.DOTALL)
 _ENDORSER_NAME: Final = re.compile("endorser/([^/]+)/([0-9a-f]{32})")
+_COINS_NAME: Final = re.compile("coins/(.+)", re.DOTALL)
+_FORMS: Final = (
+    (_SUBMITTER_NAME, _SUBMITTERS),
+    (_PARTY_NAME, _PARTIES),
+    (_ENDORSER_NAME, _ENDORSERS),
+    (_COINS_NAME, _COINS),
+)
 
 
 def submitter_key(contract: ContractAddress) -> KeyName:
@@ -74,15 +83,21 @@ def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
     return KeyName(f"endorser/{node}/{deployment.hex()}")
 
 
+def coins_key(party: Party) -> KeyName:
+    """Has the secret by which a party owns coins whose owners nobody sees; it signs nothing."""
+    _require_name("party", party)
+    return KeyName(f"coins/{party}")
+
+
 def path_of(name: str) -> Path:
-    """Where a wallet has the key of this name. A `ValueError` when it is not one of the five forms."""
+    """Where a wallet has the key of this name. A `ValueError` when it is not one of the six forms."""
     if name in _PATHS:
         return _PATHS[name]
-    for form, root in ((_SUBMITTER_NAME, _SUBMITTERS), (_PARTY_NAME, _PARTIES), (_ENDORSER_NAME, _ENDORSERS)):
+    for form, root in _FORMS:
         match = form.fullmatch(name)
         if match:
             return sum((steps_of(part) for part in match.groups()), root)
-    raise ValueError(f"key name: submitter, registrar, submitter/…, party/… or endorser/…/…, not {name!r}")
+    raise ValueError(f"key name: submitter, registrar, submitter/…, party/…, endorser/…/… or coins/…, not {name!r}")
 
 
 def steps_of(name: str) -> Path:

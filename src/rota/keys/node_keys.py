@@ -26,7 +26,7 @@ from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, WalletSigner
 from rota.keys.transport_files import CURRENT, TransportFolder
 from rota.keys.wallet import Wallet, open_wallet, write_wallet
-from rota.ports import Signer
+from rota.ports import KeyHolder
 from rota.types import ContractAddress, NodeName
 
 WALLET: Final = "wallet.json"
@@ -40,7 +40,7 @@ class NodeKeys:
 
     node: NodeName
     wallet: Wallet
-    signer: Signer
+    signer: KeyHolder
     transport: TransportFolder
     certificate: Certificate
 
@@ -95,7 +95,7 @@ def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
     return NodeKeys(node, wallet, _signer_of(folder, wallet, password), transport, certificate)
 
 
-def open_signer(folder: Path, password: Secret) -> Signer:
+def open_signer(folder: Path, password: Secret) -> KeyHolder:
     """What signs for a node, whether or not its certificate is there. A `KeyFileError` names what is wrong."""
     return _signer_of(folder, open_wallet(folder / WALLET, password), password)
 
@@ -110,7 +110,7 @@ def read_password(path: Path) -> Secret:
     return password
 
 
-def _signer_of(folder: Path, wallet: Wallet, password: Secret) -> Signer:
+def _signer_of(folder: Path, wallet: Wallet, password: Secret) -> KeyHolder:
     """An imported key stands before the wallet's of the same name."""
     derived = WalletSigner(wallet)
     if not (folder / IMPORTED).exists():

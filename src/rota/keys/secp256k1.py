@@ -12,6 +12,7 @@ The same hash and key always give the same signature (RFC 6979).
 
 from __future__ import annotations
 
+import hmac
 from functools import lru_cache
 from typing import Final
 
@@ -55,6 +56,15 @@ class PrivateKey:
     def sign_compact(self, digest: bytes) -> bytes:
         """The same signature in 64 bytes (EIP-2098)."""
         return to_compact(self.sign(digest))
+
+    def derive(self, purpose: bytes, size_bytes: int) -> bytes:
+        """Another secret, for another purpose, that tells nothing of this one (HKDF-SHA-256 without a salt)."""
+        key = hmac.digest(bytes(DIGEST_BYTES), self._key.secret, "sha256")
+        derived = block = b""
+        for number in range(-(-size_bytes // DIGEST_BYTES)):
+            block = hmac.digest(key, block + purpose + bytes([number + 1]), "sha256")
+            derived += block
+        return derived[:size_bytes]
 
     def __repr__(self) -> str:
         return f"PrivateKey(of 0x{self.address.hex()})"

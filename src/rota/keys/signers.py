@@ -1,4 +1,4 @@
-"""What holds keys and signs with them: from memory, from files, from a wallet. All three are a `Signer` (ports).
+"""What holds keys and signs with them: from memory, from files, from a wallet. All three are a `KeyHolder` (ports).
 
 A memory signer has the keys that it is given, under their names. A file signer reads a folder of keystores once, at
 start; each costs a scrypt, so it is for the few keys that come from elsewhere. A wallet signer has a key for every
@@ -31,7 +31,7 @@ from rota.keys.names import path_of
 from rota.keys.secp256k1 import ORDER, SECRET_BYTES, PrivateKey
 from rota.keys.secret import Secret
 from rota.keys.wallet import Wallet
-from rota.ports import Signer, UnknownKey
+from rota.ports import KeyHolder, UnknownKey
 from rota.types import ContractAddress
 
 DERIVED_KEYS_MAX: Final = 4096
@@ -50,6 +50,9 @@ class MemorySigner:
 
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return self._key_of(signer).sign(digest)
+
+    def derive(self, name: str, purpose: bytes, size_bytes: int) -> bytes:
+        return self._key_of(name).derive(purpose, size_bytes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keys not shown)"
@@ -92,6 +95,9 @@ class WalletSigner:
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return self._key_of(signer).sign(digest)
 
+    def derive(self, name: str, purpose: bytes, size_bytes: int) -> bytes:
+        return self._key_of(name).derive(purpose, size_bytes)
+
     def __repr__(self) -> str:
         return "WalletSigner(keys not shown)"
 
@@ -113,7 +119,7 @@ class WalletSigner:
 class FirstSigner:
     """Asks several signers in their order, and takes the first that has the key: own keys before derived ones."""
 
-    def __init__(self, *signers: Signer) -> None:
+    def __init__(self, *signers: KeyHolder) -> None:
         self._signers: Final = signers
 
     def address_of(self, signer: str) -> ContractAddress:
@@ -122,10 +128,13 @@ class FirstSigner:
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return await self._holder_of(signer).sign(signer, digest)
 
+    def derive(self, name: str, purpose: bytes, size_bytes: int) -> bytes:
+        return self._holder_of(name).derive(name, purpose, size_bytes)
+
     def __repr__(self) -> str:
         return f"FirstSigner({', '.join(map(repr, self._signers))})"
 
-    def _holder_of(self, signer: str) -> Signer:
+    def _holder_of(self, signer: str) -> KeyHolder:
         for holder in self._signers:
             try:
                 holder.address_of(signer)

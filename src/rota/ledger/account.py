@@ -118,6 +118,10 @@ class Account:
         wanted = {"from": self.address, "to": to, "data": data(call)}
         return read_data(await self._call("eth_call", wanted, "latest"))
 
+    async def has_code(self, address: ContractAddress) -> bool:
+        """Whether there is a contract at this address now."""
+        return bool(read_data(await self._call("eth_getCode", address, "latest")))
+
     async def height(self) -> int:
         """How many blocks there are on top of the first."""
         return read_quantity(await self._call("eth_blockNumber"))

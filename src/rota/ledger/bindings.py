@@ -17,7 +17,7 @@ from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import EndorsedDeployment, Outcomes
+from rota.core.events.chain import FactoryDeployment, Outcomes
 from rota.digests import domain_separator, keccak
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
@@ -183,21 +183,23 @@ def deploy_endorsed(intent: IntentId, genesis: bytes, endorsers: tuple[ContractA
     return encode_call("Factory", "deployEndorsed", intent, genesis, list(endorsers), threshold)
 
 
+def deploy_proved(intent: IntentId, genesis: bytes, issuer: ContractAddress, code: bytes, arguments: bytes) -> bytes:
+    """The call data that has the factory deploy a contract whose transitions are proved."""
+    return encode_call("Factory", "deployProved", intent, genesis, issuer, code, arguments)
+
+
 def topic_of(name: str, event: str) -> bytes:
     """The first topic of an event."""
     return keccak(_signature(_entry(name, "event", event)).encode())
 
 
-def read_deployment(log: Log) -> EndorsedDeployment:
-    """What the factory told; `ValueError` when the log is no `EndorsedDeployed`."""
-    if len(log.topics) != TOPICS_MAX or log.topics[0] != topic_of("Factory", "EndorsedDeployed"):
-        raise ValueError("topics: not those of an EndorsedDeployed")
-    try:
-        endorsers, threshold = abi_decode(["address[]", "uint256"], log.data)
-    except (DecodingError, OverflowError) as error:
-        raise ValueError(f"data: must be endorsers and a threshold: {error}") from error
-    _, intent, contract, genesis = log.topics
-    return EndorsedDeployment(
+def read_deployment(log: Log) -> FactoryDeployment:
+    """What the factory told; `ValueError` when the log tells of no deployment."""
+    if len(log.topics) != TOPICS_MAX or log.topics[0] not in deployment_topics():
+        raise ValueError("topics: not those of an EndorsedDeployed or a ProvedDeployed")
+    kind, intent, contract, genesis = log.topics
+    endorsers, threshold, ledger = _policy_in(log.data, kind == topic_of("Factory", "ProvedDeployed"))
+    return FactoryDeployment(
         IntentId(intent[:16]),
         ContractAddress("0x" + contract[-20:].hex()),
         genesis,
@@ -206,7 +208,26 @@ def read_deployment(log: Log) -> EndorsedDeployment:
         log.transaction_hash,
         log.place,
         log.number,
+        ledger,
     )
+
+
+@lru_cache(maxsize=1)
+def deployment_topics() -> tuple[bytes, ...]:
+    """The events by which the factory tells of a deployment."""
+    return (topic_of("Factory", "EndorsedDeployed"), topic_of("Factory", "ProvedDeployed"))
+
+
+def _policy_in(content: bytes, is_proved: bool) -> tuple[tuple[str, ...], int, bytes]:
+    """Endorsers, threshold and ledger; of one that is proved, the endorser is its issuer."""
+    try:
+        if is_proved:
+            issuer, ledger = abi_decode(["address", "bytes32"], content)
+            return (issuer,), 0, ledger
+        endorsers, threshold = abi_decode(["address[]", "uint256"], content)
+        return endorsers, threshold, b""
+    except (DecodingError, OverflowError) as error:
+        raise ValueError(f"data: must be endorsers and a threshold, or an issuer and a hash: {error}") from error
 
 
 # The registry.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.core.events.chain import EndorsedDeployment
-from rota.ledger.bindings import read_deployment, topic_of
+from rota.core.events.chain import FactoryDeployment
+from rota.ledger.bindings import deployment_topics, read_deployment
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import read_logs
@@ -19,7 +19,7 @@ TOPIC_BYTES = 32
 class FoundDeployment:
     """What the factory told, and the height at which it did."""
 
-    deployment: EndorsedDeployment
+    deployment: FactoryDeployment
     height: int
 
 
@@ -31,7 +31,7 @@ async def find_deployment(
         "address": factory,
         "fromBlock": "0x0",
         "toBlock": "latest",
-        "topics": [data(topic_of("Factory", "EndorsedDeployed")), data(intent.ljust(TOPIC_BYTES, b"\0"))],
+        "topics": [[data(topic) for topic in deployment_topics()], data(intent.ljust(TOPIC_BYTES, b"\0"))],
     }
     try:
         logs = read_logs(await client.call("eth_getLogs", wanted, attempts_max=attempts_max))

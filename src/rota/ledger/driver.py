@@ -16,7 +16,7 @@ from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits
 from rota.ledger.own_nonces import OwnNonces
-from rota.ledger.submission import Submission
+from rota.ledger.submission import FindMakers, Submission, nobody_makes
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
 from rota.types import ContractAddress
 
@@ -37,6 +37,7 @@ class LedgerDriver:
         limits: FollowerLimits | None = None,
         patience: Patience | None = None,
         factory: ContractAddress | None = None,
+        find_makers: FindMakers = nobody_makes,
     ) -> None:
         self._client: Final = client
         self._tell: Final = tell
@@ -44,7 +45,7 @@ class LedgerDriver:
         patience = patience or Patience()
         own = OwnNonces(client, self._account, index_window_max, patience)
         self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience, factory)
-        self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own)
+        self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own, find_makers)
         self._account_trouble = ""
         self._fetching: asyncio.Task[None] | None = None
         self._next_fetch: FetchBlocks | None = None

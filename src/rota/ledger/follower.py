@@ -24,7 +24,7 @@ from functools import partial
 from typing import Final
 
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.ledger.bindings import outcomes_of, read_deployment, topic_of
+from rota.ledger.bindings import deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, reason_of
@@ -40,7 +40,7 @@ LOGS_ATTEMPTS_MAX: Final = 2
 TOPIC_BYTES: Final = 32
 RANGES_TO_GROW: Final = 16
 
-_DEPLOYED: Final = (topic_of("Factory", "EndorsedDeployed"),)
+_DEPLOYED: Final = deployment_topics()
 _TOO_LARGE_CODE: Final = -32_005
 _TOO_LARGE_TEXTS: Final = (
     "query returned more than",
@@ -88,10 +88,14 @@ class FollowerLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are."""
+    """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are.
+
+    `signs` are the first topics of which a block that has something of interest shows one in any case.
+    """
 
     addresses: tuple[ContractAddress, ...]
     topics: tuple[bytes, ...]
+    signs: tuple[bytes, ...]
     seconds: tuple[bytes, ...] = ()
 
     def filter(self, most: int) -> dict[str, object]:
@@ -112,9 +116,9 @@ class _Wanted:
         )
 
     def may_be_in(self, header: Header) -> bool:
-        """Its bloom promises one; a round is what its contract tells in any case."""
+        """Its bloom promises one."""
         return (
-            is_in_bloom(header.bloom, self.topics[0])
+            any(is_in_bloom(header.bloom, sign) for sign in self.signs)
             and any(is_in_bloom(header.bloom, address_bytes(address)) for address in self.addresses)
             and (not self.seconds or any(is_in_bloom(header.bloom, second) for second in self.seconds))
         )
@@ -245,12 +249,13 @@ class Follower:
 
     def _deployments_wanted(self, awaited: tuple[IntentId, ...]) -> _Wanted:
         ids = tuple(each.ljust(TOPIC_BYTES, b"\0") for each in awaited)
-        return _Wanted((self._factory,) if self._factory is not None and ids else (), _DEPLOYED, ids)
+        addresses = (self._factory,) if self._factory is not None and ids else ()
+        return _Wanted(addresses, _DEPLOYED, _DEPLOYED, ids)
 
     def _rounds_wanted(self, deployed: tuple[Log, ...]) -> _Wanted:
         """Those of our contracts, also of such as these blocks deploy: a contract may have rounds at once."""
         contracts = (*self._contracts.addresses(), *(read_deployment(log).contract for log in deployed))
-        return _Wanted(tuple(dict.fromkeys(contracts)), (ROUND_TOPIC, SKIPPED_TOPIC))
+        return _Wanted(tuple(dict.fromkeys(contracts)), (ROUND_TOPIC, SKIPPED_TOPIC), (ROUND_TOPIC,))
 
     def _concerning_us(
         self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
@@ -267,7 +272,7 @@ class Follower:
             if told.unreadable:
                 raise ValueError(f"the contracts are not ours: {told.unreadable[0]}")
             own = mined[height].mined if height in mined else ()
-            deployed = tuple(read_deployment(log) for log in logs_here if log.topics[:1] == _DEPLOYED)
+            deployed = tuple(read_deployment(log) for log in logs_here if log.topics and log.topics[0] in _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
             failed += [Asked(each, height) for each in told.failed_calls]
         return tuple(blocks), tuple(failed)
@@ -360,7 +365,7 @@ class Follower:
 
     async def _untold(self, logs: tuple[Log, ...], headers: Iterable[Header], wanted: _Wanted) -> tuple[Log, ...]:
         """A header whose bloom promises a log that was not told: that block is asked for by its hash."""
-        told = {log.height for log in logs if log.topics[:1] == wanted.topics[:1]}
+        told = {log.height for log in logs if log.topics and log.topics[0] in wanted.signs}
         doubtful = [each for each in headers if each.height not in told and wanted.may_be_in(each)]
         asked = [self._filter(wanted) | {"blockHash": data(header.hash)} for header in doubtful]
         found = await asyncio.gather(*(self._patience.consistent(partial(self._logs_of_block, each)) for each in asked))

@@ -8,10 +8,11 @@ from typing import Final
 
 from rota.digests import Core, leaf_of_transition
 from rota.ledger.bindings import encode_call, separator_of
+from rota.ledger.proofs import coins_in, encode_proofs
 from rota.messages import PreparedTransaction
 from rota.payload import Entry, encode_auth, encode_commit, encode_payload
 from rota.ports import Policy
-from rota.types import ContractAddress
+from rota.types import ContractAddress, Leaf, Transition
 
 NO_CONDITION: Final = bytes(32)
 
@@ -38,21 +39,41 @@ class Leg:
         return encode_commit(self.payload, self.auth, self.condition)
 
 
-def leg_of(prepared: PreparedTransaction, ledger: ContractAddress, policy: Policy, chain_id: int) -> Leg:
-    """A prepared transition, written down for its committer."""
+def makers_of(prepared: PreparedTransaction) -> tuple[Leaf, ...]:
+    """The leaves that made what a prepared transition spends."""
+    return tuple(dict.fromkeys(state.leaf for state in prepared.transition.inputs))
+
+
+def leg_of(
+    prepared: PreparedTransaction,
+    ledger: ContractAddress,
+    policy: Policy,
+    chain_id: int,
+    makers: Sequence[Transition] = (),
+) -> Leg:
+    """A prepared transition, written down for its committer. One that is proved spends what `makers` made."""
     transition, preparation = prepared.transition, prepared.transition.preparation
     entries: tuple[Entry, ...] = tuple(transition if leaf == transition.leaf else leaf for leaf in prepared.leaves)
-    addresses = dict(policy.endorsers)
-    signatures = {addresses[node]: signature for node, signature in prepared.signatures if node in addresses}
     return Leg(
         ledger,
         Core(leaf_of_transition(separator_of(chain_id, ledger), replace(transition, preparation=None))),
         encode_payload(entries, prepared.valid_until_s),
-        encode_auth(tuple(addresses.values()), signatures, policy.threshold),
+        _auth_of(prepared, entries, policy, makers),
         prepared.valid_until_s,
         preparation.committer if preparation is not None else None,
         preparation.condition if preparation is not None else NO_CONDITION,
     )
+
+
+def _auth_of(
+    prepared: PreparedTransaction, entries: tuple[Entry, ...], policy: Policy, makers: Sequence[Transition]
+) -> bytes:
+    if policy.threshold == 0:
+        coins = {maker.leaf: coins_in(maker) for maker in makers}
+        return encode_proofs(entries, coins.__getitem__)
+    addresses = dict(policy.endorsers)
+    signatures = {addresses[node]: signature for node, signature in prepared.signatures if node in addresses}
+    return encode_auth(tuple(addresses.values()), signatures, policy.threshold)
 
 
 def settle_call(legs: Sequence[Leg]) -> bytes:

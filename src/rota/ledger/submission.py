@@ -10,6 +10,7 @@ is in `objections`. What the world did not answer at all is not told: the core s
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,7 @@ from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, read_quantity
 from rota.ledger.objections import AlreadyKnown, objection_of
 from rota.ledger.own_nonces import OwnNonces
+from rota.ledger.proofs import coins_in, encode_proofs
 from rota.ledger.transaction import DynamicFeeTransaction, decode, signing_hash, with_signature
 from rota.ledger.transports import RpcFailure
 from rota.payload import (
@@ -32,7 +34,14 @@ from rota.payload import (
     gas_bound,
 )
 from rota.ports import Contracts, Policy, Signer, Unavailable
-from rota.types import ContractAddress, address_bytes
+from rota.types import ContractAddress, Leaf, Transition, address_bytes
+
+FindMakers = Callable[[ContractAddress, Sequence[Leaf]], Awaitable[Sequence[Transition]]]
+
+
+async def nobody_makes(_contract: ContractAddress, _leaves: Sequence[Leaf]) -> Sequence[Transition]:
+    """Of a node all of whose contracts have endorsers."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +53,17 @@ class Commit:
 
 
 class Submission:
-    """The hands of one node on one chain."""
+    """The hands of one node on one chain. `find_makers` has the transitions that made what others spend."""
 
     def __init__(
-        self, client: RpcClient, chain_id: int, contracts: Contracts, signer: Signer, signer_name: str, own: OwnNonces
+        self,
+        client: RpcClient,
+        chain_id: int,
+        contracts: Contracts,
+        signer: Signer,
+        signer_name: str,
+        own: OwnNonces,
+        find_makers: FindMakers = nobody_makes,
     ) -> None:
         self._client: Final = client
         self._chain_id: Final = chain_id
@@ -55,6 +71,7 @@ class Submission:
         self._signer: Final = signer
         self._signer_name: Final = signer_name
         self._own: Final = own
+        self._find_makers: Final = find_makers
 
     async def next_nonce(self, account: ContractAddress) -> AccountSeen:
         """By the chain's word, with what waits in its pool; a node that has no pending block tells of the latest.
@@ -80,7 +97,11 @@ class Submission:
         policy = self._contracts.policy_of(order.round.contract)
         if policy is None:
             return _unsigned(order, f"contract: {order.round.contract} is not known here")
-        commit = commit_of(order.round, policy)
+        try:
+            makers = await self._find_makers(order.round.contract, () if policy.threshold else makers_in(order.round))
+        except Unavailable as error:
+            return _unsigned(order, f"what made its inputs: {error}")
+        commit = commit_of(order.round, policy, makers)
         if isinstance(commit, str):
             return _unsigned(order, commit)
         transaction = DynamicFeeTransaction(
@@ -117,15 +138,31 @@ class Submission:
         return TransactionSent(nonce)
 
 
-def commit_of(order: DispatchRound, policy: Policy) -> Commit | str:
-    """The call that commits a round; or why there is none."""
+def makers_in(order: DispatchRound) -> tuple[Leaf, ...]:
+    """The leaves that made what a round spends and does not make itself."""
+    spent = (state.leaf for transition in order.transitions for state in transition.inputs)
+    return tuple(leaf for leaf in dict.fromkeys(spent) if leaf not in order.leaves)
+
+
+def commit_of(order: DispatchRound, policy: Policy, makers: Sequence[Transition] = ()) -> Commit | str:
+    """The call that commits a round; or why there is none. Transitions that are proved spend what `makers` made."""
     given = {transition.leaf: transition for transition in order.transitions}
     entries: tuple[Entry, ...] = tuple(given.get(leaf, leaf) for leaf in order.leaves)
+    if policy.threshold == 0:
+        coins = {maker.leaf: coins_in(maker) for maker in (*makers, *order.transitions)}
+        missing = [leaf for leaf in makers_in(order) if leaf not in coins]
+        if missing:
+            return f"round: what made 0x{missing[0].hex()} is not known here"
+        return _commit(order, entries, AuthCost.of_proofs(), encode_proofs(entries, coins.__getitem__))
     addresses = dict(policy.endorsers)
     signatures = {addresses[node]: signature for node, signature in order.signatures if node in addresses}
     if len(signatures) < policy.threshold:
         return f"signatures: {policy.threshold} are needed, and {len(signatures)} are there"
-    auth_cost = AuthCost.of_signatures(len(addresses), policy.threshold)
+    auth = encode_auth(tuple(addresses.values()), signatures, policy.threshold)
+    return _commit(order, entries, AuthCost.of_signatures(len(addresses), policy.threshold), auth)
+
+
+def _commit(order: DispatchRound, entries: tuple[Entry, ...], auth_cost: AuthCost, auth: bytes) -> Commit | str:
     payload = encode_payload(entries, order.valid_until_s)
     gas_limit = gas_bound(entries, order.valid_until_s, auth_cost)
     if len(payload) > PAYLOAD_BYTES_MAX or gas_limit > COMMIT_GAS_MAX:
@@ -133,7 +170,6 @@ def commit_of(order: DispatchRound, policy: Policy) -> Commit | str:
             f"round: {len(payload)} bytes and {gas_limit} gas are more than a transaction may have, "
             f"{PAYLOAD_BYTES_MAX} bytes and {COMMIT_GAS_MAX} gas"
         )
-    auth = encode_auth(tuple(addresses.values()), signatures, policy.threshold)
     return Commit(encode_commit(payload, auth), gas_limit)
 
 

@@ -45,6 +45,7 @@ from rota.ports.store import (
 from rota.ports.world import (
     Contracts,
     Deployments,
+    KeyHolder,
     Ledger,
     LedgerEffect,
     Peers,
@@ -71,6 +72,7 @@ __all__ = [
     "Dispatched",
     "DueReceipt",
     "Groups",
+    "KeyHolder",
     "KeyNames",
     "LatestRound",
     "Ledger",

@@ -13,7 +13,18 @@ from rota.ports.beside import TriggerBook
 from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
 from rota.ports.groups import Archive, Groups, KeyNames, Mail
 from rota.ports.listening import ListeningStore, NumberedReceipt
-from rota.types import NO_LEAF, ContractAddress, Intent, IntentId, KnownContract, Leaf, Receipt, State, StateId
+from rota.types import (
+    NO_LEAF,
+    ContractAddress,
+    Intent,
+    IntentId,
+    KnownContract,
+    Leaf,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000
@@ -178,6 +189,13 @@ class Store(Protocol):
         """Those of these states that this node holds, also spent ones and such as are not on the chain.
 
         In the order asked for. `Unavailable` when it is away.
+        """
+        ...
+
+    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent.
+
+        With what it has of their states. `Unavailable` when the store is away.
         """
         ...
 

@@ -62,6 +62,14 @@ class Signer(Protocol):
         ...
 
 
+class KeyHolder(Signer, Protocol):
+    """A signer that has the keys themselves, and so can make other secrets of them."""
+
+    def derive(self, name: str, purpose: bytes, size_bytes: int) -> bytes:
+        """So many secret bytes of a key, the same each time. `UnknownKey` when there is no such key."""
+        ...
+
+
 class Ledger(Protocol):
     """A base ledger. What it sees and what became of its orders it tells as events."""
 

@@ -11,11 +11,12 @@ from bisect import bisect_right, insort
 from collections.abc import Mapping
 from typing import Final
 
-from rota.core.events.chain import EndorsedDeployment
-from rota.domains.base import Rejected
+from rota.core.events.chain import FactoryDeployment
+from rota.domains.base import ProvedLedger, Rejected
 from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
+from rota.ledger.proved_ledgers import LedgerCode, code_of
 from rota.ports import Policy, Signer, Unavailable
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
 
@@ -27,11 +28,19 @@ class ContractRefused(ValueError):
 class KnownContracts:
     """`ports.Contracts` and `ports.Deployments` of one node, and who hosts what."""
 
-    def __init__(self, node: NodeName, chain_id: int, domains: Mapping[str, AnyDomain], salt_key: bytes) -> None:
+    def __init__(
+        self,
+        node: NodeName,
+        chain_id: int,
+        domains: Mapping[str, AnyDomain],
+        salt_key: bytes,
+        factory: ContractAddress | None = None,
+    ) -> None:
         self._node: Final = node
         self._chain_id: Final = chain_id
         self._domains: Final = domains
         self._salt_key: Final = salt_key
+        self._factory: Final = factory
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
@@ -125,11 +134,26 @@ class KnownContracts:
         found = self._domains.get(domain)
         if found is None:
             raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
-        genesis = genesis_of(found, deploy(found, arguments, sender), defaults, salt)
+        wanted = deploy(found, arguments, sender)
+        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(found.ledger_of(wanted.configuration)))
         open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
-        if not genesis.endorsers or not genesis.threshold:
-            raise Rejected("domain", f"{domain} asks for no endorsement, and such contracts cannot be deployed yet")
+        if not genesis.threshold and not genesis.ledger:
+            raise Rejected("domain", f"{domain} asks for neither endorsement nor proofs, so nobody could trust it")
         return genesis
+
+    def ledger_with(self, hashed: bytes) -> LedgerCode | None:
+        """What a ledger is made of whose transitions are proved, given what the factory tells of it."""
+        if self._factory is None:
+            return None
+        known = (code_of(ledger, self._factory) for domain in self._domains.values() for ledger in domain.ledgers)
+        return next((code for code in known if code.hash == hashed), None)
+
+    def _ledger_hash(self, ledger: ProvedLedger | None) -> bytes:
+        if ledger is None:
+            return b""
+        if self._factory is None:
+            raise Unavailable(f"ledger.factory: must be set at {self._node}")
+        return code_of(ledger, self._factory).hash
 
     def consider(
         self,
@@ -159,20 +183,25 @@ class KnownContracts:
         """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""
         try:
             genesis = decode_genesis(encoded)
-            open_genesis(self._domains, genesis, address, self._salt_key)
+            opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused(f"genesis: {flaw}") from None
+        ledger = self._ledger_hash(opened.domain.ledger_of(opened.configuration))
+        if genesis.ledger != ledger:
+            raise ContractRefused(f"genesis.ledger: must be 0x{ledger.hex()}, the code that {self._node} has for it")
         if genesis.chain_id != self._chain_id:
             raise ContractRefused(f"genesis.chain_id: must be {self._chain_id}, not {genesis.chain_id}")
         return genesis
 
     # Taking in.
 
-    def judge(self, encoded: bytes, told: EndorsedDeployment, signer: Signer) -> KnownContract:
+    def judge(self, encoded: bytes, told: FactoryDeployment, signer: Signer) -> KnownContract:
         """What the chain told and what the genesis says, as one; `ContractRefused` where they do not agree."""
         genesis = self._opened(encoded, told.contract)
         if genesis_hash(encoded) != told.genesis:
             raise ContractRefused(f"genesis: its hash must be 0x{told.genesis.hex()}, which stands on the chain")
+        if told.ledger != genesis.ledger:
+            raise ContractRefused("genesis.ledger: the contract on the chain is made of other code")
         if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.threshold):
             there = f"{told.threshold} of {len(told.endorsers)}"
             raise ContractRefused(f"genesis.endorsers: the contract on the chain asks for {there} signatures")

@@ -15,7 +15,7 @@ from rota.core.effects import CallFactory, JudgeProposal
 from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.machine import Event
 from rota.ledger.account import Account, CallReverted, TransactionRejected
-from rota.ledger.bindings import decode_result, deploy_endorsed, encode_call
+from rota.ledger.bindings import decode_result, deploy_endorsed, deploy_proved, encode_call
 from rota.messages import Verdict
 from rota.ports import Signer, Tell, Unavailable
 from rota.runtime.contracts import ContractRefused, KnownContracts
@@ -95,10 +95,9 @@ class Deploying:
         deployment = order.deployment
         if self._factory is None:
             return FactoryCalled(deployment, f"ledger.factory: must be set at {self._node}")
-        call = deploy_endorsed(deployment, order.genesis, order.signers, order.threshold)
         try:
             if not await self._is_used(deployment, self._factory):
-                await self._account.transact(self._factory, call)
+                await self._account.transact(self._factory, await self._call_data(order, self._factory))
             return FactoryCalled(deployment)
         except CallReverted as reverted:
             reason = str(reverted)
@@ -107,6 +106,19 @@ class Deploying:
             return FactoryCalled(deployment, str(trouble))
         except ValueError as error:
             return FactoryCalled(deployment, f"there is no Factory at {self._factory}: {error}")
+
+    async def _call_data(self, order: CallFactory, factory: ContractAddress) -> bytes:
+        """What the factory is to deploy. Verifiers that a ledger needs are placed before, if nobody has."""
+        if not order.ledger:
+            return deploy_endorsed(order.deployment, order.genesis, order.signers, order.threshold)
+        code = self._contracts.ledger_with(order.ledger)
+        if code is None:
+            raise Unavailable(f"no domain at {self._node} has a ledger 0x{order.ledger.hex()}")
+        for verifier in code.verifiers:
+            if not await self._account.has_code(verifier.address):
+                await self._account.transact(factory, encode_call("Factory", "place", verifier.code))
+        (issuer,) = order.signers
+        return deploy_proved(order.deployment, order.genesis, issuer, code.code, code.arguments)
 
     async def _is_used(self, deployment: IntentId, factory: ContractAddress) -> bool:
         answer = await self._account.read(factory, encode_call("Factory", "ledgerOf", deployment))

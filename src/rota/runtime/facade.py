@@ -414,7 +414,7 @@ class NodeFacade:
     async def leg(self, intent: IntentId) -> facade.LegView | None:
         """What was prepared of a transaction, for its committer."""
         stored = await self._running.adapters.store.transaction(intent)
-        return self._settlements.leg(stored) if stored is not None else None
+        return await self._settlements.leg(stored) if stored is not None else None
 
     # The sequencer.
 

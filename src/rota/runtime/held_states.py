@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from rota.domains.available import Shelf
 from rota.hosting import Hosted, learn
+from rota.hosting.proving import is_committed
 from rota.ports import StatePage, Store
 from rota.types import ContractAddress, NodeName, State
 
@@ -69,7 +70,7 @@ class HeldStates:
         as_of: int | None = None
         async for page in unspent_pages(self._store, contract):
             as_of = page.as_of if as_of is None else as_of
-            for state in page.states:
+            for state in await self._believed(holdings.hosted, page.states):
                 holdings.shelf.put(state.as_seen_by(self._node))
         holdings.as_of = as_of or 0
 
@@ -79,9 +80,18 @@ class HeldStates:
             changes = await self._store.state_changes(contract, holdings.as_of)
             for gone in changes.gone:
                 holdings.shelf.remove(gone)
-            for state in changes.held:
+            for state in await self._believed(holdings.hosted, changes.held):
                 holdings.shelf.put(state.as_seen_by(self._node))
             holdings.as_of, is_complete = changes.as_of, changes.is_complete
+
+    async def _believed(self, hosted: Hosted, states: Sequence[State]) -> Sequence[State]:
+        """Where the ledger has a commitment of its own to a state, that must be one to what the state says."""
+        if not hosted.domain.ledgers:
+            return states
+        leaves = tuple(dict.fromkeys(state.id.leaf for state in states))
+        made = await self._store.transitions_of(hosted.contract.address, leaves)
+        makers = {transition.leaf: transition for transition in made}
+        return [state for state in states if is_committed(hosted, state, makers)]
 
     async def _teach(self, contract: ContractAddress, holdings: _Holdings) -> None:
         async for as_of, states in state_pages(self._store, contract, holdings.learned_as_of):

@@ -30,7 +30,9 @@ from rota.api.settings import Settings as EntranceSettings
 from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.dashboard import add_pages
 from rota.digests import keccak
-from rota.domains.base import Rejected
+from rota.domains.base import Prover, Rejected
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS
+from rota.engines.proving.workers import ProverProcesses
 from rota.hosting import AnyDomain, ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
@@ -65,6 +67,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.proving import Proving
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.renewal import Renewal
@@ -236,6 +239,17 @@ class WatchedCredentials:
             logger.info("the credentials have changed", credentials=len(found))
 
 
+def _prover(configuration: NodeConfiguration) -> ProverProcesses:
+    """What makes proofs, if any are wanted: it starts nothing before."""
+    settings = configuration.proving
+    keys = DEVELOPMENT_KEYS if settings.keys is None else settings.keys
+    return ProverProcesses(keys, settings.processes, settings.waiting_max, _tell_of_proving_key)
+
+
+def _tell_of_proving_key(circuit: str, parts: int) -> None:
+    logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -244,15 +258,16 @@ def _tell_once(what: str, error: Exception, told: str) -> str:
 
 @asynccontextmanager
 async def opened(
-    configuration: NodeConfiguration, keys: NodeKeys, watcher: Watcher | None = None
+    configuration: NodeConfiguration, keys: NodeKeys, watcher: Watcher | None = None, prover: Prover | None = None
 ) -> AsyncIterator[NodeProcess]:
     """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had.
 
-    `watcher` sees every event and effect; without one, transactions are traced as the configuration says.
+    `watcher` sees every event and effect; without one, transactions are traced as the configuration says. `prover`
+    makes the proofs of zero-knowledge tokens, in place of the one that comes with Rota.
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key)
+    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key, factory)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -263,6 +278,7 @@ async def opened(
     triggers = _triggers(configuration)
 
     commands: DatabaseCommands | None = None
+    own_prover = _prover(configuration)
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal peers, commands
@@ -271,7 +287,8 @@ async def opened(
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell)
+        proving = Proving(name, contracts, keys.signer, prover or own_prover)
+        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
@@ -282,6 +299,7 @@ async def opened(
             tell=tell,
             limits=configuration.ledger.following,
             factory=factory,
+            find_makers=store.transitions_of,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
@@ -343,6 +361,7 @@ async def opened(
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
         await client.close()
+        await own_prover.close()
         if tracing is not None and spans is not None:
             spans.close()
             await asyncio.to_thread(tracing.stop)

@@ -30,11 +30,13 @@ from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
 from rota.domains.base import Behind, Lacking, Rejected
 from rota.hosting import Checked
+from rota.hosting.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
 from rota.ports import Store, Tell, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.held_states import HeldStates
+from rota.runtime.proving import Proving
 from rota.runtime.recalling import Recalled, ask_recalling
 from rota.runtime.verifiers import Verifiers
 from rota.types import ContractAddress, Intent, NodeName, Party
@@ -64,6 +66,7 @@ class Services:
         held: HeldStates,
         verifiers: Verifiers,
         tell: Tell,
+        proving: Proving | None = None,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -72,6 +75,7 @@ class Services:
         self._held: Final = held
         self._verifiers: Final = verifiers
         self._tell: Final = tell
+        self._proving: Final = proving
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._turns: Final[dict[ContractAddress, _Turn]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
@@ -85,11 +89,11 @@ class Services:
         """Begin to answer."""
         match effect:
             case VerifySignature(contract):
-                self._tell(ForContract(contract, self._signatures.verify_signature(effect)))
+                self._tell(ForContract(contract, self._signers_of(contract).verify_signature(effect)))
             case VerifyEndorsement(contract):
                 self._tell(ForContract(contract, self._signatures.verify_endorsement(effect)))
             case LookUpVerifier(contract):
-                self._tell(ForContract(contract, self._signatures.look_up_verifier(effect)))
+                self._tell(ForContract(contract, self._signers_of(contract).look_up_verifier(effect)))
             case SignTransition():
                 self._begin(self._sign(effect))
             case AssembleIntents():
@@ -105,6 +109,8 @@ class Services:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._proving is not None:
+            await self._proving.close()
 
     def _begin(self, answering: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(answering)
@@ -142,8 +148,12 @@ class Services:
             if not turn.wanted:
                 del self._turns[contract]
 
+    def _signers_of(self, contract: ContractAddress) -> Signatures | Proving:
+        """Who signs for parties in this contract: their keys, or where transitions are proved, a prover."""
+        return self._proving if self._proving is not None and self._proving.is_for(contract) else self._signatures
+
     async def _sign(self, order: SignTransition) -> None:
-        self._tell(ForContract(order.contract, await self._signatures.sign_transition(order)))
+        self._tell(ForContract(order.contract, await self._signers_of(order.contract).sign_transition(order)))
 
     # Users.
 
@@ -174,8 +184,14 @@ class Services:
         verifiers = await self._verifiers_of(order.intents)
         held = await self._held.of(hosted)
 
+        proving = self._proving if hosted.domain.ledgers else None
+
         def assemble(recalled: Recalled) -> list[Event]:
-            return [*hosting.assemble(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))]
+            background = hosting.Background(recalled.find, verifiers)
+            events: list[Event] = [*hosting.assemble(hosted, order, held, self._node, background)]
+            if proving is None:
+                return events
+            return proving.take(events, reveal(hosted, order, events, held, self._node, background))
 
         return await ask_recalling(self._store, order.contract, assemble)
 

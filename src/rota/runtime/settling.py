@@ -15,7 +15,7 @@ from rota.api import errors, facade
 from rota.digests import Core
 from rota.domains.base import Rejected
 from rota.drafting import Draft
-from rota.ledger.settlement import leg_of
+from rota.ledger.settlement import leg_of, makers_of
 from rota.ports import StoredTransaction
 from rota.runtime.facades.submitting import Read
 from rota.runtime.node import RunningNode
@@ -85,13 +85,15 @@ class Settlements:
         intent = replace(draft.intent, idempotency_key=idempotency_key)
         return hosting.bound(intent, hosting.Binding(draft.core, condition))
 
-    def leg(self, stored: StoredTransaction) -> facade.LegView | None:
+    async def leg(self, stored: StoredTransaction) -> facade.LegView | None:
         """What was prepared of an intent, as long as it has no outcome."""
         contract = stored.intent.contract
         policy = self._running.contracts.policy_of(contract)
         if stored.issued is None or stored.receipt is not None or policy is None:
             return None
-        leg = leg_of(stored.issued, contract, policy, self._chain_id)
+        wanted = () if policy.threshold else makers_of(stored.issued)
+        makers = await self._running.adapters.store.transitions_of(contract, wanted) if wanted else ()
+        leg = leg_of(stored.issued, contract, policy, self._chain_id, makers)
         return facade.LegView(
             contract, leg.core, leg.payload, leg.auth, leg.condition, leg.committer, leg.valid_until_s, leg.commit
         )

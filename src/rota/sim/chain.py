@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rota.core.distribution import order_of
 from rota.core.effects import FetchBlocks, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerStatus
-from rota.core.events.chain import BlocksFetched, ChainBlock, EndorsedDeployment, HeadSeen, TransactionSent
+from rota.core.events.chain import BlocksFetched, ChainBlock, FactoryDeployment, HeadSeen, TransactionSent
 from rota.sim.facts import Committed, Deployed, Reorganised, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S
 from rota.types import Contract, IntentId, NodeName
@@ -152,7 +152,7 @@ class Chain:
         if passage.is_answered:
             self.world.tell(node, TransactionSent(dispatch.nonce))
 
-    def deploy(self, made: EndorsedDeployment, contract: Contract) -> None:
+    def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
         """A call of the factory has arrived."""
         self.ledger.deploy(made, contract)
         self._mine_soon()

@@ -26,7 +26,7 @@ from rota.core.effects import (
 )
 from rota.core.events import LedgerStatus, StatesWanted
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import FactoryCalled, ProposalJudged
 from rota.genesis import decode_genesis, genesis_hash
 from rota.messages import CONTRACTS_LISTED_MAX, Verdict
@@ -118,7 +118,9 @@ class Factory:
     def _arrive(self, order: CallFactory) -> None:
         digest = hashlib.sha256(order.deployment + order.genesis + "".join(order.signers).encode()).digest()
         address = ContractAddress("0x" + digest[:ADDRESS_BYTES].hex())
-        made = EndorsedDeployment(order.deployment, address, order.genesis, order.signers, order.threshold)
+        made = FactoryDeployment(
+            order.deployment, address, order.genesis, order.signers, order.threshold, ledger=order.ledger
+        )
         contract = decode_genesis(self.geneses[order.genesis]).contract(address)
         self.world.add_contract(contract)
         self.world.chain.deploy(made, contract)

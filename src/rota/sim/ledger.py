@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rota.core.effects import RoundDispatch
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, EndorsedDeployment, MinedStatus, MinedTransaction
+from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
 from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
@@ -47,8 +47,8 @@ class Ledger:
         self.pool: dict[tuple[str, int], RoundDispatch] = {}
         self.next_nonce: dict[str, int] = {}
         self.commits: list[tuple[int, IntentId, Leaf]] = []
-        self.waiting: dict[IntentId, EndorsedDeployment] = {}
-        self.deployed: dict[IntentId, EndorsedDeployment] = {}
+        self.waiting: dict[IntentId, FactoryDeployment] = {}
+        self.deployed: dict[IntentId, FactoryDeployment] = {}
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
         self._made: dict[StateId, State] = {}
@@ -63,7 +63,7 @@ class Ledger:
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
             self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
 
-    def deploy(self, made: EndorsedDeployment, contract: Contract) -> None:
+    def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
         """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
         self.contracts[contract.address] = contract
         self.states.setdefault(contract.address, ContractState())

@@ -6,7 +6,7 @@ random rounds and requires the same outcome, intent by intent.
 - A round is a set of permissions. A commit takes any part of it; the leaves that are left out are bare, and
   within one commit transitions run in the order given.
 - What does not depend on ledger state reverts the whole commit: expiry, too few signatures, a committer or
-  condition other than that of a prepared transition, an input of the wrong kind.
+  condition other than that of a prepared transition.
 - What does depend on it skips that transition and nothing else, for the first of these reasons: its intent is
   used; a read is not available; an input is not available, also because it is listed for the second time; a
   call failed. A skip changes nothing, so that what depends on it is skipped too.
@@ -22,7 +22,7 @@ from enum import Enum, IntEnum
 from typing import Final
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.payload import NO_CONDITION, NULLIFIER_OUTPUT, Entry
+from rota.payload import NO_CONDITION, Entry
 from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
 
 NOBODY: Final = ContractAddress("0x" + "00" * 20)
@@ -44,7 +44,6 @@ class RevertReason(Enum):
     TOO_FEW_SIGNATURES = "too few signatures"
     WRONG_COMMITTER = "wrong committer"
     WRONG_CONDITION = "wrong condition"
-    WRONG_KIND_OF_INPUT = "wrong kind of input"
 
 
 SKIP_TEXTS: Final = {
@@ -76,12 +75,10 @@ class Commit:
 class StateLedger:
     """What the contract keeps: which intents are used, which states are unspent, which are gone.
 
-    With `is_proved` the inputs are nullifiers: one is available until it is spent, and nobody makes it. Proofs are
-    not modelled: a transition that is given here has a good one.
+    Where transitions are proved the threshold is zero. Proofs are not modelled: what is given here has a good one.
     """
 
     threshold: int = 0
-    is_proved: bool = False
     used: dict[IntentId, Leaf] = field(default_factory=dict)
     unspent: dict[StateId, Transition] = field(default_factory=dict)
     spent: dict[StateId, Leaf] = field(default_factory=dict)
@@ -118,8 +115,7 @@ class StateLedger:
                 del self.unspent[StateId(transition.leaf, number)]
             for state, maker in entry.spent:
                 del self.spent[state]
-                if maker is not None:
-                    self.unspent[state] = maker
+                self.unspent[state] = maker
             del self.used[transition.intent]
 
     def _reason_to_revert(self, order: Commit, time_s: int) -> RevertReason | None:
@@ -131,8 +127,6 @@ class StateLedger:
                 return RevertReason.WRONG_COMMITTER
             if preparation is not None and preparation.condition != order.condition:
                 return RevertReason.WRONG_CONDITION
-            if self.is_proved and any(state.output != NULLIFIER_OUTPUT for state in transition.inputs):
-                return RevertReason.WRONG_KIND_OF_INPUT
         if order.signature_count < self.threshold:
             return RevertReason.TOO_FEW_SIGNATURES
         return None
@@ -152,7 +146,7 @@ class StateLedger:
                 SKIP_TEXTS[reason],
                 is_contention=reason is not SkipReason.CALL_FAILED,
             )
-        spent = tuple((state, self.unspent.pop(state, None)) for state in transition.inputs)
+        spent = tuple((state, self.unspent.pop(state)) for state in transition.inputs)
         self.spent.update((state, transition.leaf) for state in transition.inputs)
         self.used[transition.intent] = transition.leaf
         self.unspent.update((StateId(transition.leaf, n), transition) for n in range(len(transition.outputs)))
@@ -167,17 +161,14 @@ class StateLedger:
             return SkipReason.READ_UNAVAILABLE
         if len(set(transition.inputs)) != len(transition.inputs):
             return SkipReason.INPUT_UNAVAILABLE
-        if not all(self._is_spendable(state) for state in transition.inputs):
+        if not all(self.is_available(state) for state in transition.inputs):
             return SkipReason.INPUT_UNAVAILABLE
         return None
-
-    def _is_spendable(self, state: StateId) -> bool:
-        return state not in self.spent if self.is_proved else self.is_available(state)
 
 
 @dataclass(frozen=True, slots=True)
 class _Committed:
-    """A committed transition, and what it spent with those that had made it; nobody makes a nullifier."""
+    """A committed transition, and what it spent with those that had made it."""
 
     transition: Transition
-    spent: tuple[tuple[StateId, Transition | None], ...]
+    spent: tuple[tuple[StateId, Transition], ...]

@@ -13,7 +13,7 @@ import msgspec
 
 from rota.core.effects import Proposal, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock, EndorsedDeployment
+from rota.core.events.chain import ChainBlock, FactoryDeployment
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
 from rota.types import ContractAddress, Intent, KeptStates, KnownContract, Receipt, State, Transition
@@ -33,7 +33,7 @@ decode_transition_prepared: Final = msgspec.msgpack.Decoder(TransitionPrepared).
 decode_kept: Final = msgspec.msgpack.Decoder(KeptStates).decode
 decode_block: Final = msgspec.msgpack.Decoder(ChainBlock).decode
 decode_signers: Final = msgspec.msgpack.Decoder(tuple[ContractAddress, ...]).decode
-decode_deployed: Final = msgspec.msgpack.Decoder(EndorsedDeployment).decode
+decode_deployed: Final = msgspec.msgpack.Decoder(FactoryDeployment).decode
 decode_proposal: Final = msgspec.msgpack.Decoder(Proposal).decode
 decode_outcome: Final = msgspec.msgpack.Decoder(LedgerOutcome).decode
 

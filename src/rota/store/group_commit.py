@@ -56,7 +56,18 @@ from rota.store.records import Clock, Writing, add_contract
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
-from rota.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName, Receipt, State, StateId
+from rota.types import (
+    Contract,
+    ContractAddress,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 
 LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536
@@ -208,6 +219,11 @@ class DatabaseStore:
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._read(self._asking.states(contract, ids))
+
+    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent."""
+        rounds = await self._read(self._asking.states_of(contract, tuple(leaves)))
+        return tuple(transition for _, of_round in rounds for transition in of_round)
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
         """What is unspent and held now and was not at the change `since`, and what no longer is."""

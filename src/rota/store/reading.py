@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
 from rota.core.effects import DispatchRound, LookUpIntents, RoundDispatch
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
@@ -232,9 +232,9 @@ class Asking:
         deployed = yield from self._deployed([each.intent.id for each in found if each.intent.contract == NO_CONTRACT])
         return tuple(_told_where(each, deployed.get(each.intent.id)) for each in found) if deployed else found
 
-    def _deployed(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, EndorsedDeployment]]:
+    def _deployed(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, FactoryDeployment]]:
         """What the factory told of these."""
-        deployed: dict[IntentId, EndorsedDeployment] = {}
+        deployed: dict[IntentId, FactoryDeployment] = {}
         for some in _in_batches(intents):
             rows: Any = yield Statement(f"SELECT deployment FROM deployed WHERE intent IN ({_marks(some)})", some)
             deployed |= {each.intent: each for each in (decode_deployed(encoded) for (encoded,) in rows)}
@@ -416,7 +416,7 @@ def _transaction(
     )
 
 
-def _told_where(stored: StoredTransaction, deployed: EndorsedDeployment | None) -> StoredTransaction:
+def _told_where(stored: StoredTransaction, deployed: FactoryDeployment | None) -> StoredTransaction:
     if deployed is None:
         return stored
     return replace(

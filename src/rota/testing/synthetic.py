@@ -1,4 +1,4 @@
-"""A domain for demonstrations and tests of a network: every way in which transactions can meet, and no business.
+"""A domain for figures and tests of a network: every way in which transactions can meet, and no business.
 
     spend    replaces shared states, each by its name, so that all who spend one stand on each other
     look     reads a shared state, and makes one of its own

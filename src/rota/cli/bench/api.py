@@ -45,7 +45,11 @@ REQUESTS_AMONG_OTHERS: Final = 2_000
 def command(as_json: bool, requests: int, connections: int, subscribers: int) -> None:
     """Requests for receipts, transactions accepted durably, receipts pushed; one node, SQLite.
 
-    Exit 0: measured. 1: the node could not be started.
+    \b
+    Example:
+      rota bench api --json
+
+    Exit 0: measured. 1: the node could not be started. 2: wrong use.
     """
     figures = _measured(requests, connections, subscribers)
     if as_json:

@@ -29,6 +29,12 @@ def command(as_json: bool, tasks: int) -> None:
     """Duplicate attempts and time to completion, by strategy, nodes, nodes down and duration; and a backlog.
 
     Simulated time and counts: the same on every machine.
+
+    \b
+    Example:
+      rota bench automation --json
+
+    Exit 0: measured. 1: it could not be. 2: wrong use.
     """
     if as_json:
         print_json(measure(tasks))

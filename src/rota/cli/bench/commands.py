@@ -58,7 +58,11 @@ Figures = tuple[RateFigures, LookUpFigures, SubscriberFigures]
 def command(as_json: bool, turn: int, turns: int, changes: int, completions: int) -> None:
     """Commands: their rate beside plain transactions, look-ups among many, completions to a late subscriber.
 
-    Exit 0: measured. 1: a node could not be started.
+    \b
+    Example:
+      rota bench commands --json
+
+    Exit 0: measured. 1: a node could not be started. 2: wrong use.
     """
     figures = _measured(turn, turns, changes, completions)
     if as_json:

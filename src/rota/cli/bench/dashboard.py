@@ -37,7 +37,11 @@ PAIRS_AMONG_OTHERS: Final = 6
 def command(as_json: bool, pairs: int, transactions: int) -> None:
     """Processor time and throughput of three nodes, with and without a dashboard at each; real processes, SQLite.
 
-    Exit 0: measured. 1: a node could not be started.
+    \b
+    Example:
+      rota bench dashboard --json
+
+    Exit 0: measured. 1: a node could not be started. 2: wrong use.
     """
     figures = _measured(pairs, transactions)
     if as_json:

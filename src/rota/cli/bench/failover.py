@@ -44,7 +44,11 @@ def command(as_json: bool, simulated: bool, runs: int | None, faults: tuple[str,
     Five nodes in processes of their own, three of whose endorsements are needed, on a chain that mines at once. A run
     takes some seconds. The cut needs root, for network namespaces; without, it is left out and says so.
 
-    Exit 0: measured, what could be. 1: the network could not be started.
+    \b
+    Example:
+      rota bench failover --json
+
+    Exit 0: measured, what could be. 1: the network could not be started. 2: wrong use.
     """
     wanted = tuple(fault for fault in Fault if not faults or fault.value in faults)
     measured = _simulated(runs, wanted) if simulated else _real(runs or RUNS, wanted)

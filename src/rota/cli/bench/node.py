@@ -53,7 +53,11 @@ FINAL_AMONG_OTHERS: Final = 10_000
 def command(as_json: bool, transactions: int, final_count: int, pending: int) -> None:
     """Memory after many transactions, and the start of a node with a long past; real processes, SQLite.
 
-    Exit 0: measured. 1: a node could not be started.
+    \b
+    Example:
+      rota bench node --json
+
+    Exit 0: measured. 1: a node could not be started. 2: wrong use.
     """
     memory, start = _measured(transactions, final_count, pending)
     if as_json:

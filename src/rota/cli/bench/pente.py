@@ -25,7 +25,14 @@ TRANSFERS_MAX: Final = 1_000_000
     help="How many transfers are measured for each number of holders.",
 )
 def command(as_json: bool, transfers: int) -> None:
-    """How many private transfers a second a node assembles and endorses, with 10 and with 100,000 holders."""
+    """How many private transfers a second a node assembles and endorses, with 10 and with 100,000 holders.
+
+    \b
+    Example:
+      rota bench pente --json
+
+    Exit 0: measured. 1: it could not be. 2: wrong use.
+    """
     if as_json:
         print_json({"machine": describe_machine(), **measure(transfers)})
     else:

@@ -37,6 +37,12 @@ def command(as_json: bool, intents: int) -> None:
     """Five nodes, 100 ms round trips, one contract: throughput and what a transaction costs in messages.
 
     Simulated time and counts: the same on every machine.
+
+    \b
+    Example:
+      rota bench wan --json
+
+    Exit 0: measured. 1: it could not be. 2: wrong use.
     """
     if as_json:
         print_json(measure(intents))

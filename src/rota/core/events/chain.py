@@ -34,9 +34,10 @@ class MinedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class EndorsedDeployment:
-    """A contract whose rounds are signed, as the factory told of it; `genesis` is the hash of it.
+class FactoryDeployment:
+    """A contract as the factory told of it; `genesis` is the hash of it.
 
+    Where transitions are proved, the one endorser is the issuer, the threshold is 0 and `ledger` says which code it is.
     Where on the chain it was told is only shown.
     """
 
@@ -48,6 +49,7 @@ class EndorsedDeployment:
     transaction: bytes = field(default=b"", compare=False)
     transaction_index: int | None = field(default=None, compare=False)
     log_index: int | None = field(default=None, compare=False)
+    ledger: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class ChainBlock:
     time_s: int
     outcomes: Outcomes = ()
     mined: tuple[MinedTransaction, ...] = ()
-    deployments: tuple[EndorsedDeployment, ...] = ()
+    deployments: tuple[FactoryDeployment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

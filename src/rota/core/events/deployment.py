@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.events import IntentSubmitted
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.core.machine import Event
 from rota.messages import Verdict
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, RequestId
@@ -94,21 +94,21 @@ class CallDue(Event):
 class DeploymentSeen(Event):
     """Raised by the node when its index has a deployment under this id, ours or not."""
 
-    deployed: EndorsedDeployment
+    deployed: FactoryDeployment
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentUndone(Event):
     """Raised by the node when a reorganisation took a deployment under this id from its index."""
 
-    deployed: EndorsedDeployment
+    deployed: FactoryDeployment
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFinal(Event):
     """Raised by the node when a deployment under this id stands in a final block, or did when the node started."""
 
-    deployed: EndorsedDeployment
+    deployed: FactoryDeployment
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,8 +413,11 @@ def _write_agreement(deployment: Deployment) -> None:
 def _call(deployment: Deployment) -> None:
     """If nothing is heard of the call, it is made again: one that is under way is not made twice."""
     context = deployment.context
+    genesis = deployment.genesis
     context.effects.append(
-        CallFactory(deployment.intent.id, deployment.genesis_hash, deployment.signers, deployment.genesis.threshold)
+        CallFactory(
+            deployment.intent.id, deployment.genesis_hash, deployment.signers, genesis.threshold, genesis.ledger
+        )
     )
     context.timers.set(deployment, "call", context.after(context.config.state_timeout_ms), CallDue())
 

@@ -223,6 +223,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.id,
             transaction.intent.sender,
             event.transition.leaf,
+            event.transition.valid_until_s,
         )
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rota.core.effects import Proposal
-from rota.core.events.chain import EndorsedDeployment
+from rota.core.events.chain import FactoryDeployment
 from rota.types import ContractAddress, IntentId
 
 
@@ -40,5 +40,5 @@ class StoredDeployments:
     """
 
     agreed: tuple[tuple[IntentId, tuple[ContractAddress, ...]], ...] = ()
-    deployed: tuple[EndorsedDeployment, ...] = ()
+    deployed: tuple[FactoryDeployment, ...] = ()
     proposals: tuple[Proposal, ...] = ()

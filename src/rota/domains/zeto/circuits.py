@@ -55,9 +55,9 @@ class Circuit:
 
 CIRCUITS: Final = (
     Circuit(Kind.ANON, 2, 2),
-    Circuit(Kind.ANON, 10, 2),
+    Circuit(Kind.ANON, 10, 8),
     Circuit(Kind.ANON_NULLIFIER, 2, 2),
-    Circuit(Kind.ANON_NULLIFIER, 5, 2),
+    Circuit(Kind.ANON_NULLIFIER, 5, 8),
 )
 INPUTS_MAX: Final = {kind: max(one.input_count for one in CIRCUITS if one.kind is kind) for kind in Kind}
 

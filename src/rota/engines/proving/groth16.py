@@ -3,9 +3,9 @@
 A set-up draws five secrets and gives two keys, one to prove with and one to verify with. Whoever knows the secrets can
 prove what is not true, so they exist in the memory of `set_up` alone, for as long as it runs.
 
-A circuit of n constraints a * b = c becomes polynomials over a domain of roots of unity, one root for each constraint: A,
-B and C have the three sides as their values there, so that A * B - C is a multiple of Z, which is zero in the domain. A
-proof shows the quotient H at a point that nobody knows.
+A circuit of n constraints a * b = c becomes polynomials over a domain of roots of unity, one root for each constraint:
+A, B and C have the three sides as their values there, so that A * B - C is a multiple of Z, which is zero in the
+domain. A proof shows the quotient H at a point that nobody knows.
 
 Behind the constraints each public input has a row of its own, x * 0 = 0, as has the one wire. So their polynomials do
 not depend on one another, whatever the circuit does with them, and no proof for some public inputs is one for others.
@@ -46,8 +46,11 @@ class Unprovable(Exception):
     """The statement is not true: the rules that it breaks."""
 
     def __init__(self, broken: Sequence[str]) -> None:
-        super().__init__(f"the statement breaks the rules of {', '.join(broken)}")
+        super().__init__(tuple(broken))
         self.broken = tuple(broken)
+
+    def __str__(self) -> str:
+        return f"the statement breaks the rules of {', '.join(self.broken)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +157,7 @@ def prove(key: ProvingKey, trace: Trace) -> Proof:
 def verify(key: VerifyingKey, public_inputs: Sequence[int], proof: Proof) -> bool:
     """Whether this is a proof for these public inputs; as the contract does it."""
     shown = sum_in_first(key.inputs, (1, *public_inputs))
-    return are_pairings_equal(
-        (proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta))
-    )
+    return are_pairings_equal((proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta)))
 
 
 def _domain_size(circuit: Structure) -> int:

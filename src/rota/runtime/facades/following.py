@@ -50,7 +50,7 @@ LEDGER: Final = "Endorsed"
 
 Found = TypeVar("Found")
 ReceiptOf = Callable[[IntentId], Awaitable[ReceiptView | None]]
-LegOf = Callable[[StoredTransaction], facade.LegView | None]
+LegOf = Callable[[StoredTransaction], Awaitable[facade.LegView | None]]
 
 
 class Following:
@@ -206,7 +206,7 @@ class Following:
     async def prepared(self, intent: IntentId) -> PreparedView | None:
         """An external transaction that can be committed."""
         stored = await self._store.transaction(intent)
-        leg = self._leg_of(stored) if stored is not None else None
+        leg = await self._leg_of(stored) if stored is not None else None
         if stored is None or leg is None or stored.issued is None:
             return None
         hosted = self._running.contracts.hosted(stored.intent.contract)

@@ -57,8 +57,9 @@ class Intents:
             is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
         self._require_registered(initialised.parties)
+        fresh = IntentId(secrets.token_bytes(INTENT_BYTES))
         return Intent(
-            self._ids.next(sender, submission.to),
+            self._ids.next(sender, submission.to) if hosted.domain.has_pages else fresh,
             submission.to,
             sender,
             initialised.payload,

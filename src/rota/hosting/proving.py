@@ -1,0 +1,61 @@
+"""What is in transitions that were assembled here, for whoever proves them; and whether states are what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rota.core.effects import AssembleIntents
+from rota.core.events import AssemblyFinished
+from rota.core.machine import Event
+from rota.domains.available import Known, known_in
+from rota.domains.records import Record
+from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, history_of
+from rota.types import Leaf, NodeName, Party, Preparation, State, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """A transition with the records of all that it spends and makes."""
+
+    sender: Party
+    spends: tuple[Known[Record], ...]
+    makes: tuple[Known[Record], ...]
+    preparation: Preparation | None
+
+
+def reveal(
+    hosted: Hosted,
+    order: AssembleIntents,
+    events: Iterable[Event],
+    held: Held,
+    node: NodeName,
+    background: Background = NO_BACKGROUND,
+) -> dict[Leaf, Revealed]:
+    """What is in each transition that a slot was answered with."""
+    new = {state.id: state for state in order.snapshot.states}
+    history = history_of(hosted, node, new.get, held.get, background.recall)
+    senders = {intent.id: intent.sender for intent in order.intents}
+    revealed: dict[Leaf, Revealed] = {}
+    for event in events:
+        transition = event.transition if isinstance(event, AssemblyFinished) else None
+        if transition is None:
+            continue
+        new.update({state.id: state for state in transition.outputs})
+        revealed[transition.leaf] = Revealed(
+            senders[transition.intent],
+            tuple(history.get(state) for state in transition.inputs),
+            tuple(read for state in transition.outputs if (read := known_in(hosted.known, state)) is not None),
+            transition.preparation,
+        )
+    return revealed
+
+
+def is_committed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]) -> bool:
+    """Whether the ledger was told of this state what it says; one that cheats tells one thing and sends another."""
+    maker = makers.get(state.id.leaf)
+    read = known_in(hosted.known, state)
+    if maker is None or read is None:
+        return False
+    (commitment,) = hosted.domain.commitments(((read.record, read.salt),))
+    return maker.info[state.id.output : state.id.output + 1] == (commitment,)

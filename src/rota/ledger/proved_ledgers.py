@@ -1,0 +1,52 @@
+"""The ledgers that prove their transitions, as one factory deploys them: their code, and where their verifiers are.
+
+The factory has the code of none. What it is given it deploys, and tells the hash of it, so that whoever is told of a
+ledger knows whether that is the code which it trusts: the one that came with this Rota. Verifiers are placed by the
+factory, once, at addresses that follow from their code; so all nodes of a network name the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eth_abi.abi import encode as abi_encode
+
+from rota.digests import WORD_BYTES, keccak
+from rota.domains.base import ProvedLedger
+from rota.ledger.artifacts import load_artifact
+from rota.types import ContractAddress, address_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A contract that the factory places: what it is made of, and where that leads."""
+
+    address: ContractAddress
+    code: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCode:
+    """What a ledger is made of: its code, its constructor's arguments behind the issuer, and the verifiers in them."""
+
+    code: bytes
+    arguments: bytes
+    verifiers: tuple[Placed, ...]
+
+    @property
+    def hash(self) -> bytes:
+        """What the factory tells of it."""
+        return keccak(keccak(self.code) + keccak(self.arguments))
+
+
+def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
+    """What a factory makes this ledger of."""
+    verifiers = tuple(placed_by(factory, load_artifact(name).bytecode) for name in ledger.verifiers)
+    arguments = abi_encode(["address"] * len(verifiers), [verifier.address for verifier in verifiers])
+    return LedgerCode(load_artifact(ledger.contract).bytecode, arguments, verifiers)
+
+
+def placed_by(factory: ContractAddress, code: bytes) -> Placed:
+    """Where the factory places this code (EIP-1014, without a salt)."""
+    digest = keccak(b"\xff" + address_bytes(factory) + bytes(WORD_BYTES) + keccak(code))
+    return Placed(ContractAddress("0x" + digest[-20:].hex()), code)

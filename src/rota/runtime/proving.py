@@ -1,0 +1,190 @@
+"""Proofs in place of signatures: of contracts whose ledger has each transition proved.
+
+Theory of operation. The core has a transition signed once it is assembled, and goes on when it is. Here a proof is made
+instead, in another process, while the next transitions are assembled: a proof binds the leaf and its validity as a
+signature does. What is in a transition is kept from its assembly until then; the core never knows.
+
+A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
+same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
+has. Without that, a slow machine would never come to an end.
+
+For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
+from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
+from rota.core.machine import Event
+from rota.domains.base import Claim, Prover
+from rota.hosting import Hosted
+from rota.hosting.contracts import bounded, told_of
+from rota.hosting.proving import Revealed
+from rota.keys.names import coins_key, endorser_key
+from rota.keys.secp256k1 import to_compact
+from rota.ledger.proofs import binding_of
+from rota.ports import KeyHolder, Unavailable, UnknownKey
+from rota.runtime.contracts import KnownContracts
+from rota.types import ContractAddress, Leaf, NodeName, Party, node_of
+
+OWNER_PURPOSE: Final = b"rota zeto owner"
+OWNER_BYTES: Final = 48
+KEPT_MAX: Final = 4_096
+# A proof that is kept is used again while it is valid for nearly as long as a new one would be.
+OLDER_S_MAX: Final = 300
+
+V = TypeVar("V")
+
+NOTHING: Final = Revealed(Party(""), (), (), None)
+
+
+@dataclass(slots=True)
+class _Proof:
+    """A proof that is being made or was made, and until when it will be valid."""
+
+    valid_until_s: int
+    made: asyncio.Future[bytes]
+
+
+class Proving:
+    """Of one node."""
+
+    def __init__(self, node: NodeName, contracts: KnownContracts, keys: KeyHolder, prover: Prover) -> None:
+        self._node: Final = node
+        self._contracts: Final = contracts
+        self._keys: Final = keys
+        self._prover: Final = prover
+        self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
+        self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    def is_for(self, contract: ContractAddress) -> bool:
+        """Whether the transitions of this contract are proved."""
+        hosted = self._contracts.hosted(contract)
+        return hosted is not None and bool(hosted.domain.ledgers)
+
+    async def close(self) -> None:
+        """Give up what is being proved."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Parties.
+
+    def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
+        """By what others know a party of ours in this contract, or nothing."""
+        verifier = self.verifier_of(order.contract, order.party)
+        return VerifierLookedUp(order.peer, order.request_id, order.party, verifier)
+
+    def verifier_of(self, contract: ContractAddress, party: Party) -> str:
+        """The key of a party of ours; empty when we have none for it."""
+        hosted = self._contracts.hosted(contract)
+        assert hosted is not None, "only a contract with its domain proves"
+        try:
+            return hosted.domain.verifier_of(self._secret_of(party))
+        except UnknownKey:
+            return ""
+
+    # Transitions.
+
+    def take(self, events: Iterable[Event], revealed: Mapping[Leaf, Revealed]) -> list[Event]:
+        """Keep what is in the transitions until they are proved; what has a proof already has its validity."""
+        for leaf, each in revealed.items():
+            _keep(self._revealed, leaf, each)
+        return [self._with_kept_validity(event) for event in events]
+
+    async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
+        """The proof of a transition, or the issuer's signature of it."""
+        try:
+            proof = await self._proof_of(order)
+        except Exception as error:
+            reason = str(error) if isinstance(error, Unavailable) else f"it cannot be proved: {told_of(error)}"
+            return AssemblyFailed(order.request_id, order.intent, bounded(reason))
+        return TransitionSigned(order.request_id, order.intent, proof)
+
+    def verify_signature(self, order: VerifySignature) -> SignatureVerified:
+        """Is this a proof that we made? After a restart none is: what it proves is assembled anew."""
+        kept = self._proofs.get(order.leaf)
+        is_ours = kept is not None and kept.made.done() and kept.made.result() == order.signature
+        return SignatureVerified(order.request_id, order.intent, is_ours)
+
+    def _with_kept_validity(self, event: Event) -> Event:
+        transition = event.transition if isinstance(event, AssemblyFinished) else None
+        kept = self._proofs.get(transition.leaf) if transition is not None else None
+        if transition is None or kept is None or kept.valid_until_s < transition.valid_until_s - OLDER_S_MAX:
+            return event
+        assert isinstance(event, AssemblyFinished), "what has a transition was assembled"
+        return replace(event, transition=replace(transition, valid_until_s=kept.valid_until_s))
+
+    async def _proof_of(self, order: SignTransition) -> bytes:
+        kept = self._proofs.get(order.leaf)
+        if kept is None or kept.valid_until_s != order.valid_until_s:
+            kept = _Proof(order.valid_until_s, asyncio.get_running_loop().create_future())
+            _keep(self._proofs, order.leaf, kept)
+            task = asyncio.create_task(self._make(order, kept))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(kept.made)
+
+    async def _make(self, order: SignTransition, wanted: _Proof) -> None:
+        """Whoever waits is told; what failed is not kept."""
+        try:
+            proof = await self._made(order)
+        except BaseException as error:
+            if self._proofs.get(order.leaf) is wanted:
+                del self._proofs[order.leaf]
+            if isinstance(error, asyncio.CancelledError):
+                wanted.made.cancel()
+                raise
+            wanted.made.set_exception(error)
+            wanted.made.exception()  # Whoever waited may have gone: then nobody else asks for it.
+        else:
+            wanted.made.set_result(proof)
+
+    async def _made(self, order: SignTransition) -> bytes:
+        hosted = self._contracts.hosted(order.contract)
+        assert hosted is not None, "only a contract with its domain proves"
+        binding = binding_of(order.leaf, order.valid_until_s)
+        # What is not known is an empty transition, which the core makes by itself.
+        revealed = self._revealed.get(order.leaf, NOTHING)
+        statement = hosted.domain.statement(
+            Claim(
+                hosted.configuration,
+                order.party,
+                self._secret_of(order.party),
+                binding,
+                revealed.spends,
+                revealed.makes,
+                revealed.preparation,
+            )
+        )
+        return await (self._prover.prove(statement) if statement is not None else self._issued(hosted, binding))
+
+    async def _issued(self, hosted: Hosted, binding: bytes) -> bytes:
+        contract = hosted.contract.address
+        deployment, policy = self._contracts.deployment_of(contract), self._contracts.policy_of(contract)
+        assert deployment is not None, "a hosted contract was deployed"
+        assert policy is not None, "a hosted contract has a policy"
+        name = endorser_key(self._node, deployment)
+        if (self._node, self._keys.address_of(name)) not in policy.endorsers:
+            raise Unavailable(f"{contract} is not issued by {self._node}")
+        return to_compact(await self._keys.sign(name, binding))
+
+    def _secret_of(self, party: Party) -> bytes:
+        if node_of(party) != self._node:
+            raise UnknownKey(f"the party is not one of {self._node}")
+        return self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
+
+
+def _keep(kept: OrderedDict[Leaf, V], leaf: Leaf, value: V) -> None:
+    kept[leaf] = value
+    kept.move_to_end(leaf)
+    if len(kept) > KEPT_MAX:
+        kept.popitem(last=False)

@@ -1,0 +1,76 @@
+"""Signals end a command in good order, once; sent for real, to this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from rota.cli.interruption import SIGNALS, Signals, interruptible
+
+
+@pytest.fixture(autouse=True)
+def handlers_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_what_was_begun_is_put_away_whole_though_the_user_is_impatient(number: signal.Signals) -> None:
+    put_away: list[str] = []
+
+    async def work(_: Signals) -> None:
+        try:
+            send(number)
+            await asyncio.Event().wait()
+        finally:
+            send(number)
+            # The second one is heard in these turns of the loop.
+            for _turn in range(5):
+                await asyncio.sleep(0)
+            put_away.append("all of it")
+
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(interruptible(work))
+    assert put_away == ["all of it"]
+
+
+def test_who_waits_for_a_signal_goes_on_after_it() -> None:
+    async def work(signals: Signals) -> str:
+        asyncio.get_running_loop().call_soon(send, signal.SIGINT)
+        await signals.wait()
+        return "the end"
+
+    assert asyncio.run(interruptible(work)) == "the end"
+
+
+def test_who_was_started_by_nohup_outlives_its_terminal() -> None:
+    async def work(_: Signals) -> str:
+        send(signal.SIGHUP)
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        return "the end"
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert asyncio.run(interruptible(work)) == "the end"
+
+
+def test_cancellation_by_others_is_none_of_the_user_s() -> None:
+    async def work(_: Signals) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interruptible(work))

@@ -1,0 +1,42 @@
+"""Owners, coins and statements that tests of circuits and proofs begin with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.domains.zeto.babyjubjub import key_of
+from rota.domains.zeto.circuits import Kind, Spent, Statement
+from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.poseidon import poseidon
+from rota.domains.zeto.tree import Tree
+
+ALICE = 1_234_567_890_123_456_789
+BOB = (1 << 249) + 77
+DELEGATE = int("c0ffee" * 6 + "c0ff", 16)
+BINDING = 987_654_321
+
+
+def coin(value: int, scalar: int, number: int = 0, delegate: int = 0) -> Coin:
+    """A coin whose salt depends on all of it, so that every test has other ones and each run the same."""
+    return Coin(value, poseidon(value, scalar, number, delegate), key_of(scalar), delegate)
+
+
+def transfer(kind: Kind, values: tuple[int, ...] = (50, 25), made: tuple[int, ...] = (70, 5)) -> Statement:
+    """Alice pays Bob out of coins of these values, and has the rest back."""
+    coins = [coin(value, ALICE, number) for number, value in enumerate(values)]
+    outputs = tuple(coin(value, (BOB, ALICE)[number], 10 + number) for number, value in enumerate(made))
+    statement = Statement(kind, ALICE, tuple(Spent(one) for one in coins), outputs, BINDING)
+    return in_tree(statement) if kind is Kind.ANON_NULLIFIER else statement
+
+
+def in_tree(statement: Statement, strangers: int = 21) -> Statement:
+    """The same with its coins in a tree, behind those of others and with some of others between them."""
+    leaves = [1_000 + number for number in range(strangers)]
+    places = []
+    for spent in statement.inputs:
+        places.append(len(leaves))
+        leaves += [spent.coin.commitment, 5_000 + len(leaves)]
+    tree = Tree(leaves)
+    paths = [tree.path(place) for place in places]
+    inputs = tuple(replace(spent, path=path) for spent, path in zip(statement.inputs, paths, strict=True))
+    return replace(statement, inputs=inputs, root=tree.root if inputs else 0)

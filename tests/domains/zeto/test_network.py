@@ -1,0 +1,201 @@
+"""Zero-knowledge tokens on three real nodes, asked for as client libraries ask: real proofs, checked by the chain."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rota.types import NodeName
+from tests.domains.zeto.prover import ThreadProver
+from tests.ledger.chains import in_loop
+from tests.runtime.callers import Caller, callers
+from tests.runtime.kit import Network, network
+from tests.runtime.test_public_flow import FREE
+
+NAMES = ("node1", "node2", "node3")
+# What nobody else may ever see: an amount that occurs nowhere else, and what the payer says with it.
+MARKED_AMOUNT = 7_231_904_585_517
+MARKED_DATA = b"a word for carol alone, and for nobody else"
+PAYMENT = {
+    "type": "tuple[]",
+    "components": [
+        {"name": "to", "type": "string"},
+        {"name": "amount", "type": "uint256"},
+        {"name": "data", "type": "bytes"},
+    ],
+}
+BALANCE: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "name": "balanceOf",
+        "inputs": [{"name": "account", "type": "string"}],
+        "outputs": [
+            {"name": "totalStates", "type": "uint256"},
+            {"name": "totalBalance", "type": "uint256"},
+            {"name": "overflow", "type": "bool"},
+        ],
+    }
+]
+TOKEN_ABI: list[dict[str, Any]] = [
+    {"type": "function", "name": "mint", "inputs": [{"name": "mints", **PAYMENT}], "outputs": []},
+    {"type": "function", "name": "transfer", "inputs": [{"name": "transfers", **PAYMENT}], "outputs": []},
+    *BALANCE,
+]
+
+
+class Ears:
+    """All that a node is told, and all that it does, in words."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def saw_event(self, event: object) -> None:
+        self.said.append(repr(event))
+
+    def saw_effect(self, effect: object) -> None:
+        self.said.append(repr(effect))
+
+
+async def begun(net: Network) -> ThreadProver:
+    """Three nodes that are connected, and one prover for all."""
+    prover = net.prover = ThreadProver()
+    await net.start(*net.names)
+    await net.connected()
+    return prover
+
+
+async def token(issuer: Caller) -> str:
+    """A new one that a@node1 issues."""
+    constructor = {"type": "constructor", "inputs": [{"name": "tokenName", "type": "string"}]}
+    receipt = await issuer.succeed(
+        type="private", domain="zeto", abi=[constructor], function="", from_="a@node1", data={"tokenName": "Zeto_Anon"}
+    )
+    address: str = receipt["contractAddress"]
+    return address
+
+
+def pay(to: str, amount: int, data: bytes = b"") -> dict[str, object]:
+    return {"to": to, "amount": amount, "data": "0x" + data.hex()}
+
+
+async def balance(caller: Caller, contract: str, account: str) -> int:
+    asked = {"type": "private", "domain": "zeto", "abi": TOKEN_ABI, "function": "balanceOf", "to": contract}
+    told = await caller.call("ptx_call", {**asked, "from": account, "data": {"account": account}})
+    return int(told["totalBalance"])
+
+
+async def until_balance(caller: Caller, contract: str, account: str, amount: int) -> None:
+    """A coin counts when its bytes have arrived; the test's own time limit bounds it."""
+    while await balance(caller, contract, account) != amount:
+        await asyncio.sleep(0.05)
+
+
+def disk_of(net: Network, node: NodeName) -> bytes:
+    """All that a node has written."""
+    return b"".join(path.read_bytes() for path in sorted((net.home / node).rglob("*")) if path.is_file())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@in_loop
+async def test_token_is_deployed_minted_paid_and_its_change_paid_on(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
+        prover = await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one)
+        of_token = {"type": "private", "to": contract, "abi": TOKEN_ABI}
+        mints = {"mints": [pay("b@node2", 100), pay("b@node2", MARKED_AMOUNT)]}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
+        await until_balance(two, contract, "b@node2", 100 + MARKED_AMOUNT)
+
+        # Four at once: each stands on the change of the one before it.
+        transfers = {"transfers": [pay("c@node3", 10)]}
+        receipts = await asyncio.gather(
+            *(two.succeed(**of_token, from_="b@node2", function="transfer", data=transfers) for _ in range(4))
+        )
+        assert all(receipt["domain"] == "zeto" for receipt in receipts)
+        await until_balance(three, contract, "c@node3", 40)
+        assert await balance(two, contract, "b@node2") == 60 + MARKED_AMOUNT
+        assert len(prover.statements) == 4, "a proof is made once, however often the core asks"
+
+        # What is received is spent, and what is too much is refused with a reason.
+        await three.succeed(**of_token, from_="c@node3", function="transfer", data={"transfers": [pay("a@node1", 25)]})
+        await until_balance(one, contract, "a@node1", 25)
+        refused = await three.do(
+            **of_token, from_="c@node3", function="transfer", data={"transfers": [pay("a@node1", 16)]}
+        )
+        assert "success" not in refused
+        assert "c@node3 has 15, and 16 are needed" in refused["failureMessage"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@in_loop
+async def test_coin_is_on_no_disk_but_those_of_who_paid_it_and_who_got_it(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
+        heard = {name: Ears() for name in net.names}
+        net.watchers.update(heard)
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one)
+        of_token = {"type": "private", "to": contract, "abi": TOKEN_ABI}
+        mints = {"mints": [pay("b@node2", 3), pay("b@node2", MARKED_AMOUNT)]}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
+        await until_balance(two, contract, "b@node2", MARKED_AMOUNT + 3)
+        transfers = {"transfers": [pay("c@node3", MARKED_AMOUNT - 1, MARKED_DATA)]}
+        await two.succeed(**of_token, from_="b@node2", function="transfer", data=transfers)
+        await until_balance(three, contract, "c@node3", MARKED_AMOUNT - 1)
+        (coin,) = await three.call(
+            "pstate_queryContractStates", "zeto", contract, await schema(three), {"limit": 9}, "all"
+        )
+        salt = coin["data"]["salt"].removeprefix("0x")
+        for mark in (str(MARKED_AMOUNT - 1), MARKED_DATA.hex(), salt):
+            assert mark.encode() in disk_of(net, NodeName("node3")), "the search finds what is there"
+            assert any(mark in said for said in heard[NodeName("node3")].said), "and so it does in what was said"
+            assert mark.encode() not in disk_of(net, NodeName("node1")), mark
+            assert not any(mark in said for said in heard[NodeName("node1")].said), mark
+        assert bytes.fromhex(salt) not in disk_of(net, NodeName("node1"))
+
+
+async def schema(caller: Caller) -> str:
+    """The id of the schema of coins."""
+    found = await caller.call("pstate_listSchemas", "zeto")
+    (coin,) = [each for each in found if "amount" in str(each)]
+    identity: str = coin["id"]
+    return identity
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@in_loop
+async def test_locked_coin_is_spent_by_its_delegate(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one)
+        of_token = {"type": "private", "to": contract}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
+        await until_balance(two, contract, "b@node2", 100)
+        delegate = await three.call("ptx_resolveVerifier", "d@node3", "ecdsa:secp256k1", "eth_address")
+        locked = await two.succeed(
+            **of_token, from_="b@node2", function="lock", data={"amount": 30, "delegate": delegate}
+        )
+        await until_balance(two, contract, "b@node2", 70)
+        told = await two.call("ptx_getDomainReceipt", "zeto", locked["id"])
+        (coin,) = [each for each in told["coins"] if each.get("delegate") == delegate]
+        spends = {"lockedInputs": [coin["id"]], "delegate": "d@node3", "transfers": [pay("c@node3", 30)]}
+        sent = await two.call(
+            "ptx_prepareTransaction", {**of_token, "from": "b@node2", "function": "transferLocked", "data": spends}
+        )
+        while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
+            await asyncio.sleep(0.05)
+        # Its owner cannot bring it, nor anybody else: only the delegate.
+        stranger = await two.do(**prepared["transaction"], from_="b@node2")
+        assert "WrongCommitter" in stranger["failureMessage"]
+        await three.succeed(**prepared["transaction"], from_="d@node3")
+        assert (await two.receipt(sent))["success"]
+        await until_balance(three, contract, "c@node3", 30)

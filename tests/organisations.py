@@ -1,0 +1,86 @@
+"""What tests of several organisations on this machine share: processes, ports, databases, a chain."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.store.servers import PostgresServer, postgres_folder
+
+PROGRAMMES = Path(sys.executable).parent
+LOOKS_MAX = 600
+LOOK_S = 0.1
+
+
+@contextmanager
+def held_ports(count: int) -> Iterator[list[int]]:
+    """Ports of the kernel's choice that nobody else is given meanwhile: bound, but not listened at.
+
+    Whoever they are for may listen at them all the same, as both let the address be used again.
+    """
+    with ExitStack() as stack:
+        holders = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for holder in holders:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", 0))
+        yield [holder.getsockname()[1] for holder in holders]
+
+
+@contextmanager
+def running(command: list[str], log: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:  # noqa: ANN401
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file, text=True, **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+@contextmanager
+def development_chain(home: Path, *options: str) -> Iterator[str]:
+    """Where it answers."""
+    command = [str(PROGRAMMES / "rota"), "ledger", "--port", "0", "--json", *options]
+    with running(command, home / "chain.log", stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield str(json.loads(process.stdout.readline())["url"])
+
+
+@contextmanager
+def databases(*names: str) -> Iterator[dict[str, str]]:
+    """One server stands for all of theirs; each has a database of its own."""
+    folder = postgres_folder()
+    if folder is None:
+        pytest.skip("PostgreSQL is not installed here; run tools/install-test-tools")
+    server = PostgresServer(folder)
+    try:
+        server.start()
+        host = quote(str(server.socket.parent), safe="")
+        for name in names:
+            psql = [str(folder / "psql"), f"postgresql://rota@{host}/postgres", "--quiet", "--command"]
+            subprocess.run([*psql, f"CREATE DATABASE {name}"], check=True, timeout=30)
+        yield {name: f"postgresql://rota@{host}/{name}" for name in names}
+    finally:
+        server.remove()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    for _ in range(LOOKS_MAX):
+        if condition():
+            return
+        time.sleep(LOOK_S)
+    raise AssertionError(f"{what} did not come")

@@ -1,0 +1,108 @@
+"""Makes the proving keys of `zeto`, and generates from them the contracts that verify its proofs.
+
+    python -m tools.zeto_setup keys [FOLDER]   draw secrets, make keys for every circuit, write them and a transcript
+    python -m tools.zeto_setup contracts       write contracts/Verifier*.sol and contracts/PoseidonTree.sol
+    python -m tools.zeto_setup --check         tell whether the contracts are those that the keys say; write nothing
+
+A set-up draws secrets from the system and forgets them when it ends: nothing of them is written. Whoever runs it can
+keep them all the same, and with them forge proofs, so that keys of one maker are for development (docs/zeto.md). Run
+`keys` when a circuit has changed, and then `contracts` and `make contracts`: each run makes other keys, and all
+contracts that were deployed with the old ones keep those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, structure
+from rota.engines.proving.groth16 import VerifyingKey, set_up
+from rota.engines.proving.key_files import (
+    DEVELOPMENT_KEYS,
+    TRANSCRIPT,
+    SetUp,
+    Transcript,
+    hash_of_constraints,
+    key_path,
+    write_key,
+)
+from tools.zeto_contracts import generated
+
+ROOT: Final = Path(__file__).parent.parent
+MADE_BY: Final = "one run of tools.zeto_setup, secrets from the system's randomness, never written: for development"
+
+
+def main(arguments: Sequence[str], root: Path = ROOT) -> int:
+    match list(arguments):
+        case ["keys"]:
+            make_keys(DEVELOPMENT_KEYS)
+        case ["keys", folder]:
+            make_keys(Path(folder))
+        case ["contracts"]:
+            for path, text in generated(DEVELOPMENT_KEYS).items():
+                (root / path).write_text(text, encoding="utf-8")
+        case ["--check"]:
+            return _tell_stale(root)
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+def make_keys(folder: Path, circuits: Sequence[Circuit] = CIRCUITS) -> Transcript:
+    """Draw secrets and write proving keys and the transcript; what was there is overwritten."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for circuit in circuits:
+        print(f"{circuit.name}: {len(structure(circuit).constraints)} constraints ...", flush=True)
+        key = set_up(structure(circuit))
+        content = write_key(circuit, key)
+        key_path(folder, circuit).write_bytes(content)
+        entries.append(
+            SetUp(
+                circuit.name,
+                len(structure(circuit).constraints),
+                hash_of_constraints(circuit),
+                hashlib.sha256(content).hexdigest(),
+                len(content),
+                _words_of(key.verifying),
+            )
+        )
+    now = datetime.now(UTC).replace(microsecond=0)
+    transcript = Transcript(MADE_BY, now.isoformat(), f"zksnake {version('zksnake')}", tuple(entries))
+    (folder / TRANSCRIPT).write_text(json.dumps(asdict(transcript), indent=1) + "\n", encoding="utf-8")
+    return transcript
+
+
+def _words_of(key: VerifyingKey) -> dict[str, Any]:
+    """The key as the precompiles take it: in the second group the imaginary part comes first."""
+    seconds = {"beta": key.beta, "gamma": key.gamma, "delta": key.delta}
+    words: dict[str, Any] = {"alpha": _hex(key.alpha.x, key.alpha.y)}
+    words |= {name: _hex(*reversed(point.x), *reversed(point.y)) for name, point in seconds.items()}
+    return words | {"inputs": [_hex(point.x, point.y) for point in key.inputs]}
+
+
+def _hex(*numbers: int) -> list[str]:
+    return [f"{number:064x}" for number in numbers]
+
+
+def _tell_stale(root: Path) -> int:
+    stale = [path for path, text in generated(DEVELOPMENT_KEYS).items() if _text_of(root / path) != text]
+    for path in stale:
+        print(f"{path} is not what the keys say: run `python -m tools.zeto_setup contracts`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
