@@ -49,6 +49,9 @@ abstract contract Proofs is StateLedger {
         uint256[] inputs;
         bytes proofs;
         uint256[] positions;
+        // The coins that this call makes, where the ledger wants to know of them at its end.
+        uint256[] coins;
+        uint256 coinCount;
     }
 
     uint256 internal constant SMALL = 0;
@@ -98,9 +101,15 @@ abstract contract Proofs is StateLedger {
         if (work.proofEnd > auth.length) revert MalformedAuth(position);
     }
 
-    function _finish(Work memory work, bytes calldata auth) internal view override {
+    /// @dev What is to be done when all transitions were applied and all proofs are right.
+    function _settle(Docket memory docket) internal virtual {}
+
+    function _finish(Work memory work, bytes calldata auth) internal override {
         if (work.proofEnd != auth.length) revert MalformedAuth(work.count);
-        if (work.docket != 0) _verifyGathered(_docketOf(work));
+        if (work.docket == 0) return;
+        Docket memory docket = _docketOf(work);
+        _verifyGathered(docket);
+        _settle(docket);
     }
 
     /// @dev What stands in `auth` for the leaf at hand behind its validity, and what the proof has to bind.
@@ -186,7 +195,25 @@ abstract contract Proofs is StateLedger {
         return (docket.shape == SMALL ? smallVerifier : largeVerifier).verify(inputs, proofs);
     }
 
-    function _docketOf(Work memory work) private pure returns (Docket memory docket) {
+    /// @dev The delegate of what is spent. Who commits a prepared transition is its committer: reading has seen to it.
+    function _delegateOf(uint256 plan) internal pure returns (uint256) {
+        if ((plan >> 120) & FLAG_PREPARED == 0) return 0;
+        return _load((plan & 0xffffffff) - PREPARATION_BYTES) >> 96;
+    }
+
+    /// @dev Where the inputs begin: behind the reads.
+    function _inputsOf(Work memory work, uint256 plan) internal pure returns (uint256 cursor) {
+        cursor = plan & 0xffffffff;
+        for (uint256 left = (plan >> 108) & 0xf; left != 0; --left) (,,, cursor) = _reference(work.leaves, cursor);
+    }
+
+    /// @dev The word that is kept: the bits of the outputs, and the hash of the coins in the others.
+    function _wordToKeep(uint256 outputs, uint256 plan, uint256 body) internal pure override returns (uint256) {
+        uint256 bytes_ = 32 * ((plan >> 112) & 0xf);
+        return (_hash(body + bytes_, bytes_) & ~uint256(0xffff)) | outputs;
+    }
+
+    function _docketOf(Work memory work) internal pure returns (Docket memory docket) {
         uint256 found = work.docket;
         if (found == 0) {
             Docket memory made;

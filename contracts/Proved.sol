@@ -35,12 +35,19 @@ contract Proved is Proofs {
         return shape == SMALL ? SMALL_INPUTS + SMALL_OUTPUTS + 3 : LARGE_INPUTS + LARGE_OUTPUTS + 3;
     }
 
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal override {
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+        internal
+        override
+        returns (bytes32)
+    {
         (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
-        if (inputs == 0 && outputs != 0) return _requireIssuer(work.position, binding, proof);
+        if (inputs == 0 && outputs != 0) {
+            _requireIssuer(work.position, binding, proof);
+            return 0;
+        }
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
         if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
         uint256[] memory spent = new uint256[](inputs);
@@ -54,12 +61,7 @@ contract Proved is Proofs {
         // Behind the outputs stands what comes in or leaves, which is nothing.
         slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
         _save(slot + 32, _delegateOf(plan));
-    }
-
-    /// @dev The delegate of what is spent. Who commits a prepared transition is its committer: reading has seen to it.
-    function _delegateOf(uint256 plan) private pure returns (uint256) {
-        if ((plan >> 120) & FLAG_PREPARED == 0) return 0;
-        return _load((plan & 0xffffffff) - PREPARATION_BYTES) >> 96;
+        return 0;
     }
 
     /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof follows the coins that are shown.
@@ -98,12 +100,6 @@ contract Proved is Proofs {
         return (uint256(bytes32(coins[32 * output:32 * output + 32])), proof[end:]);
     }
 
-    /// @dev Where the inputs begin: behind the reads.
-    function _inputsOf(Work memory work, uint256 plan) private pure returns (uint256 cursor) {
-        cursor = plan & 0xffffffff;
-        for (uint256 left = (plan >> 108) & 0xf; left != 0; --left) (,,, cursor) = _reference(work.leaves, cursor);
-    }
-
     function _areInputsStates() internal pure override returns (bool) {
         return true;
     }
@@ -123,10 +119,5 @@ contract Proved is Proofs {
 
     function _restore(Work memory work, uint256 place, bytes32 leaf, uint256 output) internal override {
         _setWord(work, place, leaf, _wordOf(work, place, leaf) | (1 << output));
-    }
-
-    function _wordToKeep(uint256 outputs, uint256 plan, uint256 body) internal pure override returns (uint256) {
-        uint256 size = 32 * ((plan >> 112) & 0xf);
-        return (_hash(body + size, size) & ~uint256(0xffff)) | outputs;
     }
 }

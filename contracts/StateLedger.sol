@@ -209,11 +209,16 @@ abstract contract StateLedger is IStateLedger {
     /// @dev Turns to the full leaf that stands there, which may yet be skipped.
     function _turnTo(Work memory work, uint256 leafAt, bytes calldata auth) internal view virtual {}
 
-    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved.
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal virtual {}
+    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved. Returns what it stands on that
+    /// the ledger does not have, or not any more; then it is skipped.
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+        internal
+        virtual
+        returns (bytes32 missing)
+    {}
 
     /// @dev Reverts unless all of `auth` was used.
-    function _finish(Work memory work, bytes calldata auth) internal view virtual {}
+    function _finish(Work memory work, bytes calldata auth) internal virtual {}
 
     /// @dev Whether inputs are states, which are spent by clearing their bits.
     function _areInputsStates() internal pure virtual returns (bool);
@@ -501,7 +506,11 @@ abstract contract StateLedger is IStateLedger {
                 return _skipFor(work, leafAt, plan, SkipReason.InputUnavailable, missing);
             }
 
-            _prove(work, leafAt, plan, auth);
+            bytes32 lacking = _prove(work, leafAt, plan, auth);
+            if (lacking != 0) {
+                _restoreInputs(work, inputs, body);
+                return _skip(leafAt, plan, SkipReason.ReadUnavailable, lacking, NOT_HERE);
+            }
             if ((plan >> 120) & FLAG_CALLS != 0) {
                 (bool isDone, uint256 number) = _run(work, leafAt, plan, body, payload);
                 if (!isDone) {

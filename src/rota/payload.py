@@ -293,10 +293,13 @@ _CALLS_GAS: Final = 4_500
 _CALL_GAS: Final = 4_000
 _HASH_WORD_GAS: Final = 6
 
-# Of proofs: what each takes alone, with the largest circuit.
-_PROOFS_GAS: Final = 10_000
-_PROOF_GAS: Final = 420_000
+# Of proofs: what looking for them takes; what those of one shape that follow one another share, by the larger circuit;
+# and what each takes beside.
+_PROOFS_GAS: Final = 5_000
+_PROOF_RUN_GAS: Final = 380_000
+_PROOF_GAS: Final = 75_000
 _PROOF_BYTES: Final = 2 + 8 + 256
+_SMALL_STATES_MAX: Final = 2
 _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
 _FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
 
@@ -317,6 +320,7 @@ class AuthCost:
     leaf_bytes: int = 0
     leaf_gas: int = 0
     input_bytes: int = 0
+    run_gas: int = 0
 
     @classmethod
     def of(cls, contract: Contract) -> AuthCost:
@@ -327,8 +331,11 @@ class AuthCost:
 
     @classmethod
     def of_proofs(cls) -> AuthCost:
-        """Of a proof for each transition, which shows for each input the coins of its maker."""
-        return cls(0, _PROOFS_GAS, _PROOF_BYTES, _PROOF_GAS, _MAKER_BYTES)
+        """Of a proof for each transition, which shows for each input the coins of its maker.
+
+        Proofs of one shape that follow one another are verified together (`Proofs.sol`).
+        """
+        return cls(0, _PROOFS_GAS, _PROOF_BYTES, _PROOF_GAS, _MAKER_BYTES, _PROOF_RUN_GAS)
 
     @classmethod
     def of_signatures(cls, endorser_count: int, threshold: int) -> AuthCost:
@@ -365,6 +372,7 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
         _COMMIT_GAS
         + auth.gas
         + auth.leaf_gas * len(given)
+        + auth.run_gas * _run_count(given)
         + _memory_gas(_memory_words(len(payload), entries))
         + _LOG_BYTE_GAS * len(payload)
         + _page_gas(entries)
@@ -374,6 +382,21 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
     priced = _ZERO_BYTE_GAS * zeros + _BYTE_GAS * (len(call) - zeros) + execution
     floor = _FLOOR_ZERO_BYTE_GAS * zeros + _FLOOR_BYTE_GAS * (len(call) - zeros)
     return _TRANSACTION_GAS + max(priced, floor)
+
+
+def _run_count(transitions: Iterable[Transition]) -> int:
+    """How often proofs are verified: one call for those of one shape that follow one another."""
+    shapes = [_is_small(transition) for transition in transitions if _is_verified(transition)]
+    return sum(place == 0 or shapes[place - 1] != shape for place, shape in enumerate(shapes))
+
+
+def _is_verified(transition: Transition) -> bool:
+    """By a proof: what makes coins of nothing is signed by their issuer."""
+    return bool(transition.inputs) or not transition.outputs
+
+
+def _is_small(transition: Transition) -> bool:
+    return max(len(transition.inputs), len(transition.outputs)) <= _SMALL_STATES_MAX
 
 
 def is_light(transition: Transition) -> bool:
@@ -389,6 +412,7 @@ def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
     which grows with the square of all that is in it.
     """
     gas = size_bytes = memory_words = count = 0
+    previous: tuple[Transition, ...] = ()
     is_all_light = True
     for count, transition in enumerate(transitions):
         is_all_light = is_all_light and not auth.leaf_gas and is_light(transition)
@@ -399,7 +423,11 @@ def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
             continue
         own_bytes = len(encode_payload((transition,), 0))
         own_words = _memory_words(own_bytes, (transition,))
-        gas += gas_bound((transition,), 0, auth) - _memory_gas(own_words)
+        alone = (transition,)
+        is_new_run = _run_count((*previous, transition)) > _run_count(previous)
+        gas += gas_bound(alone, 0, auth) - _memory_gas(own_words)
+        gas -= auth.run_gas * (_run_count(alone) - is_new_run)
+        previous = alone if _is_verified(transition) else previous
         size_bytes += own_bytes
         memory_words += own_words
         if count and (gas + _memory_gas(memory_words) > COMMIT_GAS_MAX or size_bytes > PAYLOAD_BYTES_MAX):

@@ -417,7 +417,7 @@ def test_domains_are_tables_of_what_is_installed(tmp_path: Path) -> None:
 def test_key_outside_of_all_sections_and_a_section_that_is_none_are_refused(tmp_path: Path) -> None:
     assert flaws(tmp_path, "url = 1\nlog = 3\n" + LEAST) == [
         "config.toml:1: url: is not known as a key outside of all sections; there are node, ledger, store, transport, "
-        "rpc, operations, commands, sequencer, contracts, domains, automation, triggers, log, telemetry",
+        "rpc, operations, commands, sequencer, contracts, domains, automation, triggers, proving, log, telemetry",
         "config.toml:2: log: must be a section, [log], not 3",
     ]
 

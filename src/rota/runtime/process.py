@@ -31,6 +31,8 @@ from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.dashboard import add_pages
 from rota.digests import keccak
 from rota.domains.base import Prover, Rejected
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS
+from rota.engines.proving.workers import ProverProcesses
 from rota.hosting import AnyDomain, ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
@@ -65,7 +67,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
-from rota.runtime.proving import NoProver, Proving
+from rota.runtime.proving import Proving
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
 from rota.runtime.renewal import Renewal
@@ -237,6 +239,17 @@ class WatchedCredentials:
             logger.info("the credentials have changed", credentials=len(found))
 
 
+def _prover(configuration: NodeConfiguration) -> ProverProcesses:
+    """What makes proofs, if any are wanted: it starts nothing before."""
+    settings = configuration.proving
+    keys = DEVELOPMENT_KEYS if settings.keys is None else settings.keys
+    return ProverProcesses(keys, settings.processes, settings.waiting_max, _tell_of_proving_key)
+
+
+def _tell_of_proving_key(circuit: str, parts: int) -> None:
+    logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -265,6 +278,7 @@ async def opened(
     triggers = _triggers(configuration)
 
     commands: DatabaseCommands | None = None
+    own_prover = _prover(configuration)
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal peers, commands
@@ -273,7 +287,7 @@ async def opened(
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        proving = Proving(name, contracts, keys.signer, prover or NoProver())
+        proving = Proving(name, contracts, keys.signer, prover or own_prover)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
         ledger = LedgerDriver(
             client,
@@ -347,6 +361,7 @@ async def opened(
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
         await client.close()
+        await own_prover.close()
         if tracing is not None and spans is not None:
             spans.close()
             await asyncio.to_thread(tracing.stop)

@@ -44,14 +44,6 @@ V = TypeVar("V")
 NOTHING: Final = Revealed(Party(""), (), (), None)
 
 
-class NoProver:
-    """Of a node on which none is installed."""
-
-    async def prove(self, statement: object) -> bytes:
-        """It may be installed while intents wait."""
-        raise Unavailable(f"no prover is installed here, which {type(statement).__name__} needs")
-
-
 @dataclass(slots=True)
 class _Proof:
     """A proof that is being made or was made, and until when it will be valid."""

@@ -16,7 +16,7 @@ from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of, encode_proofs
 from rota.ledger.proved_ledgers import code_of
 from rota.ledger.reading import CallReceipt
-from rota.payload import NO_CONDITION, Entry, encode_commit, encode_payload
+from rota.payload import NO_CONDITION, AuthCost, Entry, encode_commit, encode_payload, gas_bound
 from rota.types import ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import decode_error
 from tests.domains.zeto.prover import proved
@@ -110,8 +110,11 @@ class TokenLedger:
         return encode_commit(payload, encode_proofs(entries, self.coins.__getitem__), NO_CONDITION)
 
     async def commit(self, *made: Made) -> CallReceipt:
-        """Commit for good."""
-        return await send(self.chain, {"to": self.address, "data": data(self.call_data(*(m.transition for m in made)))})
+        """Commit for good, within the gas that it is said to take at most."""
+        entries = tuple(each.transition for each in made)
+        limit = gas_bound(entries, VALID_UNTIL_S, AuthCost.of_proofs())
+        wanted = {"to": self.address, "data": data(self.call_data(*entries)), "gas": hex(limit)}
+        return await send(self.chain, wanted)
 
     async def refusal(self, *entries: Entry) -> str:
         """Why the contract would not take this; empty when it would."""

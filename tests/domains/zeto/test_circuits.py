@@ -161,7 +161,7 @@ def test_a_locked_coin_is_spent_without_its_delegate(kind: Kind) -> None:
 def test_a_public_input_is_another_one(kind: Kind) -> None:
     """Each public input but the binding is looked at by a rule; the binding is bound by its own."""
     statement = transfer(kind, (50,), (45, 5))
-    names = {
+    names: dict[Kind, list[str | None]] = {
         Kind.ANON: ["opening", "opening", "opening", "opening", "conservation", "opening"],
         Kind.ANON_NULLIFIER: [
             "nullifying", "nullifying", "membership", None, "opening", "opening", "conservation", "membership",

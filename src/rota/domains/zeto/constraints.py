@@ -104,6 +104,10 @@ class System(ABC, Generic[W]):
     def quotient(self, numerator: W, denominator: W) -> W:
         """A wire that gives the numerator when it is multiplied by the denominator, which is never zero."""
 
+    @abstractmethod
+    def reduced(self, sum_: W) -> W:
+        """The same sum, in the fewest digits. It costs no constraint; without it long sums of sums grow."""
+
     def require_equal(self, left: W, right: W) -> None:
         self.require(left, self.constant(1), right)
 
@@ -159,6 +163,9 @@ class Structure(System[Linear]):
         self.require(result, denominator, numerator)
         return result
 
+    def reduced(self, sum_: Linear) -> Linear:
+        return sum_
+
 
 class Trace(System[int]):
     """One computation of a circuit: the values of all wires, and of the three sides of each constraint."""
@@ -205,6 +212,9 @@ class Trace(System[int]):
         result = self.secret(numerator * inverse(denominator) if denominator else 0)
         self._write(result, denominator, numerator % ORDER)
         return result
+
+    def reduced(self, sum_: int) -> int:
+        return sum_ % ORDER
 
     def _write(self, left: int, right: int, result: int) -> None:
         if left * right % ORDER != result:

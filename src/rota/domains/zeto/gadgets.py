@@ -17,19 +17,19 @@ from rota.domains.zeto.poseidon import Matrix, Vector, parameters
 def poseidon(system: System[W], elements: Sequence[W], capacity: int = 0) -> W:
     """The hash of these elements: three constraints for each fifth power, and none for all the rest."""
     numbers = parameters(len(elements) + 1)
-    first, *rest = numbers.before
+    opening, *rest = numbers.before
     # What becomes of the capacity in the first round is known beforehand.
-    powers = [system.constant(pow(capacity + first[0], 5, ORDER))]
-    powers += [_fifth_power(system, a + system.constant(b)) for a, b in zip(elements, first[1:], strict=True)]
+    powers = [system.constant(pow(capacity + opening[0], 5, ORDER))]
+    powers += [_fifth_power(system, a + system.constant(b)) for a, b in zip(elements, opening[1:], strict=True)]
     state = [_sum(system, row, powers) for row in numbers.matrix]
     for constants in rest:
         state = _full_round(system, state, constants, numbers.matrix)
-    for step in numbers.partial:
-        power = _fifth_power(system, state[0] + system.constant(step.constant))
-        others = state[1:]
-        state = [_sum(system, (numbers.corner, *step.row), (power, *others))]
-        state += [other + power * factor for other, factor in zip(others, step.column, strict=True)]
-    state = [state[0], *(_sum(system, row, state[1:]) for row in numbers.mending)]
+    first, others = state[0], [_sum(system, row, state[1:]) for row in numbers.entering]
+    for constant in numbers.partial:
+        power = _fifth_power(system, first + system.constant(constant))
+        first = power * numbers.corner + _sum(system, numbers.output, others)
+        others = [power + _sum(system, numbers.feedback, others), *others[:-1]]
+    state = [first, *(_sum(system, row, others) for row in numbers.leaving)]
     for constants in numbers.after:
         state = _full_round(system, state, constants, numbers.matrix)
     return state[0]
@@ -74,7 +74,7 @@ def _sum(system: System[W], factors: Sequence[int], elements: Sequence[W]) -> W:
     total = system.constant(0)
     for factor, element in zip(factors, elements, strict=True):
         total = total + element * factor
-    return total
+    return system.reduced(total)
 
 
 def _add(system: System[W], left: tuple[W, W], right: tuple[W, W]) -> tuple[W, W]:

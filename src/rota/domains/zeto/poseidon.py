@@ -8,10 +8,13 @@ Constants and matrix come from the generator of the Poseidon paper (Grain, an LF
 parameters and whose output is thinned out by itself). They are worked out here when they are first wanted and checked
 by published hashes in the tests; nothing has to be taken on trust.
 
-Partial rounds are done in other coordinates, as the paper's appendix shows. Only the first element passes the power, so
-constants of the others can wait: they go through the matrix into the next round's. What the matrix does to the others
-among themselves can wait as well, and is made up for once at the end. What remains of a partial round is one constant,
-one row and one column: 2t - 1 multiplications instead of t * t. Circuit and contract use the same form.
+Partial rounds are done in other coordinates. Only the first element passes the power, so constants of the others can
+wait: they go through the matrix into the next round's, and one constant a round remains. What happens to the others is
+linear, with the power as all that comes in and the next first element as all that goes out. Such a system has a form in
+which the state is shifted by one place, and what comes in at the front is the power plus a fixed sum of the state; what
+goes out is another fixed sum. So a partial round has 2t - 1 multiplications instead of t * t, by numbers that are the
+same in each of them. Before and behind the partial rounds a matrix changes between the two coordinates. Circuit and
+contract use the same form.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import mul
 from typing import Final, TypeAlias
 
 from rota.domains.zeto.field import ORDER, inverse
@@ -40,31 +44,23 @@ _GRAIN_PIECE: Final = _GRAIN_STRIDE * 512
 
 
 @dataclass(frozen=True, slots=True)
-class PartialRound:
-    """What is added to the first element, and after its power the row that makes it and the column for the others."""
-
-    constant: int
-    row: Vector
-    column: Vector
-
-
-@dataclass(frozen=True, slots=True)
 class Parameters:
     """All numbers of the permutation of `width` elements, in the form in which it is computed.
 
-    The matrix has `corner` at its top left. `mending` makes up, behind the partial rounds, for what waited.
+    `partial` has one constant a round. `corner` and `output` make the next first element of the power and of the
+    others, `feedback` is what is added to the power at the front. `entering` and `leaving` change the coordinates.
     """
 
     width: int
     before: tuple[Vector, ...]
-    partial: tuple[PartialRound, ...]
+    partial: Vector
     after: tuple[Vector, ...]
     matrix: Matrix
-    mending: Matrix
-
-    @property
-    def corner(self) -> int:
-        return self.matrix[0][0]
+    corner: int
+    output: Vector
+    feedback: Vector
+    entering: Matrix
+    leaving: Matrix
 
 
 def poseidon(*elements: int, capacity: int = 0) -> int:
@@ -78,12 +74,12 @@ def permute(state: Sequence[int]) -> Vector:
     current = list(state)
     for constants in numbers.before:
         current = _full_round(current, constants, numbers.matrix)
-    for step in numbers.partial:
-        power = _fifth_power(current[0] + step.constant)
-        others = current[1:]
-        first = numbers.corner * power + sum(a * b for a, b in zip(step.row, others, strict=True))
-        current = [first % ORDER, *((a + b * power) % ORDER for a, b in zip(others, step.column, strict=True))]
-    current = [current[0], *_times(numbers.mending, current[1:])]
+    first, others = current[0], list(_times(numbers.entering, current[1:]))
+    for constant in numbers.partial:
+        power = _fifth_power(first + constant)
+        first = (numbers.corner * power + sum(map(mul, numbers.output, others))) % ORDER
+        others = [(power + sum(map(mul, numbers.feedback, others))) % ORDER, *others[:-1]]
+    current = [first, *_times(numbers.leaving, others)]
     for constants in numbers.after:
         current = _full_round(current, constants, numbers.matrix)
     return tuple(current)
@@ -108,11 +104,23 @@ def parameters(width: int) -> Parameters:
     matrix = _cauchy(words, width)
     half = FULL_ROUNDS // 2
     partial, last = _postpone_constants(rounds[half : half + partial_count], rounds[half + partial_count], matrix)
-    steps, mending = _postpone_matrix(partial, matrix)
-    return Parameters(width, tuple(rounds[:half]), steps, (last, *rounds[half + partial_count + 1 :]), matrix, mending)
+    inner = tuple(row[1:] for row in matrix[1:])
+    feedback, leaving = _shifting(inner, tuple(row[0] for row in matrix[1:]))
+    return Parameters(
+        width,
+        tuple(rounds[:half]),
+        partial,
+        (last, *rounds[half + partial_count + 1 :]),
+        matrix,
+        matrix[0][0],
+        _times(_transposed(leaving), matrix[0][1:]),
+        feedback,
+        _inverted(leaving),
+        leaving,
+    )
 
 
-def _postpone_constants(rounds: Sequence[Vector], last: Vector, matrix: Matrix) -> tuple[list[int], Vector]:
+def _postpone_constants(rounds: Sequence[Vector], last: Vector, matrix: Matrix) -> tuple[Vector, Vector]:
     """The one constant of each partial round, and those of the full round behind them with all that waited."""
     kept = []
     waiting = (0,) * len(last)
@@ -120,25 +128,29 @@ def _postpone_constants(rounds: Sequence[Vector], last: Vector, matrix: Matrix) 
         total = _plus(constants, waiting)
         kept.append(total[0])
         waiting = _times(matrix, (0, *total[1:]))
-    return kept, _plus(last, waiting)
+    return tuple(kept), _plus(last, waiting)
 
 
-def _postpone_matrix(constants: Sequence[int], matrix: Matrix) -> tuple[tuple[PartialRound, ...], Matrix]:
-    """Row and column of each partial round, and the matrix that makes up for what waited.
+def _shifting(inner: Matrix, entrance: Vector) -> tuple[Vector, Matrix]:
+    """The coordinates in which z' = inner z + entrance p is a shift: the sum at the front, and the way back.
 
-    With the others written as `waiting` times what is computed, `waiting` grows by one factor `inner` a round.
+    The sum's factors are those of the characteristic polynomial of `inner`, by the method of Faddeev and LeVerrier.
+    Each column of the way back follows from the one before.
     """
-    above, beside = matrix[0][1:], tuple(row[0] for row in matrix[1:])
-    inner = tuple(row[1:] for row in matrix[1:])
-    undo = _inverted(inner)
-    waiting = _identity(len(inner))
-    undone = waiting
-    steps = []
-    for constant in constants:
-        row = _times(_transposed(waiting), above)
-        waiting, undone = _product(inner, waiting), _product(undone, undo)
-        steps.append(PartialRound(constant, row, _times(undone, beside)))
-    return tuple(steps), waiting
+    size = len(inner)
+    feedback, work = [], _identity(size)
+    for number in range(1, size + 1):
+        work = _product(inner, work)
+        factor = sum(work[place][place] for place in range(size)) * inverse(number) % ORDER
+        feedback.append(factor)
+        work = tuple(
+            tuple((entry - factor * (row == column)) % ORDER for column, entry in enumerate(entries))
+            for row, entries in enumerate(work)
+        )
+    columns = [entrance]
+    for factor in feedback[:-1]:
+        columns.append(_plus(_times(inner, columns[-1]), [-factor * entry for entry in entrance]))
+    return tuple(feedback), _transposed(tuple(columns))
 
 
 def _grain_words(width: int, partial_rounds: int) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """BN254 as far as proofs need it: points, their sums with factors, pairings, and transforms over its scalars.
 
 The arithmetic is that of arkworks, by way of `zksnake._algebra` (decision 130), which comes with the extra `zeto` and
-is imported when this module is. Whoever may be without it asks `require_curve` first: that error names the extra.
+is imported when it is first used. Whoever may be without it asks `require_curve` first: that error names the extra.
 
 Points are written compressed, 32 and 64 bytes, as arkworks does. The library checks each point that it reads, which
 takes 0.1 and 0.3 ms: most of the time in which a proving key is loaded.
@@ -22,8 +22,6 @@ G2_BYTES: Final = 64
 G1: TypeAlias = Any
 G2: TypeAlias = Any
 
-# The library's largest transform.
-DOMAIN_BITS_MAX: Final = 28
 # A generator of the field's units: its powers of two are all roots of unity.
 _GENERATOR: Final = 5
 
@@ -31,14 +29,11 @@ _GENERATOR: Final = 5
 class CurveMissing(RuntimeError):
     """The arithmetic of proofs is not installed."""
 
-    def __init__(self) -> None:
-        super().__init__("zero-knowledge proofs need the extra `zeto`: install rota[zeto]")
-
 
 def require_curve() -> None:
     """`CurveMissing` unless proofs can be made here. Nothing is loaded yet."""
     if importlib.util.find_spec("zksnake") is None:
-        raise CurveMissing
+        raise CurveMissing("zero-knowledge proofs need the extra `zeto`: install rota[zeto]")
 
 
 def _curve() -> Any:  # noqa: ANN401 - the library has no types
@@ -53,14 +48,6 @@ def _transforms() -> Any:  # noqa: ANN401 - the library has no types
     from zksnake._algebra import polynomial_bn254
 
     return polynomial_bn254
-
-
-def first_generator() -> G1:
-    return _curve().g1()
-
-
-def second_generator() -> G2:
-    return _curve().g2()
 
 
 def multiples_of_first(factors: Sequence[int]) -> list[G1]:

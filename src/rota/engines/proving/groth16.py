@@ -46,8 +46,11 @@ class Unprovable(Exception):
     """The statement is not true: the rules that it breaks."""
 
     def __init__(self, broken: Sequence[str]) -> None:
-        super().__init__(f"the statement breaks the rules of {', '.join(broken)}")
+        super().__init__(tuple(broken))
         self.broken = tuple(broken)
+
+    def __str__(self) -> str:
+        return f"the statement breaks the rules of {', '.join(self.broken)}"
 
 
 @dataclass(frozen=True, slots=True)

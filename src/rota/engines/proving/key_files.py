@@ -111,8 +111,11 @@ def write_key(circuit: Circuit, key: ProvingKey) -> bytes:
     return b"".join(parts)
 
 
-def load_key(folder: Path, circuit: Circuit, tell: Callable[[str], None] = lambda _: None) -> ProvingKey:
-    """The proving key of a circuit. `KeyFileWrong` unless it is the one that its transcript says."""
+def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambda _: None) -> ProvingKey:
+    """The proving key of a circuit. `KeyFileWrong` unless it is the one that its transcript says.
+
+    It takes seconds; `tell` hears how many of a hundred parts are read.
+    """
     entry = read_transcript(folder).of(circuit)
     path = key_path(folder, circuit)
     try:
@@ -127,7 +130,7 @@ def load_key(folder: Path, circuit: Circuit, tell: Callable[[str], None] = lambd
         raise KeyFileWrong(f"{path} is not a proving key: {error}") from error
 
 
-def _read_key(content: bytes, tell: Callable[[str], None]) -> ProvingKey:
+def _read_key(content: bytes, tell: Callable[[int], None]) -> ProvingKey:
     if not content.startswith(_MAGIC):
         raise ValueError(f"it does not begin with {_MAGIC!r}")
     end = content.index(b"\n", len(_MAGIC), len(_MAGIC) + _HEADER_BYTES_MAX) + 1
@@ -149,9 +152,9 @@ def _read_key(content: bytes, tell: Callable[[str], None]) -> ProvingKey:
 
 
 class _Reader:
-    """Goes through the content of a key and tells how far it is: this takes seconds."""
+    """Goes through the content of a key, and tells how far it is."""
 
-    def __init__(self, content: bytes, start: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, content: bytes, start: int, tell: Callable[[int], None]) -> None:
         self._content = content
         self._position = start
         self._tell = tell
@@ -172,7 +175,7 @@ class _Reader:
 
     def _points(self, read: Callable[[bytes], Iterator[Any]], size: int) -> tuple[Any, ...]:
         points = tuple(read(self._take(size)))
-        self._tell(f"{100 * self._position // len(self._content)} % of the proving key read")
+        self._tell(100 * self._position // len(self._content))
         return points
 
     def _take(self, size: int) -> bytes:

@@ -41,6 +41,7 @@ from rota.runtime.configuring.sections import (
     NodeConfiguration,
     NodeSection,
     OperationsSection,
+    ProvingSection,
     RpcSection,
     Section,
     StoreSection,
@@ -332,6 +333,7 @@ class _Reader:
             log=LogSection(**self._section("log")),
             telemetry=TelemetrySection(**self._section("telemetry")),
             automation=AutomationSection(**self._section("automation")),
+            proving=ProvingSection(**self._section("proving")),
             triggers=self._triggers,
             domains=self._domains,
         )

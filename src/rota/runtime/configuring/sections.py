@@ -274,6 +274,19 @@ class AutomationSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProvingSection:
+    """Proofs of zero-knowledge tokens ([zeto](zeto.md)); needs the extra `zeto`."""
+
+    keys: Path | None = key(
+        Place(), NOTHING, "The folder with the proving keys of a ceremony; left out, the keys for development."
+    )
+    processes: int = key(Whole(1, 64), 1, "How many proofs are made at a time, each on a core of its own.", "processes")
+    waiting_max: int = key(
+        Whole(), 256, "How many proofs may be made or wait; whoever comes then tries again.", "proofs"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfiguration:
     """All settings of a node. `sequencer` has those of `[sequencer]`, and of `[ledger]` what the core needs."""
 
@@ -289,6 +302,7 @@ class NodeConfiguration:
     log: LogSection = LogSection()
     telemetry: TelemetrySection = TelemetrySection()
     automation: AutomationSection = AutomationSection()
+    proving: ProvingSection = ProvingSection()
     triggers: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
     domains: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -354,6 +368,7 @@ SECTIONS: Final = (
     DOMAINS,
     _section("automation", AutomationSection),
     TRIGGERS,
+    _section("proving", ProvingSection),
     _section("log", LogSection),
     _section("telemetry", TelemetrySection),
 )

@@ -1,0 +1,117 @@
+"""Proofs in processes of their own: what they are, what is refused, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec
+
+import pytest
+
+from rota.domains.zeto.circuits import Kind
+from rota.engines.proving.groth16 import PROOF_BYTES, Unprovable
+from rota.engines.proving.workers import ProverProcesses
+from rota.ports import Unavailable
+from tests.domains.zeto.coins import transfer
+
+STATEMENT = transfer(Kind.ANON)
+BOUND_S = 100
+P = ParamSpec("P")
+
+
+def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Run a test in an event loop of its own, and not for ever."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(BOUND_S):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_proof_is_made_in_another_process_and_false_ones_are_told() -> None:
+    prover = ProverProcesses()
+    try:
+        first, second = await asyncio.gather(prover.prove(STATEMENT), prover.prove(STATEMENT))
+        assert len(first) == PROOF_BYTES
+        assert first != second, "two proofs of one statement have nothing in common"
+        assert prover.progress["anon_2_2"] == 100
+        with pytest.raises(Unprovable, match="conservation") as told:
+            await prover.prove(replace(STATEMENT, net=1))
+        assert told.value.broken == ("conservation",)
+    finally:
+        await prover.close()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_process_that_dies_is_followed_by_another() -> None:
+    prover = ProverProcesses()
+    try:
+        await prover.prove(STATEMENT)
+        assert prover._pool is not None
+        for process in list(prover._pool._processes):
+            os.kill(process, 9)
+        with pytest.raises(Unavailable, match="has ended"):
+            await prover.prove(STATEMENT)
+        assert len(await prover.prove(STATEMENT)) == PROOF_BYTES
+    finally:
+        await prover.close()
+
+
+@in_loop
+async def test_closing_gives_up_what_is_being_made_and_leaves_no_process() -> None:
+    prover = ProverProcesses()
+    waiting = asyncio.ensure_future(prover.prove(STATEMENT))
+    # One turn of the loop, in which the statement is handed to a process.
+    await asyncio.sleep(0)
+    assert prover._pool is not None
+    processes = list(prover._pool._processes.values())
+    assert processes
+    await prover.close()
+    with pytest.raises((Unavailable, asyncio.CancelledError)):
+        await waiting
+    assert not [process for process in processes if process.is_alive()]
+
+
+@in_loop
+async def test_more_than_may_wait_are_sent_away() -> None:
+    prover = ProverProcesses(waiting_max=1)
+    first = asyncio.ensure_future(prover.prove(STATEMENT))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="1 proofs are waiting"):
+        await prover.prove(STATEMENT)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await prover.close()
+
+
+@in_loop
+async def test_keys_that_are_not_there_are_told_by_their_file(tmp_path: Path) -> None:
+    prover = ProverProcesses(tmp_path)
+    try:
+        with pytest.raises(Unavailable, match=r"transcript\.json is not the transcript"):
+            await prover.prove(STATEMENT)
+    finally:
+        await prover.close()
+
+
+@in_loop
+async def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engines.proving.curve.importlib.util.find_spec", lambda _: None)
+    with pytest.raises(Unavailable, match=r"install rota\[zeto\]"):
+        await ProverProcesses().prove(STATEMENT)
+
+
+def test_nothing_is_started_before_a_proof_is_wanted() -> None:
+    assert ProverProcesses()._pool is None
