@@ -75,8 +75,8 @@ class Spent:
 class Statement:
     """All that a proof is made of: what is shown, and what only the prover knows.
 
-    `scalar` is the owner's, 0 where nothing is spent; it does not show. `pending` is the commitment of a coin that the transition reads
-    by name, 0 if none.
+    `scalar` is the owner's, 0 where nothing is spent; it does not show. `pending` is the commitment of a coin that the
+    transition reads by name, 0 if none.
     """
 
     kind: Kind
