@@ -26,7 +26,17 @@ BOB: Final = ContractAddress("0x" + "b0" * 20)
 
 _OUTPUT: Final = re.compile("output: 0x([0-9a-f]*)")
 _TEST_ARTIFACTS: Final = Path(__file__).parent / "artifacts"
-_SHIPPED: Final = ("Endorsed", "Proved", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
+_SHIPPED: Final = (
+    "Endorsed",
+    "Proved",
+    "Nullified",
+    "PoseidonTree",
+    "Factory",
+    "Registry",
+    "Settlement",
+    "Epochs",
+    "Proposals",
+)
 
 
 class Reverted(Exception):
