@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.bench.gas import address_of
 from rota.digests import core_of, domain_separator, leaf_of
 from rota.domains.zeto.tree import EMPTY, Tree
 from rota.keys.secp256k1 import PrivateKey
@@ -18,7 +19,7 @@ from rota.payload import NO_CONDITION, Entry, encode_commit, encode_payload
 from rota.sim.state_ledger import SkipReason
 from rota.types import Leaf, State, StateId, Transition
 from tests.contracts.evm import Chain, Reverted, keccak
-from tests.contracts.kit import FIELD, VALID_UNTIL_S, Committed, address_of, intent_id, read_answer
+from tests.contracts.kit import FIELD, VALID_UNTIL_S, Committed, intent_id, read_answer
 
 ISSUER = PrivateKey(keccak(b"issuer"))
 NULLIFIER = 0xFF

@@ -55,7 +55,7 @@ from rota.domains.zeto.records import (
     Transfer,
     TransferLocked,
     ZetoCoin,
-    ZetoData,
+    ZetoMemo,
 )
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, node_of
 
@@ -80,7 +80,7 @@ class Zeto(Domain[Configuration]):
         "transferLocked": TransferLocked,
     }
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
-    states = (ZetoCoin, ZetoData)
+    states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(LEDGERS.values())
     has_pages = False
 
@@ -191,7 +191,7 @@ class Zeto(Domain[Configuration]):
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
         """The coins that this node may see; a locked one is named by its commitment in `transferLocked`."""
         made = [_shown(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
-        told = [known.record.data for known in settled.told if isinstance(known.record, ZetoData)]
+        told = [known.record.data for known in settled.told if isinstance(known.record, ZetoMemo)]
         return {"coins": made, "data": ["0x" + data.hex() for data in told]}
 
 
@@ -294,7 +294,7 @@ def _key_bytes(owner: Party, key: str) -> bytes:
 def _told(payments: Iterable[Payment], sender: Party) -> tuple[NewState, ...]:
     """What is said with a payment goes to who is paid."""
     return tuple(
-        NewState(ZetoData(payment.data), (party_of("to", payment.to, node_of(sender)),), Role.INFO)
+        NewState(ZetoMemo(payment.data), (party_of("to", payment.to, node_of(sender)),), Role.INFO)
         for payment in payments
         if payment.data
     )
