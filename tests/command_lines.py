@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from rota.cli.main import main
 
@@ -18,7 +17,7 @@ REDIRECTIONS: Final = frozenset("<>")
 # What may stand before a command and run it.
 PREFIXES: Final = frozenset({"exec", "nohup", "sudo"})
 # A reader puts something of his own in its place, so that it has no type; or it names a file, which is not there.
-PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$")
+PLACEHOLDER: Final = re.compile(r"…|\.\.\.|\$|^[A-Z_]+$|^@")
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
@@ -66,14 +65,13 @@ def flaws_of(arguments: Sequence[str]) -> list[str]:
 
 def _flaws_of_value(parameter: click.Parameter, values: dict[str, object], context: click.Context) -> Iterator[str]:
     value = values.get(parameter.name or "")
-    is_absent = value is None or value == () or "UNSET" in repr(value)
-    if is_absent:
+    # What was left out is None, an empty list or a mark of click's own.
+    if not isinstance(value, str | bool | int | list | tuple) or value in ((), []):
         if parameter.required:
             yield f"{context.command_path}: {parameter.human_readable_name} is missing"
         return
     if isinstance(parameter.type, click.Path | click.File) or any(map(_is_placeholder, _words(value))):
         return
-    context.set_parameter_source(parameter.name or "", ParameterSource.COMMANDLINE)
     try:
         parameter.type_cast_value(context, value)
     except click.UsageError as error:

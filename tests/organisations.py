@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,13 +22,18 @@ LOOKS_MAX = 600
 LOOK_S = 0.1
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the kernel's choice that nothing listens on; held together, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+@contextmanager
+def held_ports(count: int) -> Iterator[list[int]]:
+    """Ports of the kernel's choice that nobody else is given meanwhile: bound, but not listened at.
+
+    Whoever they are for may listen at them all the same, as both let the address be used again.
+    """
+    with ExitStack() as stack:
+        holders = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for holder in holders:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", 0))
+        yield [holder.getsockname()[1] for holder in holders]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.node import StoredNode
 from rota.core.paging import Sequencers
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.sender_transaction import Restored
 from rota.digests import core_of, domain_separator, leaf_of, state_commitment
 from rota.messages import (
     Answer,
@@ -84,6 +85,16 @@ def test_busy_contract_is_never_paged_out() -> None:
     busy = made.loaded[X]
     busy.step(0, IntentSubmitted("user", intent("A-1", X)))
     made.note_step(X, busy)
+    made.make_room(1)
+    assert list(made.loaded) == [X]
+
+
+def test_contract_with_open_intents_that_has_not_been_told_to_go_on_yet_stays() -> None:
+    made = Sequencers(SMALL)
+    left_open = StoredContract((Restored(intent("A-1", X)),))
+    made.add(X, Sequencer(A, Ids(1), MORE[0], SMALL, stored=left_open))
+    for each in MORE[1:3]:
+        made.add(each.address, sequencer_of(each))
     made.make_room(1)
     assert list(made.loaded) == [X]
 

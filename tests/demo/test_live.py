@@ -13,16 +13,21 @@ from typing import Any
 
 import pytest
 
+from rota.demo.live import performed
 from rota.demo.programme import Asset, Programme
 from rota.demo.serving import PortInUse, ports_from, require_free
+from rota.demo.show import Attempts, Show
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.network.chains import NO_ANVIL, find_anvil
 from rota.network.children import ROTA
+from rota.types import IntentId, intent_text
 from tests.cluster.commands import WAIT_S, read_until, relatives, started, until
+from tests.ledger.chains import in_loop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(5 * WAIT_S)]
 
 SMALL = ("--seconds", "3", "--rate", "6")
+NEVER = IntentId(b"\xee" * 16)
 PROMPTED = re.compile(r"^  (\S.*?)(?:  |$)")
 
 
@@ -69,6 +74,37 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert summary["epochs"] != 0
     assert list(summary["triggers"]) == list(Programme().names)
     assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]
+
+
+@in_loop
+async def test_the_audit_of_a_real_network_fails_when_the_book_says_something_else(tmp_path: Path) -> None:
+    """The same network is audited again and again, each time with another untruth in the book."""
+    programme = Programme(seconds=3, rate_per_s=6)
+    show = Show(programme, lambda _: None)
+    async with performed(tmp_path / "network", programme, show, lambda: None) as reckoning:
+
+        async def problems() -> str:
+            return "\n".join((await reckoning.audit(show)).problems)
+
+        assert show.problems == ()
+        assert await problems() == ""
+        promises = reckoning.workload.promises
+        intent, promise = next(iter(promises.items()))
+        receipt = reckoning.workload.receipts.pop(intent)
+        assert f"{intent_text(intent)} of {promise.node} has not ended" in await problems()
+        reckoning.workload.receipts[intent] = receipt
+        promises[NEVER] = promise
+        reckoning.workload.receipts[NEVER] = receipt
+        counted_twice = await problems()
+        assert f"{intent_text(NEVER)} of {promise.node} is confirmed, and 0 times on the chain" in counted_twice
+        assert counted_twice.count(" says that ") >= len(programme.names), "the balances know of one transfer, not two"
+        del promises[NEVER], reckoning.workload.receipts[NEVER]
+        command, show.command = show.command, None
+        assert command is not None
+        assert f"{command.transaction} is on the chain, and nobody asked for it" in await problems()
+        show.command = command
+        show.attempts[programme.names[0]] = Attempts(won=1_000)
+        assert f"{programme.names[0]} counts 1000 epochs as won" in await problems()
 
 
 @pytest.mark.parametrize(

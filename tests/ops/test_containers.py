@@ -24,7 +24,7 @@ import yaml
 
 from rota.runtime.configuration import SECTIONS
 from tests.command_lines import flaws_of, rota_commands
-from tests.organisations import PROGRAMMES, databases, development_chain, free_ports, running, until
+from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "ops" / "compose.yaml").read_text(encoding="utf-8"))
@@ -187,18 +187,17 @@ def environment_of(service: str, replaced: dict[str, str], **more: str) -> dict[
 
 
 @contextmanager
-def node_of(name: str, home: Path, endpoint: str) -> Iterator[int]:
-    rpc, websocket = free_ports(2)
+def node_of(name: str, home: Path, peer_port: int, rpc_port: int, websocket_port: int) -> Iterator[int]:
     own = {
         "ROTA_RPC_HOST": "127.0.0.1",
-        "ROTA_RPC_PORT": str(rpc),
-        "ROTA_RPC_WEBSOCKET_PORT": str(websocket),
-        "ROTA_TRANSPORT_LISTEN": endpoint,
+        "ROTA_RPC_PORT": str(rpc_port),
+        "ROTA_RPC_WEBSOCKET_PORT": str(websocket_port),
+        "ROTA_TRANSPORT_LISTEN": f"127.0.0.1:{peer_port}",
     }
     arguments = [word.replace("/var/lib/rota", str(home)) for word in SERVICES[name]["command"]]
     environment = environment_of(name, {"${DATABASE_PASSWORD:?choose one}": "any"}, **own)
     with running([str(PROGRAMMES / "rota"), *arguments], home / "log", env=environment) as process:
-        yield rpc
+        yield rpc_port
     assert process.returncode == EXIT_OK, (home / "log").read_text()[-2000:]
 
 
@@ -227,23 +226,22 @@ def join(name: str, home: Path, replaced: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
     options = [word for word in SERVICES["chain"]["command"][1:] if word not in ("--host", "0.0.0.0", "--port", "8545")]
-    ports = free_ports(3)
-    endpoints = {name: f"127.0.0.1:{port}" for name, port in zip(ORGANISATIONS, ports, strict=True)}
     with ExitStack() as stack:
+        ports = {name: stack.enter_context(held_ports(3)) for name in ORGANISATIONS}
         chain = stack.enter_context(development_chain(tmp_path, *options))
         stores = stack.enter_context(databases(*ORGANISATIONS))
         replaced = {"http://chain:8545": chain, "/network/contracts": str(tmp_path / "contracts")}
-        replaced |= {f"{name}:31550": endpoint for name, endpoint in endpoints.items()}
+        replaced |= {f"{name}:31550": f"127.0.0.1:{own[0]}" for name, own in ports.items()}
         replaced |= {f"postgresql://rota@{name}-database:5432/rota": url for name, url in stores.items()}
         for name in ORGANISATIONS:
             join(name, tmp_path / name, replaced)
         registered = (tmp_path / "contracts").read_text()
         join("acme", tmp_path / "acme", replaced)
         assert (tmp_path / "contracts").read_text() == registered, "run again, it changes nothing"
-        nodes = {n: stack.enter_context(node_of(n, tmp_path / n, endpoints[n])) for n in ORGANISATIONS}
+        nodes = {n: stack.enter_context(node_of(n, tmp_path / n, *ports[n])) for n in ORGANISATIONS}
         until(lambda: all(map(is_healthy, nodes.values())), "that all nodes are healthy")
         until(lambda: all(len(peers_of(tmp_path / n, port)) == 2 for n, port in nodes.items()), "all peers")
 

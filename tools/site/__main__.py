@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 BUILD: Final = ROOT / "build"
 SITE: Final = BUILD / "site"
 STAGED: Final = BUILD / "site-source"
-READ: Final = BUILD / "site-read"  # what Sphinx keeps of pages that have not changed
+READ: Final = BUILD / "site-read"  # what Sphinx notes; made anew, as it warns only of pages that it reads
 ELSEWHERE: Final = BUILD / "site-elsewhere.txt"
 
 

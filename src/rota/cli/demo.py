@@ -264,12 +264,12 @@ async def _live(console: Console, programme: Programme, signals: Signals) -> Sho
     with TemporaryDirectory(prefix="rota-demo-", ignore_cleanup_errors=True) as folder, ExitStack() as screen:
         screen.enter_context(view.entered(show))
         try:
-            async with performed(Path(folder) / "network", programme, show, view.refresh) as staged:
+            async with performed(Path(folder) / "network", programme, show, view.refresh) as reckoning:
                 screen.close()
                 sum_up(console, show)
                 if programme.stays:
                     console.print(Text("\nTry next, while everything stays up until Ctrl-C", "bold"))
-                    print_pairs(console, lines_to_try(programme_name(), show, staged))
+                    print_pairs(console, lines_to_try(programme_name(), show, reckoning.staged))
                     await signals.wait()
         finally:
             drawing.cancel()

@@ -35,9 +35,10 @@ class Sequencers:
         self._waiting_count = 0
 
     def add(self, address: ContractAddress, sequencer: Sequencer) -> None:
-        """A contract is in memory from now on."""
+        """A contract is in memory from now on. One with something to do may not be told to go on for a while."""
         self.loaded[address] = sequencer
-        self._asleep[address] = None
+        if not sequencer.is_busy:
+            self._asleep[address] = None
 
     def note_step(self, address: ContractAddress, sequencer: Sequencer) -> None:
         """After each step: is it awake, and when is it due?"""

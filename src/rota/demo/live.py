@@ -49,8 +49,10 @@ Found = TypeVar("Found")
 
 
 @asynccontextmanager
-async def performed(home: Path, programme: Programme, show: Show, refresh: Callable[[], None]) -> AsyncIterator[Staged]:
-    """All of it; the nodes run until the caller leaves.
+async def performed(
+    home: Path, programme: Programme, show: Show, refresh: Callable[[], None]
+) -> AsyncIterator[Reckoning]:
+    """All of it; the nodes run until the caller leaves. What was reckoned with can be reckoned with again.
 
     `PortInUse` and `CannotStartProcess` when it cannot begin, `TimeoutError` when nothing is confirmed any more.
     """
@@ -82,9 +84,9 @@ async def performed(home: Path, programme: Programme, show: Show, refresh: Calla
         with show.timed("stage"):
             staged = await stage(network, programme, show, epochs[0])
         show.contracts = dict(staged.contracts)
-        await _Play(network, programme, staged, show, refresh).run(home)
+        reckoning = await _Play(network, programme, staged, show, refresh).run(home)
         refresh()
-        yield staged
+        yield reckoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +99,20 @@ class _Play:
     show: Show
     refresh: Callable[[], None]
 
-    async def run(self, home: Path) -> None:
+    async def run(self, home: Path) -> Reckoning:
         from_height = 1 + read_quantity(await self.network.ledger.call("eth_blockNumber"))
         group = self.staged.contracts[Asset.ERC20]
         workload = Workload(self.network, group, "", self.programme.interval_ms, self._choose)
+        reckoning = Reckoning(self.network, self.programme, self.staged, workload, from_height)
         async with workload:
             watching = watch(self.show, self.network, self.staged, workload, from_height, self.refresh)
-            await _beside(watching, self._perform(workload, from_height, home))
+            await _beside(watching, self._perform(workload, reckoning, home))
+        return reckoning
 
     def _choose(self, number: int, name: NodeName) -> Request:
         return self.staged.request(self.programme.transfer(number, name))
 
-    async def _perform(self, workload: Workload, from_height: int, home: Path) -> None:
+    async def _perform(self, workload: Workload, reckoning: Reckoning, home: Path) -> None:
         show, seconds = self.show, self.programme.seconds
         with show.timed("workload"):
             began_s = time.monotonic()
@@ -129,7 +133,7 @@ class _Play:
             await self._rest_triggers()
         with show.timed("audit"):
             show.phase = "everything is held against the chain"
-            await self._audit(Reckoning(self.network, self.programme, self.staged, workload, from_height))
+            await self._audit(reckoning)
         if self.programme.stays:
             for node in self.network.nodes.values():
                 await node.client.triggers.resume(EPOCHS)

@@ -88,6 +88,8 @@ class Journeys:
         self._ending: Final[dict[IntentId, ContractAddress]] = {}
         self._late: Final[dict[IntentId, ContractAddress]] = {}
         self._given_up: Final[dict[IntentId, ContractAddress]] = {}
+        # All of these but what is given up, and what has failed until it is told.
+        self._known: Final[set[IntentId]] = set()
         self._begun_count = 0
         self._failed_count = 0
 
@@ -97,6 +99,8 @@ class Journeys:
             part.clear()
         self.counts, self.omitted, self._begun_count, self._failed_count = Counter(), 0, 0, 0
         self._followed.update(found)
+        self._known.clear()
+        self._known.update(self._followed)
 
     @property
     def has_news(self) -> bool:
@@ -106,24 +110,24 @@ class Journeys:
     def saw(self, sighting: Sighting, at_ms: int) -> None:
         """All are counted; of those that are followed it is noted."""
         self.counts[sighting.milestone] += len(sighting.intents)
-        noted, followed, ending, opened = self._noted, self._followed, self._ending, self._opened
-        step, room, left_out = Noted(sighting, at_ms), self._room(sighting), 0
-        for intent in sighting.intents:
-            steps = noted.get(intent)
-            if steps is not None:
-                if len(steps) == STEPS_MAX:
-                    del steps[0]
-                steps.append(step)
-            elif intent in followed or intent in ending or intent in opened:
-                noted[intent] = [step]
-            elif room:
-                room -= 1
-                noted[intent] = [step]
+        step, room, known, opened = Noted(sighting, at_ms), self._room(sighting), self._known, self._opened
+        # Most are followed by nobody: of these there is one look, and nothing else.
+        told = [intent for intent in sighting.intents if intent in known or intent in opened]
+        if room and len(told) < len(sighting.intents):
+            new = [intent for intent in sighting.intents if intent not in known and intent not in opened]
+            for intent in new[:room]:
                 self._begin(intent, sighting)
-            else:
-                left_out += 1
+            told += new[:room]
+        for intent in told:
+            self._note(intent, step)
         if sighting.milestone is Milestone.CONFIRMED or sighting.has_failed:
-            self.omitted += left_out
+            self.omitted += len(sighting.intents) - len(told)
+
+    def _note(self, intent: IntentId, step: Noted) -> None:
+        steps = self._noted.setdefault(intent, [])
+        if len(steps) == STEPS_MAX:
+            del steps[0]
+        steps.append(step)
 
     def _room(self, sighting: Sighting) -> int:
         """How many that are seen here for the first time may be told of."""
@@ -138,6 +142,7 @@ class Journeys:
 
     def _begin(self, intent: IntentId, sighting: Sighting) -> None:
         """It is followed from now on, or will be if nothing better comes."""
+        self._known.add(intent)
         if sighting.has_failed:
             self._failed_count += 1
         elif sighting.milestone in _BEGINNINGS:
@@ -151,6 +156,7 @@ class Journeys:
         if len(self._followed) > FOLLOWED_MAX:
             oldest = next(iter(self._followed))
             self._given_up[oldest] = self._followed.pop(oldest)
+            self._known.discard(oldest)
 
     def take(self) -> tuple[Journey, ...]:
         """What is to be told now; the budget of the next interval begins."""
@@ -171,6 +177,7 @@ class Journeys:
             if place < room:
                 self._follow(intent, contract)
             else:
+                self._known.discard(intent)
                 steps = self._noted.pop(intent)
                 self.omitted += any(step.sighting.milestone is Milestone.CONFIRMED for step in steps)
         self._late.clear()
@@ -185,10 +192,13 @@ class Journeys:
             elif step.sighting.milestone is Milestone.REPORTED:
                 self._followed.pop(intent, None)
                 self._ending.pop(intent, None)
+                self._known.discard(intent)
         return Journey(intent, contract, steps)
 
     def _end(self, intent: IntentId) -> None:
         """It is on the ledger. Perhaps it is reported to a user of ours, and perhaps the ledger takes it back."""
         self._ending[intent] = self._followed.pop(intent)
         if len(self._ending) > ENDING_MAX:
-            del self._ending[next(iter(self._ending))]
+            oldest = next(iter(self._ending))
+            del self._ending[oldest]
+            self._known.discard(oldest)

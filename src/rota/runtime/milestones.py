@@ -197,19 +197,19 @@ def _of_records(contract: ContractAddress, records: Sequence[Record]) -> Iterato
     accepted: list[IntentId] = []
     permitted: dict[NodeName, list[IntentId]] = {}
     for record in records:
-        match record:
-            case IntentAccepted(intent):
-                accepted.append(intent.id)
-            case PermissionGranted(intent, delegate=delegate):
-                permitted.setdefault(delegate, []).append(intent)
-            case RoundDispatch(opened, signer, nonce):
-                intents = [transition.intent for transition in opened.transitions]
-                yield Sighting(Milestone.DISPATCHED, intents, opened.contract, None, f"nonce {nonce} of {signer}")
-            case BlocksIndexed(blocks=blocks):
-                for block in blocks:
-                    yield from _of_block(block)
-            case _:
-                continue
+        # There are many of the first two, so that they are told by a look at their type and not by their shape.
+        if isinstance(record, PermissionGranted):
+            permitted.setdefault(record.delegate, []).append(record.intent)
+        elif isinstance(record, IntentAccepted):
+            accepted.append(record.intent.id)
+        elif isinstance(record, RoundDispatch):
+            opened = record.round
+            dispatched = [transition.intent for transition in opened.transitions]
+            detail = f"nonce {record.nonce} of {record.signer}"
+            yield Sighting(Milestone.DISPATCHED, dispatched, opened.contract, None, detail)
+        elif isinstance(record, BlocksIndexed):
+            for block in record.blocks:
+                yield from _of_block(block)
     if accepted:
         yield Sighting(Milestone.ACCEPTED, accepted, contract)
     for delegate, intents in permitted.items():

@@ -339,11 +339,10 @@ class Disk:
         return held
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
-        """What a node finds on its disk when it starts; outcomes that are not final yet are told to it again."""
+        """What is on the disk for a life that begins, or a contract that is loaded; what is not final is told again."""
         final = self._final(confirmations)
         read = self._read
         read.go_on(name, self.records)
-        self.untold.clear()
         outcomes = dict(read.outcomes)
         intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
@@ -382,6 +381,10 @@ class Disk:
             tuple(each for block in final for each in block.deployments if each.intent in own),
             tuple(read.proposals.values()),
         )
+
+    def begin_life(self) -> None:
+        """Who starts reads all that is written, so that nothing is untold any more."""
+        self.untold.clear()
 
     def contracts_taken_in(self, name: NodeName) -> tuple[KnownContract, ...]:
         """The contracts that came to the node through the network."""

@@ -187,6 +187,7 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
+        node.disk.begin_life()
         for known in node.disk.contracts_taken_in(name):
             self.take_in(node, known.contract)
         stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
