@@ -64,7 +64,8 @@ contract Proved is Proofs {
         return 0;
     }
 
-    /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof follows the coins that are shown.
+    /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof
+    /// follows the coins that are shown.
     function _showInputs(Work memory work, uint256 plan, uint256[] memory spent, bytes calldata proof)
         private
         returns (uint256 cursor, bytes calldata)

@@ -25,7 +25,7 @@ assembling it reverts the intent, as `Reverted` does. Any other exception is the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -328,7 +328,7 @@ class Claim(Generic[C]):
 class Prover(Protocol):
     """Makes proofs, in a time that the event loop must not wait for."""
 
-    async def prove(self, statement: object) -> bytes:
+    def prove(self, statement: object) -> Awaitable[bytes]:
         """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
         ...
 

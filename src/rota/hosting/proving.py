@@ -57,5 +57,8 @@ def is_committed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]
     read = known_in(hosted.known, state)
     if maker is None or read is None:
         return False
-    (commitment,) = hosted.domain.commitments(((read.record, read.salt),))
+    try:
+        (commitment,) = hosted.domain.commitments(((read.record, read.salt),))
+    except ValueError:
+        return False  # Nothing can be committed to what it says.
     return maker.info[state.id.output : state.id.output + 1] == (commitment,)

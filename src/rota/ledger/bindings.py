@@ -34,7 +34,7 @@ from rota.payload import (
 from rota.types import Call, ContractAddress, Digest, IntentId, Leaf
 
 # The contracts that we call, whose errors we know.
-CALLED: Final = ("Endorsed", "Proved", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
+CALLED: Final = ("Endorsed", "Proved", "Nullified", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
 CALL_FAILED: Final = 4
 SKIP_TEXTS: Final = {
     1: "intent used",

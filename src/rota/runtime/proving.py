@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -50,6 +50,26 @@ class _Proof:
 
     valid_until_s: int
     made: asyncio.Future[bytes]
+
+
+class _OwnKeys(Mapping[Party, str]):
+    """Answers for every party of a node; how many there could be nobody knows."""
+
+    def __init__(self, proving: Proving, contract: ContractAddress) -> None:
+        self._proving: Final = proving
+        self._contract: Final = contract
+
+    def __getitem__(self, party: Party) -> str:
+        verifier = self._proving.verifier_of(self._contract, party)
+        if not verifier:
+            raise KeyError(party)
+        return verifier
+
+    def __iter__(self) -> Iterator[Party]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
 
 
 class Proving:
@@ -91,6 +111,10 @@ class Proving:
             return hosted.domain.verifier_of(self._secret_of(party))
         except UnknownKey:
             return ""
+
+    def keys_in(self, contract: ContractAddress) -> Mapping[Party, str]:
+        """The keys of our own parties, as they are asked for."""
+        return _OwnKeys(self, contract)
 
     # Transitions.
 

@@ -162,7 +162,9 @@ class Services:
 
         What the domain lacks may be in the store, spent; then it is asked again with that.
         """
-        verifiers = {asked.sender: self._signatures.verifier_of(asked.sender)}
+        verifiers: Mapping[Party, str] = {asked.sender: self._signatures.verifier_of(asked.sender)}
+        if self._proving is not None and hosted.domain.ledgers:
+            verifiers = self._proving.keys_in(hosted.contract.address)
         held = await self._held.of(hosted)
 
         def call(recalled: Recalled) -> object:

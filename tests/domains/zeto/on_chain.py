@@ -113,8 +113,8 @@ class TokenLedger:
         """Commit for good, within the gas that it is said to take at most."""
         entries = tuple(each.transition for each in made)
         limit = gas_bound(entries, VALID_UNTIL_S, AuthCost.of_proofs())
-        wanted = {"to": self.address, "data": data(self.call_data(*entries)), "gas": hex(limit)}
-        return await send(self.chain, wanted)
+        call = data(self.call_data(*entries))
+        return await send(self.chain, {"to": self.address, "data": call, "gas": hex(limit)})
 
     async def refusal(self, *entries: Entry) -> str:
         """Why the contract would not take this; empty when it would."""

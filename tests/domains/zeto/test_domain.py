@@ -224,6 +224,31 @@ def test_coin_that_is_not_what_the_ledger_was_told_is_not_believed() -> None:
     assert not is_committed(HOSTED, honest.outputs[0], {})
 
 
+def test_coin_with_the_name_of_an_owner_and_another_key_is_not_counted() -> None:
+    other = Background(verifiers={**KEYS, ALICE: KEYS[BOB]})
+    order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
+    (made,) = hosting.assemble(HOSTED, order, {}, NodeName("node1"), other)
+    node = Node("node2", states_after([transition_of(made)]))
+    asked = UserCall(ALICE, "balanceOf", {"account": "alice"})
+    assert hosting.call(HOSTED, asked, node.held, node.name, BACKGROUND) == {
+        "totalStates": "0",
+        "totalBalance": "0",
+        "overflow": False,
+    }
+    (short,) = node.slot(transfer(ALICE, pay(BOB, 1)))
+    assert short.reason == "alice@node2 has 0, and 1 are needed"
+
+
+def test_coin_whose_key_is_none_is_not_believed() -> None:
+    honest = minted(pay(ALICE, 5))
+    state = honest.outputs[0]
+    assert state.content is not None
+    key = KEYS[ALICE].removeprefix("0x").encode()
+    odd = replace(state, content=state.content.replace(key, b"ff" * 32))
+    assert odd != state
+    assert not is_committed(HOSTED, odd, {honest.leaf: honest})
+
+
 def test_party_without_a_key_is_paid_nothing() -> None:
     order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
     for verifiers in ({}, {ALICE: "0x" + "00" * 20}, {ALICE: "0x01" + "00" * 31}):

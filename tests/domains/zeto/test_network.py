@@ -199,3 +199,26 @@ async def test_locked_coin_is_spent_by_its_delegate(tmp_path: Path) -> None:
         await three.succeed(**prepared["transaction"], from_="d@node3")
         assert (await two.receipt(sent))["success"]
         await until_balance(three, contract, "c@node3", 30)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@in_loop
+async def test_owner_that_dies_while_it_proves_pays_once_when_it_is_back(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
+        prover = await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one)
+        of_token = {"type": "private", "to": contract}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
+        await until_balance(two, contract, "b@node2", 100)
+        wanted = {**of_token, "from": "b@node2", "function": "transfer", "data": {"transfers": [pay("c@node3", 10)]}}
+        sent = [await two.call("ptx_sendTransaction", wanted) for _ in range(3)]
+        await net.until(lambda: prover.statements)
+        await net.kill(NodeName("node2"))
+        await net.start(NodeName("node2"))
+        two = callers(session, net)[1]
+        for transaction in sent:
+            assert (await two.receipt(transaction))["success"]
+        await until_balance(three, contract, "c@node3", 30)
+        await until_balance(two, contract, "b@node2", 70)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from rota.domains.available import Known, cover
+from rota.domains.available import Available, Known, cover
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -55,7 +55,7 @@ from rota.domains.zeto.records import (
     Transfer,
     TransferLocked,
     ZetoCoin,
-    ZetoData,
+    ZetoMemo,
 )
 from rota.types import Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, node_of
 
@@ -80,7 +80,7 @@ class Zeto(Domain[Configuration]):
         "transferLocked": TransferLocked,
     }
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
-    states = (ZetoCoin, ZetoData)
+    states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(LEDGERS.values())
     has_pages = False
 
@@ -138,9 +138,10 @@ class Zeto(Domain[Configuration]):
                 paid = [_coin_for(work, payment) for payment in mints]
                 return Assembled(makes=tuple(paid), info=_told(mints, work.sender))
             case Transfer(transfers):
-                return _paid(work, transfers, _unlocked(work))
+                return _paid(work, transfers, _free_coins(work.states, work.sender, work.verifiers))
             case Lock(amount, delegate):
-                return _paid(work, (Payment(work.sender, amount),), _unlocked(work), delegate)
+                coins = _free_coins(work.states, work.sender, work.verifiers)
+                return _paid(work, (Payment(work.sender, amount),), coins, delegate)
             case _:
                 assert isinstance(work.arguments, TransferLocked), f"zeto has no {work.function}"
                 return _paid_from_lock(work, work.arguments)
@@ -184,14 +185,14 @@ class Zeto(Domain[Configuration]):
         """What an account of this node has; of others nothing is known here."""
         assert isinstance(question.arguments, Account), "the only view"
         account = party_of("account", question.arguments.account, node_of(question.asker))
-        coins = question.states.where(ZetoCoin, _is_free, owner=account)
+        coins = _free_coins(question.states, account, question.verifiers)
         total = sum(coin.record.amount for coin in coins)
         return {"totalStates": str(len(coins)), "totalBalance": str(total), "overflow": False}
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
         """The coins that this node may see; a locked one is named by its commitment in `transferLocked`."""
         made = [_shown(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
-        told = [known.record.data for known in settled.told if isinstance(known.record, ZetoData)]
+        told = [known.record.data for known in settled.told if isinstance(known.record, ZetoMemo)]
         return {"coins": made, "data": ["0x" + data.hex() for data in told]}
 
 
@@ -215,8 +216,14 @@ def _require_amount(field: str, amount: int) -> None:
 # Assembling.
 
 
-def _unlocked(work: Assembly[Configuration]) -> tuple[Known[ZetoCoin], ...]:
-    return work.states.where(ZetoCoin, _is_free, owner=work.sender)
+def _free_coins(states: Available, owner: Party, verifiers: Mapping[Party, str]) -> tuple[Known[ZetoCoin], ...]:
+    """What a party can spend. Whoever pays may write any key beside a name: only what is the owner's own counts."""
+    key = verifiers.get(owner, "")
+    return states.where(ZetoCoin, lambda coin: _is_free(coin) and _is_of(coin, key), owner=owner)
+
+
+def _is_of(coin: ZetoCoin, key: str) -> bool:
+    return "0x" + coin.owner_key.hex() == key
 
 
 def _is_free(coin: ZetoCoin) -> bool:
@@ -260,7 +267,8 @@ def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) ->
 
 def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[Known[ZetoCoin], ...]:
     """The coins that are meant, all of the sender and of one delegate. `Rejected` names the first that is not there."""
-    held = work.states.where(ZetoCoin, lambda coin: not _is_free(coin), owner=work.sender)
+    key = work.verifiers.get(work.sender, "")
+    held = work.states.where(ZetoCoin, lambda coin: not _is_free(coin) and _is_of(coin, key), owner=work.sender)
     by_commitment = {_opened(coin.record, coin.salt).commitment: coin for coin in held}
     coins: list[Known[ZetoCoin]] = []
     for number, commitment in enumerate(arguments.locked_inputs):
@@ -294,7 +302,7 @@ def _key_bytes(owner: Party, key: str) -> bytes:
 def _told(payments: Iterable[Payment], sender: Party) -> tuple[NewState, ...]:
     """What is said with a payment goes to who is paid."""
     return tuple(
-        NewState(ZetoData(payment.data), (party_of("to", payment.to, node_of(sender)),), Role.INFO)
+        NewState(ZetoMemo(payment.data), (party_of("to", payment.to, node_of(sender)),), Role.INFO)
         for payment in payments
         if payment.data
     )

@@ -92,7 +92,7 @@ class ZetoCoin(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ZetoData(Record):
+class ZetoMemo(Record):
     """What who pays tells who is paid."""
 
     data: bytes
