@@ -22,9 +22,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from ctypes import Array, c_ubyte
 from functools import cache
 from multiprocessing.connection import Connection, wait
-from multiprocessing.sharedctypes import SynchronizedArray
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -41,7 +41,7 @@ WORKERS: Final = 1
 NICENESS: Final = 5
 ALL_READ: Final = 100
 
-Progress: TypeAlias = "SynchronizedArray[int]"
+Progress: TypeAlias = "Array[c_ubyte]"
 
 
 class ProverProcesses:
@@ -59,7 +59,7 @@ class ProverProcesses:
         self._waiting_max: Final = waiting_max
         self._tell: Final = tell
         self._context: Final = multiprocessing.get_context("spawn")
-        self._read: Final[Progress] = self._context.Array("B", len(CIRCUITS))
+        self._read: Progress | None = None
         self._pool: ProcessPoolExecutor | None = None
         # Processes end when nobody holds this end of their pipe any more: we close it, or are no more ourselves.
         self._leash: Connection | None = None
@@ -68,7 +68,8 @@ class ProverProcesses:
     @property
     def progress(self) -> dict[str, int]:
         """How many of a hundred parts of each circuit's key were read, by the process that began last."""
-        return dict(zip((circuit.name for circuit in CIRCUITS), self._read[:], strict=True))
+        read = [0] * len(CIRCUITS) if self._read is None else self._read[:]
+        return dict(zip((circuit.name for circuit in CIRCUITS), read, strict=True))
 
     async def prove(self, statement: object) -> bytes:
         """A proof, as its contract takes it. `Unprovable` when the statement is not true, `Unavailable` for now."""
@@ -80,12 +81,14 @@ class ProverProcesses:
         if self._waiting >= self._waiting_max:
             raise Unavailable(f"{self._waiting} proofs are waiting to be made, which is all that may")
         self._waiting += 1
+        pool = self._running()
         try:
-            return await self._proved(statement)
+            return await self._proved(pool, statement)
         except BrokenProcessPool as error:
-            pool = self._let_go()
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
+            if pool is self._pool:
+                # The first who hears of it lets go; the others must not end what was started since.
+                self._let_go()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise Unavailable("the process that made the proof has ended; it is started anew") from error
         except KeyFileWrong as error:
             raise Unavailable(str(error)) from error
@@ -94,12 +97,13 @@ class ProverProcesses:
 
     async def close(self) -> None:
         """End the processes, at once. Proofs that are being made are given up."""
-        pool = self._let_go()
+        pool = self._pool
         if pool is not None:
+            self._let_go()
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
 
-    async def _proved(self, statement: Statement) -> bytes:
-        made = asyncio.wrap_future(self._running().submit(_prove, self._keys, statement))
+    async def _proved(self, pool: ProcessPoolExecutor, statement: Statement) -> bytes:
+        made = asyncio.wrap_future(pool.submit(_prove, self._keys, statement))
         name, told = statement.circuit.name, ALL_READ
         try:
             while not made.done():
@@ -115,19 +119,18 @@ class ProverProcesses:
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
+            self._read = self._context.RawArray(c_ubyte, len(CIRCUITS))
             theirs, self._leash = self._context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
                 self._workers, mp_context=self._context, initializer=_begin, initargs=(self._read, theirs)
             )
         return self._pool
 
-    def _let_go(self) -> ProcessPoolExecutor | None:
+    def _let_go(self) -> None:
         """The processes end. Whoever waits for one of them is told so."""
-        pool, self._pool = self._pool, None
-        if self._leash is not None:
-            self._leash.close()
-            self._leash = None
-        return pool
+        assert self._leash is not None, "there are processes"
+        self._leash.close()
+        self._pool = self._leash = None
 
 
 # What follows runs in the processes.
