@@ -1,8 +1,8 @@
 """Makes the proving keys of `zeto`, and generates from them the contracts that verify its proofs.
 
-    python -m tools.zeto_setup keys [FOLDER]   draw secrets, make keys for every circuit, write them and a transcript
-    python -m tools.zeto_setup contracts       write contracts/Verifier*.sol and contracts/PoseidonTree.sol
-    python -m tools.zeto_setup --check         tell whether the contracts are those that the keys say; write nothing
+    python -m tools.zeto_setup keys [FOLDER]        draw secrets, write keys for every circuit and a transcript
+    python -m tools.zeto_setup contracts [FOLDER]   write contracts/Verifier*.sol and contracts/PoseidonTree.sol
+    python -m tools.zeto_setup --check              tell whether the contracts are those that the keys say
 
 A set-up draws secrets from the system and forgets them when it ends: nothing of them is written. Whoever runs it can
 keep them all the same, and with them forge proofs, so that keys of one maker are for development (docs/zeto.md). Run
@@ -46,14 +46,21 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         case ["keys", folder]:
             make_keys(Path(folder))
         case ["contracts"]:
-            for path, text in generated(DEVELOPMENT_KEYS).items():
-                (root / path).write_text(text, encoding="utf-8")
+            write_contracts(DEVELOPMENT_KEYS, root)
+        case ["contracts", folder]:
+            write_contracts(Path(folder), root)
         case ["--check"]:
             return _tell_stale(root)
         case _:
             print(__doc__, file=sys.stderr)
             return 2
     return 0
+
+
+def write_contracts(keys: Path, root: Path) -> None:
+    """Write the contracts that belong to the keys of a folder."""
+    for path, text in generated(keys).items():
+        (root / path).write_text(text, encoding="utf-8")
 
 
 def make_keys(folder: Path, circuits: Sequence[Circuit] = CIRCUITS) -> Transcript:

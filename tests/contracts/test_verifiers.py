@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Statement
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Statement, trace
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.tree import CHILDREN, node_of
-from rota.engines.proving.key_files import DEVELOPMENT_KEYS
+from rota.engines.proving.groth16 import prove, verify
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
 from rota.types import ContractAddress
 from tests.contracts.evm import Answer, Chain, Reverted, call_data
 from tests.domains.zeto.coins import transfer
 from tests.domains.zeto.prover import proved
 from tools.zeto_contracts import contract_name, generated
-from tools.zeto_setup import ROOT, main
+from tools.zeto_setup import ROOT, main, make_keys
 
 SMALL = Circuit(Kind.ANON, 2, 2)
 NAME = contract_name(SMALL)
@@ -161,8 +162,24 @@ def test_a_contract_that_is_not_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "contracts").mkdir()
     assert main(["--check"], tmp_path) == 1
     assert "VerifierAnon2x2.sol is not what the keys say" in capsys.readouterr().err
-    assert main(["contracts"], tmp_path) == 0
+    assert main(["contracts", str(DEVELOPMENT_KEYS)], tmp_path) == 0
     assert main(["--check"], tmp_path) == 0
+
+
+def test_wrong_use_is_told_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["key"]) == 2
+    assert "python -m tools.zeto_setup keys" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_new_set_up_makes_keys_that_prove(tmp_path: Path) -> None:
+    """As a network would make keys of its own: another key each time, and proofs of one are not of the other."""
+    transcript = make_keys(tmp_path, (SMALL,))
+    key, statement = load_key(tmp_path, SMALL), transfer(Kind.ANON)
+    proof = prove(key, trace(statement))
+    assert verify(key.verifying, statement.public_inputs, proof)
+    assert not verified(list(statement.public_inputs), proof.to_bytes())
+    assert transcript.of(SMALL).proving_key_hash != read_transcript(DEVELOPMENT_KEYS).of(SMALL).proving_key_hash
 
 
 def _with(proof: bytes, place: int, more: int) -> bytes:
