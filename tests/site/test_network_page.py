@@ -138,9 +138,7 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
                 for who, text in after
                 for machine in (machines.values() if who == "each" else [machines[who]])
             ]
-            (sent,) = (json.loads(each)["result"] for each in told if '"result": "' in each or '"result":"' in each)
-            until(lambda: machines["acme"].ask("ptx_getTransactionReceipt", sent), "the receipt of the deployment")
-            address = machines["acme"].ask("ptx_getTransactionReceipt", sent)["contractAddress"]
+            (address,) = (each.strip() for each in told if re.fullmatch(r"0x[0-9a-f]{40}\n", each))
             assert machines["birch"].ask("domain_getSmartContractByAddress", address)["address"] == address
     assert (tmp_path / "birch" / "archive.dump").stat().st_size > 0
 

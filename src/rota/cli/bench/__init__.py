@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from rota.cli.bench import api, automation, commands, core, dashboard, failover, gas, ledger, node, pente, wan
+from rota.cli.bench import api, automation, commands, core, dashboard, failover, gas, ledger, node, pente, wan, zeto
 from rota.cli.bench.printing import describe_machine, print_json
 
 
@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
     "gas": Benchmark(gas.command, gas.measure, gas.show),
     "ledger": Benchmark(ledger.command, ledger.measure, ledger.show),
     "pente": Benchmark(pente.command, pente.measure, pente.show),
+    "zeto": Benchmark(zeto.command, zeto.measure, zeto.show),
     "automation": Benchmark(automation.command, automation.measure, automation.show),
     "dashboard": Benchmark(dashboard.command, dashboard.measure, dashboard.show),
 }

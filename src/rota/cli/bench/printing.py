@@ -42,5 +42,7 @@ def rounded(value: object) -> object:
             return float(f"{value:.{FIGURE_DIGITS}g}")
         case dict():
             return {key: rounded(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [rounded(inner) for inner in value]
         case _:
             return value

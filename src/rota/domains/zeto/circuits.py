@@ -10,7 +10,8 @@ A slot that is not used shows zero and holds a coin that is worth nothing. The r
 constraints have: *ownership*, *conservation*, *range*, *opening*, *nullifying*, *membership*, *switching*, *binding*.
 The rule of the delegate is one of opening: the coins that are spent are opened with the delegate that is shown.
 
-Values of inputs have no range of their own: every coin was an output once, of this same circuit.
+Values of inputs have no range of their own: every coin was an output once, of this same circuit, or its issuer has
+signed for it, who may make any amount.
 """
 
 from __future__ import annotations

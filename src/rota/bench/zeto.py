@@ -1,0 +1,118 @@
+"""Zero-knowledge proofs, circuit by circuit, on one core.
+
+read    seconds to read the proving key, once in each process
+traced  seconds to compute all wires of a circuit for one statement
+proved  seconds to make the proof of that; a transition costs both
+checked seconds to verify the proof here; the chain does so by gas
+
+Every slot of a circuit is used, and the coins of `anon_nullifier` are in a tree of several levels. Seconds are those of
+the processor, and the least of several proofs: what else runs on the machine only ever adds to them.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import process_time
+from typing import Final, TypeVar
+
+from rota.domains.zeto.babyjubjub import key_of
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Spent, Statement, structure, trace
+from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.tree import EMPTY, Tree
+from rota.engines.proving.curve import require_curve
+from rota.engines.proving.groth16 import prove, verify
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
+
+PROOFS_DEFAULT: Final = 3
+OWNER: Final = 1_234_567
+OTHERS_IN_TREE: Final = 300
+EACH_VALUE: Final = 1_000
+BINDING: Final = 7
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitFigures:
+    """What one circuit costs."""
+
+    circuit: str
+    constraints: int
+    public_inputs: int
+    key_bytes: int
+    read_s: float
+    traced_s: float
+    proved_s: float
+    checked_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ZetoFigures:
+    """What all circuits cost, and the most memory that the process had, in MiB."""
+
+    circuits: tuple[CircuitFigures, ...]
+    memory_mib: float
+
+
+def measure_zeto(
+    proofs: int = PROOFS_DEFAULT,
+    circuits: Sequence[Circuit] = CIRCUITS,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ZetoFigures:
+    """Read keys and make proofs. `CurveMissing` without the extra."""
+    require_curve()
+    # The library has a thread for each core unless it is told otherwise, before its first work.
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    figures = []
+    for circuit in circuits:
+        progress(f"the circuit {circuit.name}")
+        figures.append(_measured(circuit, proofs))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts KiB, macOS bytes.
+    return ZetoFigures(tuple(figures), peak / (1 << 20 if sys.platform == "darwin" else 1 << 10))
+
+
+def _measured(circuit: Circuit, proofs: int) -> CircuitFigures:
+    statement = _full_statement(circuit)
+    read_s, key = _timed(lambda: load_key(DEVELOPMENT_KEYS, circuit))
+    times = []
+    for _ in range(proofs):
+        traced_s, computed = _timed(lambda: trace(statement))
+        proved_s, proof = _timed(lambda computed=computed: prove(key, computed))
+        checked_s, is_right = _timed(lambda proof=proof: verify(key.verifying, statement.public_inputs, proof))
+        assert is_right, "a proof that was made is right"
+        times.append((traced_s, proved_s, checked_s))
+    traced, proved, checked = (min(column) for column in zip(*times, strict=True))
+    entry = read_transcript(DEVELOPMENT_KEYS).of(circuit)
+    return CircuitFigures(
+        circuit.name,
+        len(structure(circuit).constraints),
+        circuit.public_count,
+        entry.proving_key_bytes,
+        read_s,
+        traced,
+        proved,
+        checked,
+    )
+
+
+def _full_statement(circuit: Circuit) -> Statement:
+    owner = key_of(OWNER)
+    coins = [Coin(EACH_VALUE, salt, owner) for salt in range(circuit.input_count)]
+    whole, others = EACH_VALUE * len(coins), circuit.output_count - 1
+    made = tuple(Coin(value, 100 + place, owner) for place, value in enumerate([1] * others + [whole - others]))
+    if circuit.kind is Kind.ANON:
+        return Statement(circuit.kind, OWNER, tuple(Spent(coin) for coin in coins), made, BINDING)
+    tree = Tree([*range(1, OTHERS_IN_TREE + 1), *(coin.commitment for coin in coins)])
+    spent = tuple(Spent(coin, tree.path(OTHERS_IN_TREE + place)) for place, coin in enumerate(coins))
+    return Statement(circuit.kind, OWNER, spent, made, BINDING, root=tree.root, pending=EMPTY)
+
+
+def _timed(work: Callable[[], R]) -> tuple[float, R]:
+    start = process_time()
+    result = work()
+    return process_time() - start, result

@@ -1,0 +1,78 @@
+"""`rota bench zeto`: zero-knowledge proofs, circuit by circuit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from rota.bench.zeto import PROOFS_DEFAULT, ZetoFigures, measure_zeto
+from rota.cli.bench.printing import describe_machine, json_option, print_json, tell_progress
+from rota.engines.proving.curve import CurveMissing
+
+PROOFS_MAX: Final = 1_000
+
+
+@click.command()
+@json_option
+@click.option(
+    "--proofs",
+    type=click.IntRange(1, PROOFS_MAX),
+    default=PROOFS_DEFAULT,
+    show_default=True,
+    help="How many proofs are made for each circuit; the least time counts.",
+)
+def command(as_json: bool, proofs: int) -> None:
+    """How long a zero-knowledge proof takes on one core, for each shape of a transition. Needs the extra `zeto`.
+
+    \b
+    Example:
+      rota bench zeto --json
+
+    Exit 0: measured. 1: it could not be. 2: wrong use.
+    """
+    try:
+        figures = measure_zeto(proofs, progress=tell_progress)
+    except CurveMissing as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json({"machine": describe_machine(), **asdict(figures)})
+    else:
+        _print(figures)
+
+
+def measure() -> dict[str, object]:
+    """The figures of each circuit; where the extra is not installed, that it is not."""
+    try:
+        return asdict(measure_zeto(progress=tell_progress))
+    except CurveMissing as error:
+        return {"missing": str(error)}
+
+
+def show() -> None:
+    """A table."""
+    try:
+        _print(measure_zeto(progress=tell_progress))
+    except CurveMissing as error:
+        click.echo(str(error))
+
+
+def _print(figures: ZetoFigures) -> None:
+    table = Table(title="Zero-knowledge proofs, seconds of one core", title_justify="left")
+    for name in ("circuit", "constraints", "key", "read", "traced", "proved", "checked"):
+        table.add_column(name, justify="left" if name == "circuit" else "right")
+    for of in figures.circuits:
+        seconds = (of.read_s, of.traced_s, of.proved_s, of.checked_s)
+        table.add_row(
+            of.circuit,
+            f"{of.constraints:,}",
+            f"{of.key_bytes / 1_000_000:.2f} MB",
+            f"{seconds[0]:.1f}",
+            *(f"{each:.3f}" for each in seconds[1:]),
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"With all keys read the process had {figures.memory_mib:.0f} MiB.")
