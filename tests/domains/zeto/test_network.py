@@ -12,7 +12,7 @@ import pytest
 from rota.types import NodeName
 from tests.domains.zeto.prover import ThreadProver
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
+from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network
 from tests.runtime.test_public_flow import FREE
 
@@ -130,6 +130,12 @@ async def test_token_is_deployed_minted_paid_and_its_change_paid_on(tmp_path: Pa
         )
         assert "success" not in refused
         assert "c@node3 has 15, and 16 are needed" in refused["failureMessage"]
+        for function in ("deposit", "withdraw"):
+            with pytest.raises(CallFailed, match="function: must be one of lock, mint, transfer, transferLocked"):
+                await two.call(
+                    "ptx_sendTransaction",
+                    {"type": "private", "to": contract, "from": "b@node2", "function": function, "data": {"amount": 5}},
+                )
 
 
 @pytest.mark.slow
