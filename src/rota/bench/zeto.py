@@ -16,6 +16,7 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import process_time
 from typing import Final, TypeVar
 
@@ -78,12 +79,12 @@ def measure_zeto(
 
 def _measured(circuit: Circuit, proofs: int) -> CircuitFigures:
     statement = _full_statement(circuit)
-    read_s, key = _timed(lambda: load_key(DEVELOPMENT_KEYS, circuit))
+    read_s, key = _timed(partial(load_key, DEVELOPMENT_KEYS, circuit))
     times = []
     for _ in range(proofs):
-        traced_s, computed = _timed(lambda: trace(statement))
-        proved_s, proof = _timed(lambda computed=computed: prove(key, computed))
-        checked_s, is_right = _timed(lambda proof=proof: verify(key.verifying, statement.public_inputs, proof))
+        traced_s, computed = _timed(partial(trace, statement))
+        proved_s, proof = _timed(partial(prove, key, computed))
+        checked_s, is_right = _timed(partial(verify, key.verifying, statement.public_inputs, proof))
         assert is_right, "a proof that was made is right"
         times.append((traced_s, proved_s, checked_s))
     traced, proved, checked = (min(column) for column in zip(*times, strict=True))

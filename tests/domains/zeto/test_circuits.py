@@ -90,7 +90,8 @@ def test_a_coin_is_found_in_a_tree_of_any_depth(strangers: int) -> None:
     assert broken(in_tree(transfer(Kind.ANON_NULLIFIER), strangers)) == set()
 
 
-@settings(max_examples=8)
+@pytest.mark.slow
+@settings(max_examples=20)
 @given(
     kind=st.sampled_from(Kind),
     values=st.lists(st.integers(0, VALUE_MAX // 8), min_size=1, max_size=5),
@@ -242,6 +243,10 @@ def test_nothing_that_the_prover_chose_can_be_changed_alone(kind: Kind) -> None:
             drift = a * right + left * b + a * b - c
             touched[wire] = touched[wire] or drift % ORDER != 0
     assert [wire for wire, is_touched in touched.items() if not is_touched] == []
+
+
+def test_the_owners_scalar_does_not_show() -> None:
+    assert str(ALICE) not in repr(transfer(Kind.ANON))
 
 
 def test_a_statement_that_no_circuit_takes_is_refused() -> None:

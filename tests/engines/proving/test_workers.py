@@ -69,6 +69,7 @@ async def test_a_process_that_dies_is_followed_by_another() -> None:
         await prover.close()
 
 
+@pytest.mark.slow
 @in_loop
 async def test_closing_gives_up_what_is_being_made_and_leaves_no_process() -> None:
     prover = ProverProcesses()
@@ -84,6 +85,7 @@ async def test_closing_gives_up_what_is_being_made_and_leaves_no_process() -> No
     assert not [process for process in processes if process.is_alive()]
 
 
+@pytest.mark.slow
 @in_loop
 async def test_more_than_may_wait_are_sent_away() -> None:
     prover = ProverProcesses(waiting_max=1)
@@ -96,6 +98,7 @@ async def test_more_than_may_wait_are_sent_away() -> None:
     await prover.close()
 
 
+@pytest.mark.slow
 @in_loop
 async def test_keys_that_are_not_there_are_told_by_their_file(tmp_path: Path) -> None:
     prover = ProverProcesses(tmp_path)

@@ -16,7 +16,7 @@ signed for it, who may make any amount.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from typing import Final
@@ -75,12 +75,12 @@ class Spent:
 class Statement:
     """All that a proof is made of: what is shown, and what only the prover knows.
 
-    `scalar` is the owner's, 0 where nothing is spent. `pending` is the commitment of a coin that the transition reads
-    by name, 0 if none.
+    `scalar` is the owner's, 0 where nothing is spent; it does not show. `pending` is the commitment of a coin that the
+    transition reads by name, 0 if none.
     """
 
     kind: Kind
-    scalar: int
+    scalar: int = field(repr=False)
     inputs: tuple[Spent, ...]
     outputs: tuple[Coin, ...]
     binding: int
