@@ -72,6 +72,7 @@ def test_configuration_has_every_key_and_what_was_asked_for(tmp_path: Path) -> N
         "automation": {},
         "log": {},
         "telemetry": {},
+        "proving": {},
     }
     for section in SECTIONS:
         for key in section.keys:

@@ -128,7 +128,8 @@ def test_one_transition_is_signed_while_the_next_is_assembled() -> None:
     bench = bench_with("A-1", "A-2")
     ask(bench, B, 10, "A-1", "A-2")
     assemble(bench, 10, "A-1")
-    signing = SignTransition(ADDRESS, RequestId(1, 10), intent_id("A-1"), Party("a@A"), transition("A-1").leaf)
+    made = transition("A-1")
+    signing = SignTransition(ADDRESS, RequestId(1, 10), made.intent, Party("a@A"), made.leaf, made.valid_until_s)
     assert bench.take(SignTransition) == [signing]
     assert (machine(bench, "A-1").state, machine(bench, "A-2").state) == (State.SIGNING, State.ASSEMBLING)
 

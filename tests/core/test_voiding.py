@@ -153,7 +153,8 @@ def test_empty_transition_is_assembled_without_the_domain_and_signed_by_the_part
     bench.forget()
     ask_assembly(bench, 11)
     assert bench.take(AssembleIntents) == []
-    assert bench.take(SignTransition) == [SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID)]
+    until_s = void_transition("A-1").valid_until_s
+    assert bench.take(SignTransition) == [SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s)]
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
     made = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, SECOND, void_transition("A-1"))
     assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 11), (made,))]
