@@ -239,6 +239,23 @@ def test_coin_with_the_name_of_an_owner_and_another_key_is_not_counted() -> None
     assert short.reason == "alice@node2 has 0, and 1 are needed"
 
 
+def test_coin_that_is_worth_more_than_any_can_be_is_not_counted() -> None:
+    (coin, state), *_ = states_after([minted(pay(ALICE, 5))]).items()
+    content = state.content
+    assert content is not None
+    asked = UserCall(ALICE, "balanceOf", {"account": "alice"})
+
+    def total(amount: int) -> object:
+        worth = replace(state, content=content.replace(b"5", str(amount).encode(), 1))
+        node = Node("node2", {coin: worth})
+        told = hosting.call(HOSTED, asked, node.held, node.name, BACKGROUND)
+        assert isinstance(told, dict)
+        return told["totalBalance"]
+
+    assert total(VALUE_MAX) == str(VALUE_MAX)
+    assert total(VALUE_MAX + 1) == "0"
+
+
 def test_coin_whose_key_is_none_is_not_believed() -> None:
     honest = minted(pay(ALICE, 5))
     state = honest.outputs[0]

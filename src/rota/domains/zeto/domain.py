@@ -217,9 +217,14 @@ def _require_amount(field: str, amount: int) -> None:
 
 
 def _free_coins(states: Available, owner: Party, verifiers: Mapping[Party, str]) -> tuple[Known[ZetoCoin], ...]:
-    """What a party can spend. Whoever pays may write any key beside a name: only what is the owner's own counts."""
+    """What a party can spend. Whoever pays may write any key beside a name: only what is the owner's own counts.
+
+    The range of what was minted nobody has proved: a coin that is worth more than any can be is none.
+    """
     key = verifiers.get(owner, "")
-    return states.where(ZetoCoin, lambda coin: _is_free(coin) and _is_of(coin, key), owner=owner)
+    return states.where(
+        ZetoCoin, lambda coin: _is_free(coin) and _is_of(coin, key) and coin.amount <= VALUE_MAX, owner=owner
+    )
 
 
 def _is_of(coin: ZetoCoin, key: str) -> bool:
