@@ -12,7 +12,7 @@ from eth_abi.abi import encode
 
 from rota import hosting
 from rota.digests import keccak
-from rota.domains.base import Lacking, Rejected
+from rota.domains.base import Behind, Lacking, Rejected
 from rota.domains.pente.addresses import deployment_address
 from rota.engines.groups import pente
 from rota.genesis import encode_genesis, genesis_hash
@@ -85,7 +85,7 @@ class Group:
             try:
                 if await self.ask(node, to, artifact, name, *arguments) == expected:
                     return
-            except (Lacking, Rejected):
+            except (Behind, Lacking, Rejected):
                 pass
             await asyncio.sleep(0.005)
 
