@@ -229,12 +229,15 @@ class Cluster:
     async def lose_database(self) -> None:
         """Another node's database is gone while it is away, and nobody tells the node what it had; its keys are there.
 
-        What it had promised has ended before: an intent that was in no other database is lost with it.
+        What it had promised has ended before, and what it had to deliver is delivered: an intent or a state that was in
+        no other database is lost with it.
         """
         victim = self.others(await self.coordinator())[0]
         node = self.network.nodes[victim]
         async with asyncio.timeout(EFFECT_TIMEOUT_S):
             await self.workload.rest(victim)
+            while await self._figure(victim, "rota_deliveries_open"):
+                await asyncio.sleep(LOOK_S)
         await node.stop()
         await self._remove_database(victim)
         await self.network.start(victim)
@@ -323,18 +326,18 @@ class Cluster:
     async def _until_nothing_is_in_arrears(self) -> None:
         """No node makes up for what it has missed of a contract any more."""
         async with asyncio.timeout(EFFECT_TIMEOUT_S):
-            while any([await self._arrears_of(name) for name in self.kind.names]):
+            while any([await self._figure(name, "rota_contracts_in_arrears") for name in self.kind.names]):
                 await asyncio.sleep(LOOK_S)
 
-    async def _arrears_of(self, name: NodeName) -> int:
-        """As many contracts; one, too, while a node cannot be asked."""
+    async def _figure(self, name: NodeName, metric: str) -> int:
+        """What a node says that it has of something; one, too, while it cannot be asked."""
         client = self.network.nodes[name].client
         try:
             async with aiohttp.ClientSession() as session, session.get(f"{client.url}/metrics") as answer:
                 lines = (await answer.text()).splitlines()
         except aiohttp.ClientError:
             return 1
-        found = [line.rpartition(" ")[2] for line in lines if line.startswith("rota_contracts_in_arrears ")]
+        found = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{metric} ")]
         return int(float(found[0])) if found else 1
 
     async def _until_all_stand_at_the_head(self) -> OwnChain:
