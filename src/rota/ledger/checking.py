@@ -1,8 +1,8 @@
-"""Is this the ledger that was configured? Asked once when a node starts, before it believes anything.
+"""Is this the ledger that was configured? Asked by commands that write to it, and by `rota doctor`.
 
-Each flaw says which setting it is about, what was found, what was expected, and what to do. A fatal one means that the
-node must not start: it would follow the wrong chain or read the wrong contracts. The others an operator can
-mend while the node runs.
+Each flaw says which setting it is about, what was found, what was expected, and what to do. A fatal one means that
+nothing may be written: it would be on the wrong chain, or in the wrong contracts. The others an operator can mend while
+a node runs. A running node asks which chain it is with every head (`follower`).
 """
 
 from __future__ import annotations
