@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import pytest
 
@@ -88,11 +88,6 @@ def test_range_is_the_height_divided_by_its_size(height: int, expected: int) -> 
 
 def test_range_follows_the_contract_own_size() -> None:
     assert replace(RIGHT, range_size=7).range_at(100) == 14
-
-
-def test_contract_is_frozen() -> None:
-    with pytest.raises(FrozenInstanceError):
-        RIGHT.threshold = 1  # type: ignore[misc]
 
 
 # Names and numbers.

@@ -6,10 +6,10 @@ milliseconds and order as (incarnation, number): clocks jump, so no message hold
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
+from rota.frozen import dataclass
 from rota.types import (
     ContractAddress,
     DelegationNumber,

@@ -7,9 +7,11 @@ milliseconds, chain time integer seconds, and neither is ever compared across no
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, NewType
+
+from rota.frozen import dataclass
 
 NodeName = NewType("NodeName", str)
 Party = NewType("Party", str)

@@ -12,12 +12,12 @@ states asks for them again, by leaf.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import DispatchRound, TransitionPrepared
 from rota.digests import leaf_of_transition, state_commitment
+from rota.frozen import dataclass
 from rota.types import Contract, ContractAddress, Digest, Leaf, NodeName, StateId, Transition
 from rota.wire.sizes import in_parts, transition_bytes
 

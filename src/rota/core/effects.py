@@ -8,9 +8,8 @@ which is told once, stands before all writes: what it rests on is durable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.events.chain import ChainBlock
+from rota.frozen import dataclass
 from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.types import (
     ContractAddress,

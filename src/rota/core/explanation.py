@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -14,6 +13,7 @@ from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
 from rota.core.states.sender_transaction import State as SenderSide
+from rota.frozen import dataclass
 from rota.types import IntentId, NodeName, Outcome, intent_text, node_of
 
 # What each state of the machines, and each end, means to somebody who has never seen them.

@@ -16,10 +16,10 @@ a sender may not know are told as well, as far as there is room. Without them it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.core.kept import SNAPSHOT_LOCKS_MAX, Kept
+from rota.frozen import dataclass
 from rota.messages import HandedOver, Snapshot
 from rota.types import FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
 from rota.wire.sizes import state_bytes

@@ -20,12 +20,12 @@ stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from rota.config import Config
 from rota.core.effects import BlocksIndexed, FetchBlocks
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
+from rota.frozen import dataclass
 from rota.types import BlockHash
 
 # Above all heights: the store is known to have what we have.

@@ -10,11 +10,11 @@ asks too fast is told to come back.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from rota.config import Config
 from rota.core.effects import LookUpIntents, ReplyToUser
 from rota.core.events import IntentsLookedUp, IntentSubmitted
+from rota.frozen import dataclass
 from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome
 from rota.wire.sizes import intent_bytes
 

@@ -15,12 +15,15 @@ What coordinators tell each other of it only saves work, and is forgotten when i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TypeVar
 
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.types import IntentId, KeptStates, Leaf, StateId, Transition
 
 KEPT_MAX = 2_048
 SNAPSHOT_LOCKS_MAX = 4_096
+
+Key = TypeVar("Key", StateId, IntentId)
 
 
 class Kept:
@@ -31,6 +34,7 @@ class Kept:
         self.signed: dict[Leaf, None] = {}
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
+        self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
         for kept in signed:
             self.sign(kept)
         for kept in others:
@@ -56,8 +60,10 @@ class Kept:
     def forget(self, leaf: Leaf) -> None:
         """Nothing is kept for this leaf any more; it was not signed, or nobody has seen the signature."""
         self.signed.pop(leaf, None)
-        self._set_aside.pop(leaf, None)
-        self._remove(leaf)
+        set_aside = self._set_aside.pop(leaf, None)
+        kept = self._remove(leaf) or set_aside
+        if kept is not None:
+            _take_out(self._leaves_of_intent, kept.intent, leaf)
 
     # Asking.
 
@@ -112,19 +118,25 @@ class Kept:
     def _versions(self, among: dict[Leaf, KeptStates], outcome: LedgerOutcome) -> tuple[KeptStates, ...]:
         if not among or outcome.status is not LedgerStatus.COMMITTED:
             return ()
-        return tuple(kept for kept in among.values() if kept.intent == outcome.intent)
+        return tuple(among[leaf] for leaf in self._leaves_of_intent.get(outcome.intent, ()) if leaf in among)
 
     def _put(self, kept: KeptStates) -> None:
         known = self.standing.get(kept.leaf)
         if known is None or known.valid_until_s < kept.valid_until_s:
             self.standing[kept.leaf] = kept
+            self._leaves_of_intent.setdefault(kept.intent, {})[kept.leaf] = None
             for state in kept.inputs:
                 self._leaves.setdefault(state, {})[kept.leaf] = None
 
-    def _remove(self, leaf: Leaf) -> None:
+    def _remove(self, leaf: Leaf) -> KeptStates | None:
         kept = self.standing.pop(leaf, None)
         for state in kept.inputs if kept is not None else ():
-            leaves = self._leaves[state]
-            leaves.pop(leaf, None)
-            if not leaves:
-                del self._leaves[state]
+            _take_out(self._leaves, state, leaf)
+        return kept
+
+
+def _take_out(index: dict[Key, dict[Leaf, None]], key: Key, leaf: Leaf) -> None:
+    leaves = index[key]
+    leaves.pop(leaf, None)
+    if not leaves:
+        del index[key]

@@ -9,9 +9,11 @@ new state's entry action, if it has one. The published diagrams are drawn from t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, ClassVar, Protocol
+
+from rota.frozen import dataclass
 
 Guard = Callable[[Any, Any], bool]
 Action = Callable[[Any, Any], None]

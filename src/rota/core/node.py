@@ -10,7 +10,7 @@ is told. Its first effect makes its new incarnation durable: nothing it says can
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rota.config import Config
 from rota.core.acquaintance import Acquaintance
@@ -87,6 +87,7 @@ from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
+from rota.frozen import dataclass
 from rota.messages import (
     SUBMITTED_LISTED_MAX,
     ContractsRequest,

@@ -23,10 +23,10 @@ When a stranger's transaction used the nonce, none of ours can be mined any more
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from rota.frozen import dataclass
 from rota.types import ContractAddress, Fees, IntentId, Outcome, Party
 
 # Nodes ask for at least a tenth more before they take one transaction for another.

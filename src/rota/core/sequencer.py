@@ -7,7 +7,6 @@ being written; then they wait for the disk like every other message (protocol §
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rota.config import Config
 from rota.core.context import Context, Ids
@@ -52,6 +51,7 @@ from rota.core.observer import Observer
 from rota.core.sender import Sender
 from rota.core.startup import StartupNotices
 from rota.core.states.sender_transaction import Restored
+from rota.frozen import dataclass
 from rota.messages import (
     AssembleError,
     AssembleRequest,

@@ -7,11 +7,10 @@ others may count on it again. A member whose connection is down is told when it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.context import Context
 from rota.core.machine import Event
 from rota.core.observer import Observer
+from rota.frozen import dataclass
 from rota.messages import (
     CoordinatorHeartbeat,
     DelegationCommand,

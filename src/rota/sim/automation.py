@@ -9,7 +9,7 @@ attempts may fail. Everything is drawn from one seed; there is no waiting, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
@@ -34,6 +34,7 @@ from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.strategies import Member
 from rota.automation.tallies import Outcome
 from rota.automation.triggers import Task
+from rota.frozen import dataclass
 
 TRIGGER: Final = "chores"
 # The virtual world begins here, so that clocks may be behind without being before all time.

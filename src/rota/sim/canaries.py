@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 
 from rota.config import Config
@@ -45,6 +45,7 @@ from rota.core.sequencer import Sequencer
 from rota.core.states.sender_transaction import PERMITTED
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.core.submitter import Submitter
+from rota.frozen import dataclass
 from rota.messages import (
     Answer,
     Delegation,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from random import Random
 from typing import Final
@@ -76,6 +76,7 @@ from rota.commands.events import (
 from rota.commands.outcomes import failure_of
 from rota.commands.periods import Acceptance, Stream
 from rota.digests import keccak
+from rota.frozen import dataclass
 from rota.types import IntentId
 
 EPOCH_MS: Final = 1_700_000_000_000

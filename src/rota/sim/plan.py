@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from rota.config import Config
+from rota.frozen import dataclass
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
 
 FAULTS = (

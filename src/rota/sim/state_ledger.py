@@ -17,11 +17,12 @@ Everything that was committed stands in a journal, so that a reorganisation can 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum
 from typing import Final
 
 from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.frozen import dataclass
 from rota.payload import NO_CONDITION, Entry
 from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
 

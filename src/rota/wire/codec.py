@@ -9,10 +9,10 @@ left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
+from rota.frozen import dataclass
 from rota.messages import PROTOCOL_VERSION, Envelope
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import DEFAULT_LIMITS, Limits

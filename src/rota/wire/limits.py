@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
+
+from rota.frozen import dataclass
 
 MEBIBYTE: Final = 1024 * 1024
 

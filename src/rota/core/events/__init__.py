@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
 from rota.types import (
     ContractAddress,

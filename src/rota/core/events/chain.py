@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.types import BlockHash, ContractAddress, Digest, Fees, IntentId
 
 Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.messages import Delegation, ErrorCode
 from rota.types import DelegationNumber, IntentId, Leaf, RequestId, Transition
 

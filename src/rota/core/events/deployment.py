@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.events import IntentSubmitted
 from rota.core.events.chain import FactoryDeployment
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.messages import Verdict
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, RequestId
 

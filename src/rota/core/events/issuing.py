@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.types import Leaf
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.events import IntentSubmitted
 from rota.core.machine import Event
+from rota.frozen import dataclass
 from rota.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
 from rota.types import IntentId, NodeName, Party
 

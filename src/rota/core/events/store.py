@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.core.machine import Event
 from rota.core.sequencer import StoredContract
+from rota.frozen import dataclass
 from rota.types import Contract, ContractAddress
 
 

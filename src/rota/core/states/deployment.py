@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from rota.core.effects import Proposal
 from rota.core.events.chain import FactoryDeployment
+from rota.frozen import dataclass
 from rota.types import ContractAddress, IntentId
 
 

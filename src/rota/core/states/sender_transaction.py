@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.frozen import dataclass
 from rota.messages import DispatchItem, PreparedTransaction
 from rota.types import DelegationNumber, Intent, NodeName, RequestId, Transition
 

@@ -8,10 +8,10 @@ can only be judged when a run is over is judged by `conclude`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from rota.digests import domain_separator
+from rota.frozen import dataclass
 from rota.messages import Envelope
 from rota.sim.facts import Fact, Sent
 from rota.types import Contract, ContractAddress, IntentId, NodeName
