@@ -491,7 +491,6 @@ NEVER: Final[dict[str, str]] = {
     "ReliableMessageAckNoMsgID.error": "a peer acknowledges what it has, or says nothing",
     "State.nullifier": "no domain here spends by nullifiers",
     "State.read": "reads leave no mark on a state",
-    "TransactionFull.sequencerActivity": "seq_explain tells it",
     "TransactionReceiptFull.domainReceiptError": "every domain receipt could be made",
     "TransactionStates.none": "every private transaction here has states",
     "TransactionStates.read": "no transaction here reads a state without spending it",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from rota.api.facade import (
+    ActivityView,
     DispatchView,
     FullReceipt,
     FullTransaction,
@@ -32,6 +33,8 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.transactions import Transaction, TransactionReceipt, shown_receipt, shown_transaction
+
+DISPATCH: Final = "dispatch"
 
 
 class PublicTxSubmission(msgspec.Struct, frozen=True, rename="camel"):
@@ -250,6 +253,15 @@ class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defau
     max_fee_per_gas: Quantity | None = None
 
 
+class SequencerActivity(msgspec.Struct, frozen=True, rename="camel"):
+    """What a coordinator did with a private transaction: a dispatch, which ptx_getDispatch knows by its subject."""
+
+    subject_id: str
+    timestamp: Timestamp
+    activity_type: str
+    sequencing_node: str
+
+
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A transaction with all that this node knows of it."""
 
@@ -257,6 +269,7 @@ class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=Tr
     receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
     history: list[TransactionHistory] = msgspec.field(default_factory=list)
+    sequencer_activity: list[SequencerActivity] = msgspec.field(default_factory=list)
 
 
 def shown_full_transaction(full: FullTransaction) -> TransactionFull:
@@ -267,7 +280,12 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
         history=[_shown_earlier(each) for each in full.history],
+        sequencer_activity=[_shown_activity(each) for each in full.activity],
     )
+
+
+def _shown_activity(view: ActivityView) -> SequencerActivity:
+    return SequencerActivity(view.subject, timestamp_of(view.at_ms), DISPATCH, view.node)
 
 
 def _shown_earlier(view: TransactionView) -> TransactionHistory:

@@ -25,6 +25,7 @@ from rota.api.facade.commands import Acknowledgement, CommandConfiguration, Comm
 from rota.api.facade.contracts import Contracts
 from rota.api.facade.feed import FeedUpdate, Heartbeats, MilestoneCount, RoundChange, Step, TransactionChange, Watching
 from rota.api.facade.following import (
+    ActivityView,
     AnyReceipt,
     DependenciesView,
     DispatchView,
@@ -92,6 +93,7 @@ __all__ = [
     "AbiEntry",
     "AbiView",
     "Acknowledgement",
+    "ActivityView",
     "AnyReceipt",
     "Batch",
     "CommandConfiguration",

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from rota.api.facade.transactions import ReceiptView, Submission, TransactionType, TransactionView
 from rota.api.values import JsonValue
-from rota.types import ContractAddress, IntentId
+from rota.types import ContractAddress, IntentId, NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,26 @@ AnyReceipt: TypeAlias = ReceiptView | FullReceipt
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityView:
+    """A node, as the coordinator of a transaction, dispatched it: `subject` is the id of the dispatch."""
+
+    subject: str
+    at_ms: int
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
 class FullTransaction:
-    """A transaction with all that this node knows of it. `history` is what it asked for before it was changed."""
+    """A transaction with all that this node knows of it.
+
+    `history` is what it asked for before it was changed, `activity` what this node did as its coordinator.
+    """
 
     transaction: TransactionView
     receipt: ReceiptView | None = None
     public: tuple[PublicView, ...] = ()
     history: tuple[TransactionView, ...] = ()
+    activity: tuple[ActivityView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from rota import abi, hosting
 from rota.abi import Entry
 from rota.api import errors, facade
 from rota.api.facade import (
+    ActivityView,
     DependenciesView,
     DispatchView,
     FullReceipt,
@@ -106,6 +107,15 @@ class Following:
             await self._receipt_of(submission.id),
             await self._base_transactions(submission.id),
             tuple(transaction_view(each) for each in submission.earlier),
+            await self._activity(submission.id),
+        )
+
+    async def _activity(self, intent: IntentId) -> tuple[ActivityView, ...]:
+        """What this node did with it as its coordinator; what others did, they tell."""
+        rounds = await self._store.traces.dispatches(intent)
+        return tuple(
+            ActivityView(_dispatch_id(each.nonce, intent), self._opened_at_ms(each), self._running.name)
+            for each in rounds
         )
 
     # Receipts.
@@ -318,8 +328,6 @@ class Following:
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
         mined = await self._store.traces.mined(dispatch.nonce)
-        # When another node's intent came to be is not told; a round is opened so long before it is valid no more.
-        opened_at_ms = 1_000 * (order.valid_until_s - self._running.config.validity_s)
         sent = decode(dispatch.transaction).transaction
         return PublicView(
             NUMBERS * dispatch.nonce + 1,
@@ -329,7 +337,8 @@ class Following:
             self._running.account,
             order.contract,
             sent.data,
-            stored.accepted_at_ms if stored is not None else opened_at_ms,
+            # When another node's intent came to be is not told.
+            stored.accepted_at_ms if stored is not None else self._opened_at_ms(dispatch),
             self._running.name,
             dispatch.nonce,
             0,
@@ -340,6 +349,10 @@ class Following:
             (stored.transaction if stored is not None else b"") or dispatch.hash,
             mined[0] if mined is not None else None,
         )
+
+    def _opened_at_ms(self, dispatch: RoundDispatch) -> int:
+        """A round is opened so long before it is valid no more."""
+        return 1_000 * (dispatch.round.valid_until_s - self._running.config.validity_s)
 
 
 async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> Found:
@@ -396,7 +409,11 @@ def _infos(hosted: hosting.Hosted, contents: Sequence[tuple[State, Content]], at
 
 
 def _dispatch_view(found: Dispatched) -> DispatchView:
-    return DispatchView(f"{found.nonce}/{found.intent.hex()}", found.intent, NUMBERS * found.nonce + 1)
+    return DispatchView(_dispatch_id(found.nonce, found.intent), found.intent, NUMBERS * found.nonce + 1)
+
+
+def _dispatch_id(nonce: int, intent: IntentId) -> str:
+    return f"{nonce}/{intent.hex()}"
 
 
 @cache
