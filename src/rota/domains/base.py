@@ -25,7 +25,7 @@ assembling it reverts the intent, as `Reverted` does. Any other exception is the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -44,6 +44,7 @@ __all__ = [
     "Available",
     "Behind",
     "Claim",
+    "CommitmentTree",
     "Deployment",
     "Domain",
     "History",
@@ -313,7 +314,8 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing.
+    here too; an empty transition spends nothing. `reads` are states that it names without spending them by that name,
+    and `tree` has the commitments of all that was made, as far as this node's index is.
     """
 
     configuration: C
@@ -323,6 +325,31 @@ class Claim(Generic[C]):
     spends: tuple[Known[Record], ...] = ()
     makes: tuple[Known[Record], ...] = ()
     preparation: Preparation | None = None
+    reads: tuple[StateId, ...] = ()
+    tree: CommitmentTree | None = None
+
+
+class CommitmentTree(Protocol):
+    """What a ledger keeps of all commitments that were ever made, in their order. The host lets it grow with the chain.
+
+    What it is good for only its domain knows: a proof shows that something is in it.
+    """
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
+        """These came, of each of some transitions those that it made."""
+        ...
+
+    def cut(self, count: int) -> None:
+        """Only so many are there after all."""
+        ...
+
+    def is_good_for(self, shown: bytes) -> bool:
+        """Whether the ledger still takes what was shown of it with a proof (`Domain.shown_with`)."""
+        ...
 
 
 class Prover(Protocol):
@@ -388,8 +415,25 @@ class Domain(ABC, Generic[C]):
         return ()
 
     def statement(self, claim: Claim[C]) -> object | None:
-        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead."""
+        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead.
+
+        `Behind` when the tree does not have what it needs, or not yet.
+        """
         return None
+
+    def nullifier(
+        self, configuration: C, state: Known[Record], secret_of: Callable[[Party], bytes | None]
+    ) -> bytes | None:
+        """The word that spends a state in place of its id; nothing where its id does, or who owns it is not of here."""
+        return None
+
+    def tree_of(self, configuration: C) -> CommitmentTree | None:
+        """An empty tree for a contract whose proofs are about one."""
+        return None
+
+    def shown_with(self, statement: object) -> bytes:
+        """What the ledger has to be shown of the tree before a proof of this statement: a word, or nothing."""
+        return b""
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

@@ -7,6 +7,14 @@ raises at whoever orders: what the world could not do is not answered, and the c
 from __future__ import annotations
 
 from rota.ports.beside import CommandStore, StoredAnnouncement, StoredTriggers, TriggerBook
+from rota.ports.commitments import (
+    COMMITMENTS_A_PAGE,
+    CommitmentPage,
+    CommitmentStore,
+    CommittedWords,
+    LeafCommitments,
+    OutcomePlace,
+)
 from rota.ports.following import (
     AbiStore,
     Dependencies,
@@ -59,6 +67,7 @@ from rota.ports.world import (
 )
 
 __all__ = [
+    "COMMITMENTS_A_PAGE",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
     "AbiStore",
@@ -66,6 +75,9 @@ __all__ = [
     "ArchivePage",
     "ArchivedState",
     "CommandStore",
+    "CommitmentPage",
+    "CommitmentStore",
+    "CommittedWords",
     "Contracts",
     "Dependencies",
     "Deployments",
@@ -75,12 +87,14 @@ __all__ = [
     "KeyHolder",
     "KeyNames",
     "LatestRound",
+    "LeafCommitments",
     "Ledger",
     "LedgerEffect",
     "ListenerPosition",
     "ListeningStore",
     "Mail",
     "NumberedReceipt",
+    "OutcomePlace",
     "Peers",
     "Policy",
     "PublicStore",

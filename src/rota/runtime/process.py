@@ -52,6 +52,7 @@ from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.automating import announced, automate
 from rota.runtime.commands import CommandOffice, NodeTransactions
+from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.configuration import (
     ConfigurationRejected,
     NodeConfiguration,
@@ -67,6 +68,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.owner_secrets import OwnerSecrets
 from rota.runtime.proving import Proving
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
@@ -267,7 +269,9 @@ async def opened(
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key, factory)
+    secrets = OwnerSecrets(name, keys.signer)
+    chain_id, domains = configuration.ledger.chain_id, _domains(configuration)
+    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, secrets.find)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -283,11 +287,12 @@ async def opened(
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal peers, commands
         peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
-        store = DatabaseStore(database, name, configuration.sequencer, tell)
+        store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=contracts.nullifier_of)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        proving = Proving(name, contracts, keys.signer, prover or own_prover)
+        trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
+        proving = Proving(name, contracts, keys.signer, secrets, prover or own_prover, trees)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
         ledger = LedgerDriver(
             client,
@@ -300,6 +305,7 @@ async def opened(
             limits=configuration.ledger.following,
             factory=factory,
             find_makers=store.transitions_of,
+            keep_commitments=trees.keep,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)

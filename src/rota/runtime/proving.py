@@ -8,6 +8,9 @@ A proof takes longer than the core likes to wait. When it asks again, the same i
 same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
 has. Without that, a slow machine would never come to an end.
 
+A proof may be about a tree of all commitments, and then is for what the tree was when it was made; that is shown with
+it. What the ledger does not take any more is proved anew.
+
 For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it.
 """
 
@@ -22,19 +25,19 @@ from typing import Final, TypeVar
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
-from rota.domains.base import Claim, Prover
+from rota.domains.base import Behind, Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
-from rota.keys.names import coins_key, endorser_key
+from rota.keys.names import endorser_key
 from rota.keys.secp256k1 import to_compact
-from rota.ledger.proofs import binding_of
+from rota.ledger.proofs import binding_of, root_and_proof, rooted
 from rota.ports import KeyHolder, Unavailable, UnknownKey
+from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, Leaf, NodeName, Party, node_of
+from rota.runtime.owner_secrets import OwnerSecrets
+from rota.types import ContractAddress, Leaf, NodeName, Party
 
-OWNER_PURPOSE: Final = b"rota zeto owner"
-OWNER_BYTES: Final = 48
 KEPT_MAX: Final = 4_096
 # A proof that is kept is used again while it is valid for nearly as long as a new one would be.
 OLDER_S_MAX: Final = 300
@@ -75,11 +78,21 @@ class _OwnKeys(Mapping[Party, str]):
 class Proving:
     """Of one node."""
 
-    def __init__(self, node: NodeName, contracts: KnownContracts, keys: KeyHolder, prover: Prover) -> None:
+    def __init__(
+        self,
+        node: NodeName,
+        contracts: KnownContracts,
+        keys: KeyHolder,
+        secrets: OwnerSecrets,
+        prover: Prover,
+        trees: CommitmentTrees,
+    ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
         self._keys: Final = keys
+        self._secrets: Final = secrets
         self._prover: Final = prover
+        self._trees: Final = trees
         self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
@@ -108,7 +121,7 @@ class Proving:
         hosted = self._contracts.hosted(contract)
         assert hosted is not None, "only a contract with its domain proves"
         try:
-            return hosted.domain.verifier_of(self._secret_of(party))
+            return hosted.domain.verifier_of(self._secrets.of(party))
         except UnknownKey:
             return ""
 
@@ -129,7 +142,8 @@ class Proving:
         try:
             proof = await self._proof_of(order)
         except Exception as error:
-            reason = str(error) if isinstance(error, Unavailable) else f"it cannot be proved: {told_of(error)}"
+            is_for_now = isinstance(error, Unavailable | Behind)
+            reason = str(error) if is_for_now else f"it cannot be proved: {told_of(error)}"
             return AssemblyFailed(order.request_id, order.intent, bounded(reason))
         return TransitionSigned(order.request_id, order.intent, proof)
 
@@ -149,13 +163,23 @@ class Proving:
 
     async def _proof_of(self, order: SignTransition) -> bytes:
         kept = self._proofs.get(order.leaf)
-        if kept is None or kept.valid_until_s != order.valid_until_s:
+        if kept is None or kept.valid_until_s != order.valid_until_s or not await self._is_good(order, kept):
             kept = _Proof(order.valid_until_s, asyncio.get_running_loop().create_future())
             _keep(self._proofs, order.leaf, kept)
             task = asyncio.create_task(self._make(order, kept))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(kept.made)
+
+    async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
+        """Whether the ledger takes this proof still, as far as its tree is concerned."""
+        hosted = self._contracts.hosted(order.contract)
+        assert hosted is not None, "only a contract with its domain proves"
+        if not kept.made.done():
+            return True
+        shown, _ = root_and_proof(kept.made.result())
+        tree = await self._trees.of(hosted) if shown else None
+        return tree is None or tree.is_good_for(shown)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
         """Whoever waits is told; what failed is not kept."""
@@ -182,14 +206,19 @@ class Proving:
             Claim(
                 hosted.configuration,
                 order.party,
-                self._secret_of(order.party),
+                self._secrets.of(order.party),
                 binding,
                 revealed.spends,
                 revealed.makes,
                 revealed.preparation,
+                revealed.reads,
+                await self._trees.of(hosted),
             )
         )
-        return await (self._prover.prove(statement) if statement is not None else self._issued(hosted, binding))
+        if statement is None:
+            return await self._issued(hosted, binding)
+        proof, shown = await self._prover.prove(statement), hosted.domain.shown_with(statement)
+        return rooted(shown, proof) if shown else proof
 
     async def _issued(self, hosted: Hosted, binding: bytes) -> bytes:
         contract = hosted.contract.address
@@ -200,11 +229,6 @@ class Proving:
         if (self._node, self._keys.address_of(name)) not in policy.endorsers:
             raise Unavailable(f"{contract} is not issued by {self._node}")
         return to_compact(await self._keys.sign(name, binding))
-
-    def _secret_of(self, party: Party) -> bytes:
-        if node_of(party) != self._node:
-            raise UnknownKey(f"the party is not one of {self._node}")
-        return self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
 
 
 def _keep(kept: OrderedDict[Leaf, V], leaf: Leaf, value: V) -> None:
