@@ -4,7 +4,7 @@
 
 A transition's proof stands where others have the signature of its party: it binds the leaf and the validity as a
 signature does, and says that who made it may. The contract keeps a hash of the coins that each transition made, so it
-is shown these again for every state that is named, spent or read: their commitments, which are the transition's info.
+is shown these again for every state that a proof is about by name: their commitments, which are the transition's info.
 What makes coins of nothing shows no makers; its proof is the issuer's signature.
 
 Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.digests import WORD_BYTES, keccak
-from rota.payload import Entry, named_states
+from rota.payload import Entry, shown_states
 from rota.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
@@ -67,7 +67,7 @@ def root_and_proof(signature: bytes) -> tuple[bytes, bytes]:
 
 
 def _shown(transition: Transition, coins_of: CoinsOf) -> bytes:
-    makers = [coins_of(state.leaf) for state in named_states(transition)]
+    makers = [coins_of(state.leaf) for state in shown_states(transition)]
     root, proof = root_and_proof(transition.signature)
     return b"".join(
         (

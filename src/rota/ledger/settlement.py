@@ -10,7 +10,7 @@ from rota.digests import Core, leaf_of_transition
 from rota.ledger.bindings import encode_call, separator_of
 from rota.ledger.proofs import coins_in, encode_proofs
 from rota.messages import PreparedTransaction
-from rota.payload import Entry, encode_auth, encode_commit, encode_payload, named_states
+from rota.payload import Entry, encode_auth, encode_commit, encode_payload, shown_states
 from rota.ports import Policy
 from rota.types import ContractAddress, Leaf, Transition
 
@@ -41,7 +41,7 @@ class Leg:
 
 def makers_of(prepared: PreparedTransaction) -> tuple[Leaf, ...]:
     """The leaves that made what a prepared transition names."""
-    return tuple(dict.fromkeys(state.leaf for state in named_states(prepared.transition)))
+    return tuple(dict.fromkeys(state.leaf for state in shown_states(prepared.transition)))
 
 
 def leg_of(

@@ -32,7 +32,7 @@ from rota.payload import (
     encode_commit,
     encode_payload,
     gas_bound,
-    named_states,
+    shown_states,
 )
 from rota.ports import Contracts, Policy, Signer, Unavailable
 from rota.types import ContractAddress, Leaf, Transition, address_bytes
@@ -140,8 +140,8 @@ class Submission:
 
 
 def makers_in(order: DispatchRound) -> tuple[Leaf, ...]:
-    """The leaves that made what a round names and does not make itself."""
-    named = (state.leaf for transition in order.transitions for state in named_states(transition))
+    """The leaves that made what the proofs of a round name and it does not make itself."""
+    named = (state.leaf for transition in order.transitions for state in shown_states(transition))
     return tuple(leaf for leaf in dict.fromkeys(named) if leaf not in order.leaves)
 
 

@@ -12,7 +12,7 @@ from rota.payload.costs import (
     is_light,
     split_round,
 )
-from rota.payload.references import NULLIFIER_OUTPUT, is_nullifier, named_states, nullifier_reference
+from rota.payload.references import NULLIFIER_OUTPUT, is_nullifier, nullifier_reference, shown_states
 from rota.payload.rounds import (
     NO_CONDITION,
     PAYLOAD_BYTES_MAX,
@@ -64,9 +64,9 @@ __all__ = [
     "gas_bound",
     "is_light",
     "is_nullifier",
-    "named_states",
     "nullifier_reference",
     "prepared_hash",
     "settlement_condition",
+    "shown_states",
     "split_round",
 ]

@@ -25,6 +25,6 @@ def is_nullifier(reference: StateId) -> bool:
     return reference.output == NULLIFIER_OUTPUT
 
 
-def named_states(transition: Transition) -> tuple[StateId, ...]:
-    """The states that a transition names: those that it spends and reads, and no nullifiers."""
-    return tuple(each for each in (*transition.inputs, *transition.reads) if not is_nullifier(each))
+def shown_states(transition: Transition) -> tuple[StateId, ...]:
+    """The states that a proof is about by name: those that are spent, or beside nullifiers those that are read."""
+    return transition.reads if any(is_nullifier(each) for each in transition.inputs) else transition.inputs
