@@ -9,7 +9,7 @@ coin would have two nullifiers, and its owner would spend it twice.
 
 Multiples are counted with points that have a denominator of their own, x = X / Z and y = Y / Z, beside T = X Y / Z:
 so a multiple needs one inversion and not one a step. It takes four bits of the scalar a step, and as many steps for
-every secret, whatever its bits: owners' scalars meet points that strangers choose (`encryption`).
+every secret: owners' scalars meet points that strangers choose (`encryption`). docs/zeto.md says what time still tells.
 """
 
 from __future__ import annotations
