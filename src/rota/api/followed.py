@@ -8,6 +8,7 @@ import msgspec
 
 from rota.api.facade import (
     ActivityView,
+    ChainedDispatchView,
     DispatchView,
     FullReceipt,
     FullTransaction,
@@ -364,7 +365,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class ChainedDispatch(msgspec.Struct, frozen=True):
-    """That a private transaction led to another one."""
+    """That a private transaction went to the ledger on states that another one made in the same round."""
 
     id: str
     transactionID: Uuid  # as clients have it
@@ -374,3 +375,8 @@ class ChainedDispatch(msgspec.Struct, frozen=True):
 def shown_dispatch(view: DispatchView) -> Dispatch:
     """A dispatch as clients read it."""
     return Dispatch(view.id, uuid_of(view.transaction), view.public_transaction)
+
+
+def shown_chained_dispatch(view: ChainedDispatchView) -> ChainedDispatch:
+    """A chained dispatch as clients read it."""
+    return ChainedDispatch(view.id, uuid_of(view.transaction), uuid_of(view.chained))

@@ -32,9 +32,22 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.records import Record, Rejected, Schema
-from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparation, StateId, SubmitMode, node_of
+from rota.types import (
+    Call,
+    Contract,
+    ContractAddress,
+    IntentId,
+    Mode,
+    NodeName,
+    Party,
+    Preparation,
+    StateId,
+    SubmitMode,
+    node_of,
+)
 
 __all__ = [
+    "ENTROPY_BYTES",
     "INPUTS_MAX",
     "OUTPUTS_MAX",
     "READS_MAX",
@@ -57,6 +70,7 @@ __all__ = [
     "ProvedLedger",
     "Prover",
     "Question",
+    "Recipient",
     "Refused",
     "Rejected",
     "Request",
@@ -69,6 +83,8 @@ INPUTS_MAX: Final = 15
 READS_MAX: Final = 15
 OUTPUTS_MAX: Final = 15
 PARTY_BYTES_MAX: Final = 255
+# So many random bytes are enough to draw a number below any 256-bit order from, and none is likelier than others.
+ENTROPY_BYTES: Final = 48
 
 C = TypeVar("C", bound=Record)
 R = TypeVar("R", bound=Record)
@@ -360,6 +376,18 @@ class Prover(Protocol):
         ...
 
 
+# Where states are encrypted on their way.
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
+
+    party: Party
+    contract: ContractAddress
+    state: StateId
+
+
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -375,6 +403,8 @@ class Domain(ABC, Generic[C]):
     states: ClassVar[tuple[type[Record], ...]]
     # The ledgers that its contracts may have where transitions are proved; none where endorsers sign.
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
+    # Whether the bytes of its states leave a node only encrypted to the key of who may read them.
+    is_encrypted: ClassVar[bool] = False
     # Pages of intent ids show that intents come from one sender (ledger).
     has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
@@ -434,6 +464,17 @@ class Domain(ABC, Generic[C]):
     def shown_with(self, statement: object) -> bytes:
         """What the ledger has to be shown of the tree before a proof of this statement: a word, or nothing."""
         return b""
+
+    def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
+        """The bytes of a state for one of its readers alone. `Rejected` when there is no key to encrypt them to.
+
+        `entropy` are `ENTROPY_BYTES` random bytes, drawn for this once.
+        """
+        raise NotImplementedError(f"{self.name} encrypts nothing")
+
+    def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
+        """What was encrypted for one of our parties, given its secret. `Rejected` when it was not."""
+        raise NotImplementedError(f"{self.name} encrypts nothing")
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

@@ -17,6 +17,7 @@ from rota.ports.commitments import (
 )
 from rota.ports.following import (
     AbiStore,
+    Chained,
     Dependencies,
     Dispatched,
     LatestRound,
@@ -74,6 +75,7 @@ __all__ = [
     "Archive",
     "ArchivePage",
     "ArchivedState",
+    "Chained",
     "CommandStore",
     "CommitmentPage",
     "CommitmentStore",

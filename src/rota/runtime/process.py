@@ -10,6 +10,7 @@ can say what is missing.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -62,6 +63,8 @@ from rota.runtime.configuration import (
 )
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
+from rota.runtime.encrypted_peers import EncryptedPeers
+from rota.runtime.encryption import StateEncryption
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.facades.itself import Itself
@@ -269,9 +272,9 @@ async def opened(
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    secrets = OwnerSecrets(name, keys.signer)
+    owners = OwnerSecrets(name, keys.signer)
     chain_id, domains = configuration.ledger.chain_id, _domains(configuration)
-    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, secrets.find)
+    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, owners.find)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -284,15 +287,20 @@ async def opened(
     commands: DatabaseCommands | None = None
     own_prover = _prover(configuration)
 
-    def adapters_for(tell: Tell) -> Adapters:
-        nonlocal peers, commands
+    def connect(tell: Tell) -> GrpcPeers:
+        nonlocal peers
         peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
+        return peers
+
+    def adapters_for(tell: Tell) -> Adapters:
+        nonlocal commands
         store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=contracts.nullifier_of)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
-        proving = Proving(name, contracts, keys.signer, secrets, prover or own_prover, trees)
+        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, trees)
+        encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
         services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
         ledger = LedgerDriver(
             client,
@@ -319,7 +327,10 @@ async def opened(
             wall_clock_ms,
             ended=lambda _: running.receipts.look_soon(),
         )
-        return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting, public_chain, public)
+        guarded = EncryptedPeers(connect, encryption, tell)
+        return Adapters(
+            store, ledger, guarded, services, verifiers, chain, deploying, acquainting, public_chain, public, encryption
+        )
 
     running = RunningNode(
         name,

@@ -27,6 +27,7 @@ from rota.api.facade.feed import FeedUpdate, Heartbeats, MilestoneCount, RoundCh
 from rota.api.facade.following import (
     ActivityView,
     AnyReceipt,
+    ChainedDispatchView,
     DependenciesView,
     DispatchView,
     Following,
@@ -96,6 +97,7 @@ __all__ = [
     "ActivityView",
     "AnyReceipt",
     "Batch",
+    "ChainedDispatchView",
     "CommandConfiguration",
     "CommandSubmission",
     "Commands",

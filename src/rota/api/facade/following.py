@@ -146,6 +146,15 @@ class DispatchView:
     public_transaction: int
 
 
+@dataclass(frozen=True, slots=True)
+class ChainedDispatchView:
+    """That a private transaction went to the base ledger on states that another one made in the same round."""
+
+    id: str
+    transaction: IntentId
+    chained: IntentId
+
+
 class Following(Protocol):
     """What became of transactions, and what they did; and questions that are no transactions."""
 
@@ -210,6 +219,14 @@ class Following(Protocol):
         ...
 
     async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Those that a QueryJSON looks for."""
+        ...
+
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        """A chained dispatch by its id."""
+        ...
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
         """Those that a QueryJSON looks for."""
         ...
 

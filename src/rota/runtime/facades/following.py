@@ -17,6 +17,7 @@ from rota.abi import Entry
 from rota.api import errors, facade
 from rota.api.facade import (
     ActivityView,
+    ChainedDispatchView,
     DependenciesView,
     DispatchView,
     FullReceipt,
@@ -38,7 +39,7 @@ from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
-from rota.ports import Dispatched, Store, StoredSubmission, StoredTransaction
+from rota.ports import Chained, Dispatched, Store, StoredSubmission, StoredTransaction
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
@@ -315,6 +316,21 @@ class Following:
         found = await asked(query, self._store.traces.find_dispatched)
         return tuple(_dispatch_view(each) for each in found)
 
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        """A chained dispatch by its id."""
+        intent = dispatch_id.rpartition("/")[2]
+        try:
+            query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": intent}]})
+            found = await self._store.traces.find_chained(query)
+        except Rejected:
+            return None
+        return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
+        """Which private transactions were chained on which others in a round that this node sent."""
+        found = await asked(query, self._store.traces.find_chained)
+        return tuple(_chained_view(each) for each in found)
+
     async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
         """A public one's own; of a private one the rounds that this node sent with it."""
         own = await self._public.view(intent)
@@ -411,6 +427,12 @@ def _infos(hosted: hosting.Hosted, contents: Sequence[tuple[State, Content]], at
 
 def _dispatch_view(found: Dispatched) -> DispatchView:
     return DispatchView(_dispatch_id(found.nonce, found.intent), found.intent, NUMBERS * found.nonce + 1)
+
+
+def _chained_view(found: Chained) -> ChainedDispatchView:
+    return ChainedDispatchView(
+        f"{_dispatch_id(found.nonce, found.intent)}/{found.chained.hex()}", found.intent, found.chained
+    )
 
 
 def _dispatch_id(nonce: int, intent: IntentId) -> str:
