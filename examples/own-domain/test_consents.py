@@ -11,11 +11,13 @@ from consents import Configuration, Consent, Consents
 
 from rota.domains.base import Known, NewState, Proposal, Refused
 from rota.testing import Ended, Scene, UserCall, Workload, findings, simulate
-from rota.types import IntentId, Leaf, Party, StateId
+from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, StateId
 
 CLINIC, LABORATORY, STRANGER = Party("clinic@A"), Party("laboratory@B"), Party("stranger@C")
 MEMBERS = (CLINIC, LABORATORY)
 FRESH = Consent("record 7", CLINIC, LABORATORY, "study", 3, 3)
+NODES = (NodeName("A"), NodeName("B"))
+CONTRACT = Contract(ContractAddress("0x" + "c0" * 20), NODES, NODES, 2)
 
 
 # What an endorser signs and what not.
@@ -24,12 +26,8 @@ FRESH = Consent("record 7", CLINIC, LABORATORY, "study", 3, 3)
 def judge(sender: Party, new: Consent, *old: Consent) -> None:
     """As an endorser's node has it judged; `Refused` when it must not be signed."""
     spends = tuple(Known(StateId(Leaf(bytes(32)), n), each, b"", MEMBERS) for n, each in enumerate(old))
-    contract = None  # the rules look at states alone
-    Consents().endorse(
-        Proposal(
-            contract, Configuration(MEMBERS), b"", IntentId(bytes(16)), sender, spends, (), (NewState(new, MEMBERS),)
-        )
-    )
+    makes = (NewState(new, MEMBERS),)
+    Consents().endorse(Proposal(CONTRACT, Configuration(MEMBERS), b"", IntentId(bytes(16)), sender, spends, (), makes))
 
 
 def test_members_grant_recipients_use_and_holders_withdraw() -> None:
@@ -95,11 +93,11 @@ def calls(scene: Scene) -> Generator[UserCall, IntentId | None, None]:
 
 def must_hold(ended: Ended) -> Iterable[str]:
     """What the ledger did is what is left, for every consent that nobody has withdrawn."""
-    happened = Counter(
-        (ended.calls[intent].function, ended.calls[intent].arguments["subject"]) for intent in ended.committed
-    )
+    calls = [ended.calls[intent] for intent in ended.committed]
+    happened = Counter((call.function, call.arguments["subject"]) for call in calls if isinstance(call.arguments, dict))
     for state in ended.unspent:
         consent = state.record
+        assert isinstance(consent, Consent), "the only state of this domain"
         used = happened["use", consent.subject]
         if used > consent.granted:
             yield f"{consent.subject} was used {used} times"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from rota.api.errors import invalid
 from rota.api.facade import (
+    ChainedDispatchView,
     DependenciesView,
     DispatchView,
     FullReceipt,
@@ -113,6 +115,15 @@ class MemoryFollowing:
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:
         return next((each for each in await self.query_dispatches({}) if each.id == dispatch_id), None)
+
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        return next((each for each in await self.query_chained_dispatches({}) if each.id == dispatch_id), None)
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
+        kept = tuple(self.kept())
+        return tuple(
+            ChainedDispatchView(f"3/{first.hex()}/{second.hex()}", first, second) for first, second in pairwise(kept)
+        )
 
     async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
         return tuple(DispatchView(f"3/{intent.hex()}", intent, 7) for intent in self.kept())

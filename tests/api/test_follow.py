@@ -151,6 +151,10 @@ async def test_base_ledger_transactions_are_found_by_their_numbers() -> None:
         assert await to.call("ptx_getDispatch", "none") is None
         assert await to.call("ptx_getChainedDispatch", "none") is None
         assert await to.call("ptx_queryChainedDispatches", ALL) == []
+        chained = await to.call("ptx_sendTransaction", {**TRANSFER, "idempotencyKey": "again"})
+        (found,) = await to.call("ptx_queryChainedDispatches", ALL)
+        assert found == {"id": found["id"], "transactionID": sent, "chainedTransactionID": chained}
+        assert await to.call("ptx_getChainedDispatch", found["id"]) == found
 
 
 @asynchronous

@@ -59,7 +59,17 @@ from tests.store.servers import PostgresServer
 TOO_LARGE = 2**63
 # Tables that keep what has been, and the names that statements give them.
 GROWING = {
-    *("intents", "dispatches", "dispatched_intents", "transitions", "deliveries", "prepared", "endorsed", "outcomes"),
+    *(
+        "intents",
+        "dispatches",
+        "dispatched_intents",
+        "chained_intents",
+        "transitions",
+        "deliveries",
+        "prepared",
+        "endorsed",
+        "outcomes",
+    ),
     *("mined", "states", "kept_for", "copies", "own", "after"),
 }
 

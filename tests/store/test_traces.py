@@ -46,6 +46,27 @@ async def test_copies_of_a_transition_are_put_together(make: Callable[[], Awaita
 
 
 @in_loop
+async def test_what_is_built_on_another_of_its_round_is_chained(make: Callable[[], Awaitable[Database]]) -> None:
+    opened = await Opened(await make()).start()
+    traces = opened.store.traces
+    try:
+        first = a_transition(1)
+        made = first.outputs[0].id
+        spends, reads = replace(a_transition(2), inputs=(made,)), replace(a_transition(3), reads=(made,))
+        later = replace(a_transition(4), inputs=(made,))
+        assert await opened.write(OWN, a_dispatch(1, 0, (first, spends, reads)))
+        assert await opened.write(OWN, a_dispatch(2, 1, (later,)))
+        assert await traces.find_chained(Query()) == ((0, intent_id(1), intent_id(2)), (0, intent_id(1), intent_id(3)))
+        asked = {"eq": [{"field": "chainedTransactionID", "value": intent_id(3).hex()}]}
+        assert await traces.find_chained(Query.parse(asked)) == ((0, intent_id(1), intent_id(3)),)
+        # A nonce is used by the dispatch that was written last.
+        assert await opened.write(OWN, a_dispatch(3, 0, (first,)))
+        assert await traces.find_chained(Query()) == ()
+    finally:
+        await opened.store.close()
+
+
+@in_loop
 async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable[Database]]) -> None:
     opened = await Opened(await make()).start()
     traces = opened.store.traces

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from rota.api.facade import (
+    ActivityView,
+    ChainedDispatchView,
     DispatchView,
     FullReceipt,
     FullTransaction,
@@ -32,6 +34,8 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.transactions import Transaction, TransactionReceipt, shown_receipt, shown_transaction
+
+DISPATCH: Final = "dispatch"
 
 
 class PublicTxSubmission(msgspec.Struct, frozen=True, rename="camel"):
@@ -250,6 +254,15 @@ class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defau
     max_fee_per_gas: Quantity | None = None
 
 
+class SequencerActivity(msgspec.Struct, frozen=True, rename="camel"):
+    """What a coordinator did with a private transaction: a dispatch, which ptx_getDispatch knows by its subject."""
+
+    subject_id: str
+    timestamp: Timestamp
+    activity_type: str
+    sequencing_node: str
+
+
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A transaction with all that this node knows of it."""
 
@@ -257,6 +270,7 @@ class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=Tr
     receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
     history: list[TransactionHistory] = msgspec.field(default_factory=list)
+    sequencer_activity: list[SequencerActivity] = msgspec.field(default_factory=list)
 
 
 def shown_full_transaction(full: FullTransaction) -> TransactionFull:
@@ -267,7 +281,12 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
         history=[_shown_earlier(each) for each in full.history],
+        sequencer_activity=[_shown_activity(each) for each in full.activity],
     )
+
+
+def _shown_activity(view: ActivityView) -> SequencerActivity:
+    return SequencerActivity(view.subject, timestamp_of(view.at_ms), DISPATCH, view.node)
 
 
 def _shown_earlier(view: TransactionView) -> TransactionHistory:
@@ -346,7 +365,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class ChainedDispatch(msgspec.Struct, frozen=True):
-    """That a private transaction led to another one."""
+    """That a private transaction went to the ledger on states that another one made in the same round."""
 
     id: str
     transactionID: Uuid  # as clients have it
@@ -356,3 +375,8 @@ class ChainedDispatch(msgspec.Struct, frozen=True):
 def shown_dispatch(view: DispatchView) -> Dispatch:
     """A dispatch as clients read it."""
     return Dispatch(view.id, uuid_of(view.transaction), view.public_transaction)
+
+
+def shown_chained_dispatch(view: ChainedDispatchView) -> ChainedDispatch:
+    """A chained dispatch as clients read it."""
+    return ChainedDispatch(view.id, uuid_of(view.transaction), uuid_of(view.chained))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rota.ports.beside import CommandStore, StoredAnnouncement, StoredTriggers, TriggerBook
 from rota.ports.following import (
     AbiStore,
+    Chained,
     Dependencies,
     Dispatched,
     LatestRound,
@@ -65,6 +66,7 @@ __all__ = [
     "Archive",
     "ArchivePage",
     "ArchivedState",
+    "Chained",
     "CommandStore",
     "Contracts",
     "Dependencies",

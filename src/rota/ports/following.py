@@ -135,6 +135,14 @@ class Dispatched(NamedTuple):
     intent: IntentId
 
 
+class Chained(NamedTuple):
+    """In the round that this node sent with this nonce an intent was built on states that another one made there."""
+
+    nonce: int
+    intent: IntentId
+    chained: IntentId
+
+
 @dataclass(frozen=True, slots=True)
 class LatestRound:
     """A round that this node sent: how many transitions it has, and what the chain made of it once a block has it."""
@@ -172,6 +180,10 @@ class TraceStore(Protocol):
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
+        ...
+
+    async def find_chained(self, query: Query) -> tuple[Chained, ...]:
+        """Which intents were built on which others in one round, as a query looks for them."""
         ...
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:

@@ -10,7 +10,7 @@ takes away what lies above the height at which the chains part, and nothing else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rota.core.distribution import deliveries_of, order_of, states_with_bytes
@@ -155,6 +155,9 @@ class Writing:
         yield Statement("DELETE FROM dispatched_intents WHERE nonce = ?", (nonce,))
         for intent in dict.fromkeys(transition.intent for transition in order.transitions):
             yield Statement("INSERT INTO dispatched_intents (nonce, intent) VALUES (?, ?)", (nonce, intent))
+        yield Statement("DELETE FROM chained_intents WHERE nonce = ?", (nonce,))
+        for intent, chained in _chained_in(order.transitions):
+            yield Statement(_CHAIN, (nonce, intent, chained))
         yield Statement("DELETE FROM deliveries WHERE nonce = ? AND is_acknowledged = 0", (nonce,))
         yield from self._deliveries(order, nonce)
         yield Statement(_SETTLE_DISPATCHES + " AND nonce = ?", (nonce,))
@@ -271,6 +274,17 @@ def add_contract(known: KnownContract) -> Statement:
 
 def _key_of(intent: Intent) -> bytes | None:
     return encode_text(intent.idempotency_key) if intent.idempotency_key else None
+
+
+def _chained_in(transitions: Sequence[Transition]) -> Iterable[tuple[IntentId, IntentId]]:
+    """Of a round: the intents whose states others spend or read in it, each with who does."""
+    made = {transition.leaf: transition.intent for transition in transitions}
+    return dict.fromkeys(
+        (made[state.leaf], transition.intent)
+        for transition in transitions
+        for state in (*transition.inputs, *transition.reads)
+        if state.leaf in made
+    )
 
 
 def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
@@ -393,6 +407,8 @@ INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, out
 
 _SETTLED: Final = "UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ?"
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
+
+_CHAIN: Final = "INSERT INTO chained_intents (nonce, intent, chained) VALUES (?, ?, ?)"
 
 _MINED: Final = """
 INSERT INTO mined (nonce, height, status) VALUES (?, ?, ?)

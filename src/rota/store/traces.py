@@ -12,7 +12,7 @@ from typing import Any, Final
 from rota.core.effects import RoundDispatch
 from rota.core.events.chain import MinedStatus
 from rota.domains.queries import Query
-from rota.ports import Dispatched, LatestRound
+from rota.ports import Chained, Dispatched, LatestRound
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_dispatch, decode_prepared, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
@@ -28,6 +28,11 @@ _DISPATCHES: Final = Table(
         "publicTransactionID": Column("(2 * nonce + 1)", Kind.NUMBER),
     },
     "nonce DESC, intent",
+)
+_CHAINED: Final = Table(
+    "chained_intents",
+    {"transactionID": Column("intent", Kind.UUID), "chainedTransactionID": Column("chained", Kind.UUID)},
+    "nonce DESC, intent, chained",
 )
 
 
@@ -59,6 +64,10 @@ class Traces:
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger with which nonces, as a query looks for them."""
         return await self._door.read(_dispatched(selection(_DISPATCHES, "nonce, intent", query)))
+
+    async def find_chained(self, query: Query) -> tuple[Chained, ...]:
+        """Which intents were built on which others in one round, as a query looks for them."""
+        return await self._door.read(_chained(selection(_CHAINED, "nonce, intent, chained", query)))
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
         """The rounds that this node sent last, the oldest of them first."""
@@ -105,6 +114,11 @@ def _mined(nonce: int) -> Reading[tuple[bool, int | None] | None]:
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
     rows: Any = yield query
     return tuple(Dispatched(nonce, IntentId(intent)) for nonce, intent in rows)
+
+
+def _chained(query: Statement) -> Reading[tuple[Chained, ...]]:
+    rows: Any = yield query
+    return tuple(Chained(nonce, IntentId(intent), IntentId(chained)) for nonce, intent, chained in rows)
 
 
 def _latest_rounds(limit: int) -> Reading[tuple[LatestRound, ...]]:

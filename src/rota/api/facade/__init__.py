@@ -25,7 +25,9 @@ from rota.api.facade.commands import Acknowledgement, CommandConfiguration, Comm
 from rota.api.facade.contracts import Contracts
 from rota.api.facade.feed import FeedUpdate, Heartbeats, MilestoneCount, RoundChange, Step, TransactionChange, Watching
 from rota.api.facade.following import (
+    ActivityView,
     AnyReceipt,
+    ChainedDispatchView,
     DependenciesView,
     DispatchView,
     Following,
@@ -92,8 +94,10 @@ __all__ = [
     "AbiEntry",
     "AbiView",
     "Acknowledgement",
+    "ActivityView",
     "AnyReceipt",
     "Batch",
+    "ChainedDispatchView",
     "CommandConfiguration",
     "CommandSubmission",
     "Commands",

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from rota.api.facade.transactions import ReceiptView, Submission, TransactionType, TransactionView
 from rota.api.values import JsonValue
-from rota.types import ContractAddress, IntentId
+from rota.types import ContractAddress, IntentId, NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,26 @@ AnyReceipt: TypeAlias = ReceiptView | FullReceipt
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityView:
+    """A node, as the coordinator of a transaction, dispatched it: `subject` is the id of the dispatch."""
+
+    subject: str
+    at_ms: int
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
 class FullTransaction:
-    """A transaction with all that this node knows of it. `history` is what it asked for before it was changed."""
+    """A transaction with all that this node knows of it.
+
+    `history` is what it asked for before it was changed, `activity` what this node did as its coordinator.
+    """
 
     transaction: TransactionView
     receipt: ReceiptView | None = None
     public: tuple[PublicView, ...] = ()
     history: tuple[TransactionView, ...] = ()
+    activity: tuple[ActivityView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,15 @@ class DispatchView:
     id: str
     transaction: IntentId
     public_transaction: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedDispatchView:
+    """That a private transaction went to the base ledger on states that another one made in the same round."""
+
+    id: str
+    transaction: IntentId
+    chained: IntentId
 
 
 class Following(Protocol):
@@ -197,6 +219,14 @@ class Following(Protocol):
         ...
 
     async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Those that a QueryJSON looks for."""
+        ...
+
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        """A chained dispatch by its id."""
+        ...
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
         """Those that a QueryJSON looks for."""
         ...
 

@@ -19,6 +19,7 @@ from rota.api.followed import (
     TransactionFull,
     TransactionReceiptFull,
     shown_bound_public,
+    shown_chained_dispatch,
     shown_dispatch,
     shown_full_receipt,
     shown_full_transaction,
@@ -199,20 +200,19 @@ async def query_dispatches(
 
 @method("ptx_getChainedDispatch", role=Role.READ, answers="chainedDispatch")
 async def get_chained_dispatch(
-    node: HasFollowing,  # noqa: ARG001  # every method is given the node
-    id: Annotated[Text, Meta(description="The id of a chained dispatch")],  # noqa: ARG001
-) -> Annotated[ChainedDispatch | None, Meta(description="Null: here no private transaction submits another one")]:
-    """Which private transaction another one led to; rounds carry all that a transaction does, so that there is none."""
-    return None
+    node: HasFollowing, id: Annotated[Text, Meta(description="The id of a chained dispatch")]
+) -> Annotated[ChainedDispatch | None, Meta(description="Null when this node has none of this id")]:
+    """That a private transaction went to the ledger on states that another one made in the same round."""
+    view = await node.following.chained_dispatch(id)
+    return shown_chained_dispatch(view) if view is not None else None
 
 
 @method("ptx_queryChainedDispatches", role=Role.READ, answers="chainedDispatches")
 async def query_chained_dispatches(
-    node: HasFollowing,  # noqa: ARG001  # every method is given the node
-    query: QueryJson,  # noqa: ARG001
-) -> Annotated[list[ChainedDispatch], Meta(description="Empty: here no private transaction submits another one")]:
-    """Which private transactions led to others; rounds carry all that a transaction does, so that there is none."""
-    return []
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[ChainedDispatch], Meta(description="The chained dispatches, latest first unless sorted")]:
+    """Which private transactions were chained on which others, by transactionID or chainedTransactionID."""
+    return [shown_chained_dispatch(view) for view in await node.following.query_chained_dispatches(query)]
 
 
 # For those who look into what goes on.

@@ -16,6 +16,8 @@ from rota import abi, hosting
 from rota.abi import Entry
 from rota.api import errors, facade
 from rota.api.facade import (
+    ActivityView,
+    ChainedDispatchView,
     DependenciesView,
     DispatchView,
     FullReceipt,
@@ -37,7 +39,7 @@ from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
-from rota.ports import Dispatched, Store, StoredSubmission, StoredTransaction
+from rota.ports import Chained, Dispatched, Store, StoredSubmission, StoredTransaction
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
@@ -106,6 +108,15 @@ class Following:
             await self._receipt_of(submission.id),
             await self._base_transactions(submission.id),
             tuple(transaction_view(each) for each in submission.earlier),
+            await self._activity(submission.id),
+        )
+
+    async def _activity(self, intent: IntentId) -> tuple[ActivityView, ...]:
+        """What this node did with it as its coordinator; what others did, they tell."""
+        rounds = await self._store.traces.dispatches(intent)
+        return tuple(
+            ActivityView(_dispatch_id(each.nonce, intent), self._opened_at_ms(each), self._running.name)
+            for each in rounds
         )
 
     # Receipts.
@@ -304,6 +315,21 @@ class Following:
         found = await asked(query, self._store.traces.find_dispatched)
         return tuple(_dispatch_view(each) for each in found)
 
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        """A chained dispatch by its id."""
+        intent = dispatch_id.rpartition("/")[2]
+        try:
+            query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": intent}]})
+            found = await self._store.traces.find_chained(query)
+        except Rejected:
+            return None
+        return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
+        """Which private transactions were chained on which others in a round that this node sent."""
+        found = await asked(query, self._store.traces.find_chained)
+        return tuple(_chained_view(each) for each in found)
+
     async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
         """A public one's own; of a private one the rounds that this node sent with it."""
         own = await self._public.view(intent)
@@ -318,8 +344,6 @@ class Following:
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
         mined = await self._store.traces.mined(dispatch.nonce)
-        # When another node's intent came to be is not told; a round is opened so long before it is valid no more.
-        opened_at_ms = 1_000 * (order.valid_until_s - self._running.config.validity_s)
         sent = decode(dispatch.transaction).transaction
         return PublicView(
             NUMBERS * dispatch.nonce + 1,
@@ -329,7 +353,8 @@ class Following:
             self._running.account,
             order.contract,
             sent.data,
-            stored.accepted_at_ms if stored is not None else opened_at_ms,
+            # When another node's intent came to be is not told.
+            stored.accepted_at_ms if stored is not None else self._opened_at_ms(dispatch),
             self._running.name,
             dispatch.nonce,
             0,
@@ -340,6 +365,10 @@ class Following:
             (stored.transaction if stored is not None else b"") or dispatch.hash,
             mined[0] if mined is not None else None,
         )
+
+    def _opened_at_ms(self, dispatch: RoundDispatch) -> int:
+        """A round is opened so long before it is valid no more."""
+        return 1_000 * (dispatch.round.valid_until_s - self._running.config.validity_s)
 
 
 async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> Found:
@@ -396,7 +425,17 @@ def _infos(hosted: hosting.Hosted, contents: Sequence[tuple[State, Content]], at
 
 
 def _dispatch_view(found: Dispatched) -> DispatchView:
-    return DispatchView(f"{found.nonce}/{found.intent.hex()}", found.intent, NUMBERS * found.nonce + 1)
+    return DispatchView(_dispatch_id(found.nonce, found.intent), found.intent, NUMBERS * found.nonce + 1)
+
+
+def _chained_view(found: Chained) -> ChainedDispatchView:
+    return ChainedDispatchView(
+        f"{_dispatch_id(found.nonce, found.intent)}/{found.chained.hex()}", found.intent, found.chained
+    )
+
+
+def _dispatch_id(nonce: int, intent: IntentId) -> str:
+    return f"{nonce}/{intent.hex()}"
 
 
 @cache
