@@ -32,7 +32,19 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.records import Record, Rejected, Schema
-from rota.types import Call, Contract, IntentId, Mode, NodeName, Party, Preparation, StateId, SubmitMode, node_of
+from rota.types import (
+    Call,
+    Contract,
+    ContractAddress,
+    IntentId,
+    Mode,
+    NodeName,
+    Party,
+    Preparation,
+    StateId,
+    SubmitMode,
+    node_of,
+)
 
 __all__ = [
     "INPUTS_MAX",
@@ -59,6 +71,7 @@ __all__ = [
     "Refused",
     "Rejected",
     "Request",
+    "Reserve",
     "Reverted",
     "Settled",
     "party_of",
@@ -109,6 +122,21 @@ class History:
 NO_HISTORY: Final = History(lambda _: None)
 
 
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The public token (ERC-20) that a contract's states are made of and turned into, and what the chain has of it.
+
+    `account` is the sender's own address there, `balance` what it has, `allowed` how much of it the contract may take,
+    and `held` what the contract has; None is not known.
+    """
+
+    token: ContractAddress
+    account: ContractAddress
+    balance: int | None = None
+    allowed: int | None = None
+    held: int | None = None
+
+
 # What a domain is asked. `verifiers` tells by what addresses parties are known, as far as the host knows them;
 # `memory` is what `Domain.memory` made.
 
@@ -141,6 +169,7 @@ class Assembly(Generic[C]):
     history: History = NO_HISTORY
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     memory: Any = None
+    reserve: Reserve | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +342,7 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing.
+    here too; an empty transition spends nothing. `calls` are what it has the ledger call.
     """
 
     configuration: C
@@ -323,6 +352,7 @@ class Claim(Generic[C]):
     spends: tuple[Known[Record], ...] = ()
     makes: tuple[Known[Record], ...] = ()
     preparation: Preparation | None = None
+    calls: tuple[Call, ...] = ()
 
 
 class Prover(Protocol):
@@ -348,6 +378,8 @@ class Domain(ABC, Generic[C]):
     states: ClassVar[tuple[type[Record], ...]]
     # The ledgers that its contracts may have where transitions are proved; none where endorsers sign.
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
+    # The functions that need to know the `reserve`; of a contract that was given no token there is none.
+    moving: ClassVar[frozenset[str]] = frozenset()
     # Pages of intent ids show that intents come from one sender (ledger).
     has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
@@ -390,6 +422,14 @@ class Domain(ABC, Generic[C]):
     def statement(self, claim: Claim[C]) -> object | None:
         """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead."""
         return None
+
+    def is_signed_too(self, claim: Claim[C]) -> bool:
+        """Whether the ledger wants the signature of the sender's own address before the proof."""
+        return False
+
+    def is_issuers(self, configuration: C, sender: Party, call: bytes) -> bool:
+        """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign."""
+        return False
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

@@ -47,6 +47,7 @@ from rota.ledger.driver import LedgerDriver
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
+from rota.ledger.reserves import reserve_of
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
@@ -288,7 +289,17 @@ async def opened(
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         proving = Proving(name, contracts, keys.signer, prover or own_prover)
-        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
+        services = Services(
+            name,
+            contracts,
+            signatures,
+            store,
+            HeldStates(name, store),
+            verifiers,
+            tell,
+            proving,
+            partial(reserve_of, client),
+        )
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
