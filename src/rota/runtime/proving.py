@@ -8,7 +8,9 @@ A proof takes longer than the core likes to wait. When it asks again, the same i
 same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
 has. Without that, a slow machine would never come to an end.
 
-For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it.
+For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
+for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
+has the signature of the sender's own address before its proof.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from typing import Final, TypeVar
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
+from rota.digests import keccak
 from rota.domains.base import Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
-from rota.keys.names import coins_key, endorser_key
+from rota.keys.names import coins_key, endorser_key, party_key
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of
 from rota.ports import KeyHolder, Unavailable, UnknownKey
@@ -184,18 +187,30 @@ class Proving:
         binding = binding_of(order.leaf, order.valid_until_s)
         # What is not known is an empty transition, which the core makes by itself.
         revealed = self._revealed.get(order.leaf, NOTHING)
-        statement = hosted.domain.statement(
-            Claim(
-                hosted.configuration,
-                order.party,
-                self.secret_of(order.party),
-                binding,
-                revealed.spends,
-                revealed.makes,
-                revealed.preparation,
-            )
+        claim = Claim(
+            hosted.configuration,
+            order.party,
+            self.secret_of(order.party),
+            binding,
+            revealed.spends,
+            revealed.makes,
+            revealed.preparation,
+            revealed.calls,
         )
-        return await (self._prover.prove(statement) if statement is not None else self._issued(hosted, binding))
+        statement = hosted.domain.statement(claim)
+        if statement is None:
+            return await self._issued(hosted, binding)
+        signature = b""
+        if hosted.domain.is_signed_too(claim):
+            signature = to_compact(await self._keys.sign(party_key(order.party), binding))
+        return signature + await self._prover.prove(statement)
+
+    async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
+        """A public call of a party of ours, with the issuer's signature behind it where the contract wants that."""
+        hosted = self._contracts.hosted(contract) if contract is not None else None
+        if hosted is None or not hosted.domain.is_issuers(hosted.configuration, sender, call):
+            return call
+        return call + await self._issued(hosted, keccak(hosted.separator + call))
 
     async def _issued(self, hosted: Hosted, binding: bytes) -> bytes:
         contract = hosted.contract.address
