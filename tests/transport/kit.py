@@ -261,6 +261,8 @@ class Relay:
         self.from_target: Final = asyncio.Event()
         self.to_target.set()
         self.from_target.set()
+        # All that came through, in both directions.
+        self.passed: Final[list[bytes]] = []
         self.port = 0
 
     async def start(self) -> None:
@@ -308,6 +310,7 @@ class Relay:
         with suppress(OSError):
             while content := await reader.read(65_536):
                 await may.wait()
+                self.passed.append(content)
                 writer.write(content)
                 await writer.drain()
         writer.transport.abort()

@@ -1,4 +1,4 @@
-"""Zero-knowledge proofs, circuit by circuit, on one core.
+"""Zero-knowledge proofs, circuit by circuit, and the encryption of a coin, on one core.
 
 read    seconds to read the proving key, once in each process
 traced  seconds to compute all wires of a circuit for one statement
@@ -20,9 +20,10 @@ from functools import partial
 from time import process_time
 from typing import Final, TypeVar
 
-from rota.domains.zeto.babyjubjub import key_of
+from rota.domains.zeto.babyjubjub import SCALAR_BITS, key_of
 from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Spent, Statement, structure, trace
 from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.tree import EMPTY, Tree
 from rota.engines.proving.curve import require_curve
 from rota.engines.proving.groth16 import prove, verify
@@ -33,6 +34,8 @@ OWNER: Final = 1_234_567
 OTHERS_IN_TREE: Final = 300
 EACH_VALUE: Final = 1_000
 BINDING: Final = 7
+COIN_BYTES: Final = 330
+ENCRYPTIONS: Final = 20
 
 R = TypeVar("R")
 
@@ -53,10 +56,12 @@ class CircuitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ZetoFigures:
-    """What all circuits cost, and the most memory that the process had, in MiB."""
+    """What all circuits cost, the most memory that the process had, and what it costs to send and to get a coin."""
 
     circuits: tuple[CircuitFigures, ...]
     memory_mib: float
+    encrypted_us: float
+    decrypted_us: float
 
 
 def measure_zeto(
@@ -74,7 +79,19 @@ def measure_zeto(
         figures.append(_measured(circuit, proofs))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts KiB, macOS bytes.
-    return ZetoFigures(tuple(figures), peak / (1 << 20 if sys.platform == "darwin" else 1 << 10))
+    memory_mib = peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return ZetoFigures(tuple(figures), memory_mib, *_encryption_us())
+
+
+def _encryption_us() -> tuple[float, float]:
+    """Microseconds to encrypt a coin to its owner's key, and to decrypt it."""
+    # As long as scalars that are drawn at random.
+    owner, once = (1 << SCALAR_BITS) // 3, (1 << SCALAR_BITS) // 7
+    key, content = key_of(owner), bytes(COIN_BYTES)
+    encrypted = encrypt(content, key, once, b"")
+    sent = min(_timed(partial(encrypt, content, key, once, b""))[0] for _ in range(ENCRYPTIONS))
+    got = min(_timed(partial(decrypt, encrypted, owner, b""))[0] for _ in range(ENCRYPTIONS))
+    return sent * 1_000_000, got * 1_000_000
 
 
 def _measured(circuit: Circuit, proofs: int) -> CircuitFigures:

@@ -47,6 +47,7 @@ from rota.types import (
 )
 
 __all__ = [
+    "ENTROPY_BYTES",
     "INPUTS_MAX",
     "OUTPUTS_MAX",
     "READS_MAX",
@@ -68,6 +69,7 @@ __all__ = [
     "ProvedLedger",
     "Prover",
     "Question",
+    "Recipient",
     "Refused",
     "Rejected",
     "Request",
@@ -81,6 +83,8 @@ INPUTS_MAX: Final = 15
 READS_MAX: Final = 15
 OUTPUTS_MAX: Final = 15
 PARTY_BYTES_MAX: Final = 255
+# So many random bytes are enough to draw a number below any 256-bit order from, and none is likelier than others.
+ENTROPY_BYTES: Final = 48
 
 C = TypeVar("C", bound=Record)
 R = TypeVar("R", bound=Record)
@@ -363,6 +367,18 @@ class Prover(Protocol):
         ...
 
 
+# Where states are encrypted on their way.
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
+
+    party: Party
+    contract: ContractAddress
+    state: StateId
+
+
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -378,6 +394,8 @@ class Domain(ABC, Generic[C]):
     states: ClassVar[tuple[type[Record], ...]]
     # The ledgers that its contracts may have where transitions are proved; none where endorsers sign.
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
+    # Whether the bytes of its states leave a node only encrypted to the key of who may read them.
+    is_encrypted: ClassVar[bool] = False
     # The functions that need to know the `reserve`; of a contract that was given no token there is none.
     moving: ClassVar[frozenset[str]] = frozenset()
     # Pages of intent ids show that intents come from one sender (ledger).
@@ -422,6 +440,17 @@ class Domain(ABC, Generic[C]):
     def statement(self, claim: Claim[C]) -> object | None:
         """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead."""
         return None
+
+    def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
+        """The bytes of a state for one of its readers alone. `Rejected` when there is no key to encrypt them to.
+
+        `entropy` are `ENTROPY_BYTES` random bytes, drawn for this once.
+        """
+        raise NotImplementedError(f"{self.name} encrypts nothing")
+
+    def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
+        """What was encrypted for one of our parties, given its secret. `Rejected` when it was not."""
+        raise NotImplementedError(f"{self.name} encrypts nothing")
 
     def is_signed_too(self, claim: Claim[C]) -> bool:
         """Whether the ledger wants the signature of the sender's own address before the proof."""

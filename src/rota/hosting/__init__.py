@@ -60,6 +60,7 @@ from rota.hosting.contracts import (
     shelf_of,
     told_of,
 )
+from rota.hosting.encryption import OVERHEAD_BYTES_MAX
 from rota.messages import AssemblyOutcome
 from rota.types import (
     ContractAddress,
@@ -444,8 +445,9 @@ def _transition(
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
     sealed = tuple(seal(content) for content in made)
-    if sum(map(len, sealed)) > TRANSITION_BYTES_MAX:
-        raise Rejected("", f"the states of a transition are at most {TRANSITION_BYTES_MAX} bytes")
+    bytes_max = TRANSITION_BYTES_MAX - (len(sealed) * OVERHEAD_BYTES_MAX if hosted.domain.is_encrypted else 0)
+    if sum(map(len, sealed)) > bytes_max:
+        raise Rejected("", f"the states of a transition are at most {bytes_max} bytes")
     for each in sealed:
         # What nobody could read would be refused by every endorser.
         unseal(hosted.known, each)

@@ -56,6 +56,7 @@ from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
+from rota.runtime.encryption import StateEncryption
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.feed import LiveFeed
 from rota.runtime.leaders import Leaders
@@ -110,6 +111,7 @@ class Adapters:
     acquainting: Acquainting
     public_chain: PublicChain
     public: PublicTransactions
+    encryption: StateEncryption
 
 
 class RunningNode:

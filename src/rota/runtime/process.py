@@ -10,6 +10,7 @@ can say what is missing.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -62,6 +63,8 @@ from rota.runtime.configuration import (
 )
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
+from rota.runtime.encrypted_peers import EncryptedPeers
+from rota.runtime.encryption import StateEncryption
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.facades.itself import Itself
@@ -281,14 +284,19 @@ async def opened(
     commands: DatabaseCommands | None = None
     own_prover = _prover(configuration)
 
-    def adapters_for(tell: Tell) -> Adapters:
-        nonlocal peers, commands
+    def connect(tell: Tell) -> GrpcPeers:
+        nonlocal peers
         peers = _peers(configuration, keys, registry, tell, announced(triggers, registrar))
+        return peers
+
+    def adapters_for(tell: Tell) -> Adapters:
+        nonlocal commands
         store = DatabaseStore(database, name, configuration.sequencer, tell)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         proving = Proving(name, contracts, keys.signer, prover or own_prover)
+        encryption = StateEncryption(contracts, proving.secret_of, secrets.token_bytes)
         services = Services(
             name,
             contracts,
@@ -324,7 +332,10 @@ async def opened(
             wall_clock_ms,
             ended=lambda _: running.receipts.look_soon(),
         )
-        return Adapters(store, ledger, peers, services, verifiers, chain, deploying, acquainting, public_chain, public)
+        guarded = EncryptedPeers(connect, encryption, tell)
+        return Adapters(
+            store, ledger, guarded, services, verifiers, chain, deploying, acquainting, public_chain, public, encryption
+        )
 
     running = RunningNode(
         name,

@@ -111,13 +111,19 @@ class Proving:
         hosted = self._contracts.hosted(contract)
         assert hosted is not None, "only a contract with its domain proves"
         try:
-            return hosted.domain.verifier_of(self._secret_of(party))
+            return hosted.domain.verifier_of(self.secret_of(party))
         except UnknownKey:
             return ""
 
     def keys_in(self, contract: ContractAddress) -> Mapping[Party, str]:
         """The keys of our own parties, as they are asked for."""
         return _OwnKeys(self, contract)
+
+    def secret_of(self, party: Party) -> bytes:
+        """What a party of ours owns its coins by. `UnknownKey` when it is not ours."""
+        if node_of(party) != self._node:
+            raise UnknownKey(f"the party is not one of {self._node}")
+        return self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
 
     # Transitions.
 
@@ -184,7 +190,7 @@ class Proving:
         claim = Claim(
             hosted.configuration,
             order.party,
-            self._secret_of(order.party),
+            self.secret_of(order.party),
             binding,
             revealed.spends,
             revealed.makes,
@@ -215,11 +221,6 @@ class Proving:
         if (self._node, self._keys.address_of(name)) not in policy.endorsers:
             raise Unavailable(f"{contract} is not issued by {self._node}")
         return to_compact(await self._keys.sign(name, binding))
-
-    def _secret_of(self, party: Party) -> bytes:
-        if node_of(party) != self._node:
-            raise UnknownKey(f"the party is not one of {self._node}")
-        return self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
 
 
 def _keep(kept: OrderedDict[Leaf, V], leaf: Leaf, value: V) -> None:

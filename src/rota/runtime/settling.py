@@ -50,7 +50,7 @@ class Settlements:
         self.put_back(Drafted(made, read))
         known = await self._known(intent.contract, (*made.transition.inputs, *made.transition.reads))
         told = hosting.receipt(hosted, made.transition, known, self._running.name)
-        openings = tuple(made.opening_for(reader) for reader in readers)
+        openings = tuple([(await self._shown(hosted, made, reader)).opening_for(reader) for reader in readers])
         return facade.DraftView(intent.id, intent.contract, made.core, told, openings)
 
     async def examine(self, content: bytes) -> facade.ExaminedView:
@@ -58,6 +58,9 @@ class Settlements:
         try:
             opening = drafting.read_opening(content)
             hosted = self._hosted(opening.contract, "opening")
+            if hosted.domain.is_encrypted:
+                (transition,) = await self._running.adapters.encryption.decrypted(hosted, (opening.transition,))
+                opening = replace(opening, transition=transition)
             known = await self._known(opening.contract, opening.references)
             examined = drafting.examine(hosted, opening, known, self._running.name)
         except Rejected as flaw:
@@ -97,6 +100,14 @@ class Settlements:
         return facade.LegView(
             contract, leg.core, leg.payload, leg.auth, leg.condition, leg.committer, leg.valid_until_s, leg.commit
         )
+
+    async def _shown(self, hosted: hosting.Hosted, draft: Draft, reader: NodeName) -> Draft:
+        """A draft as it leaves for a reader's node."""
+        if not hosted.domain.is_encrypted:
+            return draft
+        seen = draft.transition.as_seen_by(reader)
+        (transition,) = await self._running.adapters.encryption.encrypted(hosted, reader, (seen,))
+        return replace(draft, transition=transition)
 
     def _hosted(self, contract: ContractAddress, field: str) -> hosting.Hosted:
         hosted = self._running.contracts.hosted(contract)

@@ -22,7 +22,7 @@ def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.Mon
     result = CliRunner().invoke(main, ("bench", "zeto", "--json"), prog_name="rota")
     assert result.exit_code == 0
     figures = json.loads(result.stdout)
-    assert set(figures) == {"machine", "circuits", "memory_mib"}
+    assert set(figures) == {"machine", "circuits", "memory_mib", "encrypted_us", "decrypted_us"}
     (only,) = figures["circuits"]
     assert (only["circuit"], only["constraints"]) == ("anon_2_2", 2617)
     assert only["proved_s"] > 0

@@ -76,3 +76,5 @@ def _print(figures: ZetoFigures) -> None:
     console = Console()
     console.print(table)
     console.print(f"With all keys read the process had {figures.memory_mib:.0f} MiB.")
+    sent, got = figures.encrypted_us, figures.decrypted_us
+    console.print(f"A coin is encrypted to its owner in {sent:,.0f} µs, and decrypted in {got:,.0f} µs.")

@@ -33,6 +33,7 @@ from rota.domains.base import (
     Proposal,
     ProvedLedger,
     Question,
+    Recipient,
     Refused,
     Rejected,
     Request,
@@ -45,6 +46,7 @@ from rota.domains.records import Record
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
 from rota.domains.zeto.circuits import INPUTS_MAX, Kind, Spent, Statement
 from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of
+from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.records import (
     NO_ADDRESS,
@@ -72,7 +74,7 @@ from rota.domains.zeto.reserve import (
     shortage_of,
     withdrawal_call,
 )
-from rota.types import Call, Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, node_of
+from rota.types import Call, Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, address_bytes, node_of
 
 ANON: Final = "Zeto_Anon"
 LEDGERS: Final[Mapping[str, ProvedLedger]] = {ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"))}
@@ -99,6 +101,7 @@ class Zeto(Domain[Configuration]):
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
     states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(LEDGERS.values())
+    is_encrypted = True
     moving = frozenset(("deposit", "withdraw"))
     has_pages = False
     calls_gas_max = MOVE_GAS
@@ -213,6 +216,22 @@ class Zeto(Domain[Configuration]):
     def is_issuers(self, configuration: Configuration, sender: Party, call: bytes) -> bool:
         """Who issues the coins says what they are made of."""
         return sender == configuration.issuer and sets_token(call)
+
+    # Encryption.
+
+    def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
+        """To the key that owns the coin; what is told with it goes to the same party."""
+        if not isinstance(record, ZetoCoin) or record.owner != recipient.party:
+            raise Rejected("state", f"must be a coin of {recipient.party}, whose key is in it")
+        try:
+            key = _point_of(record.owner_key)
+        except ValueError as error:
+            raise Rejected("state", f"must have the key of {recipient.party}: {error}") from None
+        return encrypt(content, key, _scalar_of(entropy), _about(recipient))
+
+    def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
+        """By the scalar of its owner."""
+        return decrypt(encrypted, _scalar_of(secret), _about(recipient))
 
     # Questions.
 
@@ -401,8 +420,14 @@ def _shown(known: Known[Record]) -> dict[str, object]:
     return shown if _is_free(known.record) else shown | {"delegate": known.record.delegate}
 
 
+def _about(recipient: Recipient) -> bytes:
+    """All parts but the last have one length, so that it can be read in one way only."""
+    leaf, output = recipient.state
+    return address_bytes(recipient.contract) + leaf + output.to_bytes(2, "big") + recipient.party.encode()
+
+
 def _scalar_of(secret: bytes) -> int:
-    """The owner's scalar (decision 130)."""
+    """The owner's scalar, or one of random bytes (decision 130)."""
     return 1 + int.from_bytes(secret, "big") % ((1 << SCALAR_BITS) - 1)
 
 

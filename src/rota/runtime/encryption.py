@@ -1,0 +1,76 @@
+"""States of contracts whose domain has them encrypted, as they leave this node and as they come to it.
+
+What cannot be encrypted to anybody is withheld. What cannot be decrypted, or comes in the clear, is refused with all
+that comes with it, as the core refuses what is not what it claims to be: nothing is acknowledged, so that who sent it
+sends it again, and who lacks it asks for it again (protocol §6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from rota.domains.base import ENTROPY_BYTES, Rejected
+from rota.hosting import Hosted
+from rota.hosting.encryption import decrypted, encrypted_for
+from rota.ports import UnknownKey
+from rota.runtime.contracts import KnownContracts
+from rota.types import ContractAddress, NodeName, Party, State, Transition
+
+logger = structlog.get_logger("rota.encryption")
+
+
+class StateEncryption:
+    """Of one node. `secret_of` gives the secrets of its parties, `entropy` so many random bytes of the system."""
+
+    def __init__(
+        self, contracts: KnownContracts, secret_of: Callable[[Party], bytes], entropy: Callable[[int], bytes]
+    ) -> None:
+        self._contracts: Final = contracts
+        self._secret_of: Final = secret_of
+        self._entropy: Final = entropy
+
+    def hosted(self, contract: ContractAddress) -> Hosted | None:
+        """The contract, if its states are encrypted on their way."""
+        hosted = self._contracts.hosted(contract) if self._contracts.is_complete else None
+        return hosted if hosted is not None and hosted.domain.is_encrypted else None
+
+    async def encrypted(
+        self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
+    ) -> tuple[Transition, ...]:
+        """Transitions as they leave for a peer; they have no bytes that it could not read."""
+
+        def encrypt(state: State) -> State:
+            try:
+                return encrypted_for(hosted, state, peer, self._entropy(ENTROPY_BYTES))
+            except Rejected as flaw:
+                logger.warning("a state is withheld", peer=peer, leaf=state.id.leaf.hex(), reason=str(flaw))
+                return replace(state, content=None, unknown=b"")
+
+        return tuple([await _with_states(transition, encrypt) for transition in transitions])
+
+    async def decrypted(self, hosted: Hosted, transitions: Iterable[Transition]) -> tuple[Transition, ...]:
+        """Transitions that came to us, with bytes that were encrypted for parties of this node, or `Rejected`."""
+
+        def decrypt(state: State) -> State:
+            try:
+                return decrypted(hosted, state, self._secret_of)
+            except UnknownKey as error:
+                raise Rejected("state", str(error)) from None
+
+        return tuple([await _with_states(transition, decrypt) for transition in transitions])
+
+
+async def _with_states(transition: Transition, change: Callable[[State], State]) -> Transition:
+    """Those that have bytes, changed. Each takes milliseconds, and there may be a thousand."""
+    outputs = []
+    for state in transition.outputs:
+        if state.content is not None:
+            state = change(state)
+            await asyncio.sleep(0)
+        outputs.append(state)
+    return replace(transition, outputs=tuple(outputs))

@@ -1,0 +1,340 @@
+"""What leaves a node of a coin, what another makes of it, and what is refused; between them stands a wire of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import get_args, get_type_hints
+
+import pytest
+from structlog.testing import capture_logs
+
+from rota import hosting, messages
+from rota.core.distribution import is_true
+from rota.core.effects import SendMessage
+from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.core.machine import Event
+from rota.domains.base import ENTROPY_BYTES
+from rota.domains.zeto.domain import Zeto
+from rota.genesis import encode_genesis
+from rota.hosting import Background, UserCall
+from rota.messages import Envelope, Handover, ListingRequest, Message, StateDistribution
+from rota.ports import Tell, Unavailable, UnknownKey
+from rota.runtime import encrypted_peers
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.encrypted_peers import WITH_STATES, EncryptedPeers
+from rota.runtime.encryption import StateEncryption
+from rota.types import (
+    ContractAddress,
+    Digest,
+    HeartbeatNumber,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Party,
+    RequestId,
+    State,
+    Transition,
+    node_of,
+)
+from tests.domains.kit import ADDRESS, assembly_order, intent, transition_of
+from tests.ledger.chains import in_loop
+
+ISSUER, BOB, CAROL = Party("issuer@node1"), Party("bob@node2"), Party("carol@node2")
+NODE1, NODE2 = NodeName("node1"), NodeName("node2")
+MARKED_AMOUNT = 7_231_904_585_517
+MEMO = b"a word for bob alone"
+PLAIN = ContractAddress("0x" + "33" * 20)
+
+
+@dataclass
+class Wire:
+    """A `Peers` that keeps what it is to say."""
+
+    tell: Tell
+    said: list[SendMessage] = field(default_factory=list)
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    def send(self, order: SendMessage) -> None:
+        self.said.append(order)
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        return {NODE2: "is away"}
+
+
+@dataclass
+class Side:
+    """One node's end: what its core is told, and what goes into the wire."""
+
+    name: NodeName
+    contracts: KnownContracts
+    peers: EncryptedPeers
+    wire: Wire
+    told: list[Event]
+
+    async def say(self, *transitions: Transition, to: NodeName = NODE2) -> list[SendMessage]:
+        """What leaves of this; nothing when all is withheld."""
+        before = len(self.wire.said)
+        body = StateDistribution(Digest(bytes(32)), tuple(each.as_seen_by(to) for each in transitions))
+        self.peers.send(SendMessage(to, enveloped(body)))
+        await idle()
+        return self.wire.said[before:]
+
+    async def hear(self, *transitions: Transition) -> tuple[Transition, ...]:
+        """What the core is told when this comes; nothing when it is refused."""
+        body = StateDistribution(Digest(bytes(32)), transitions)
+        self.wire.tell(MessageReceived(NODE1, enveloped(body)))
+        await idle()
+        if not self.told:
+            return ()
+        told = self.told.pop()
+        assert isinstance(told, MessageReceived)
+        assert isinstance(told.envelope.body, StateDistribution)
+        return told.envelope.body.transitions
+
+
+def secret(party: Party) -> bytes:
+    """As with a wallet, there is one for every name."""
+    return party.encode().ljust(48, b"\1")
+
+
+async def idle() -> None:
+    """Until nothing is left to be done."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def enveloped(body: Message, contract: ContractAddress = ADDRESS) -> Envelope:
+    return Envelope(contract, RequestId(1, 1), 1, 1, body)
+
+
+def contracts_of(node: NodeName) -> KnownContracts:
+    """A token, and a contract of another domain."""
+    domains = hosting.load_domains()
+    contracts = KnownContracts(node, 1337, domains, b"k" * 32)
+    for name, arguments, address in (
+        ("zeto", {"tokenName": "Zeto_Anon"}, ADDRESS),
+        ("synthetic", {"members": [ISSUER]}, PLAIN),
+    ):
+        wanted = hosting.deploy(domains[name], arguments, ISSUER)
+        genesis = hosting.genesis_of(domains[name], wanted, hosting.ContractDefaults(1337), bytes(32))
+        contract = genesis.contract(address)
+        contracts.add(KnownContract(contract, IntentId(bytes(16)), (address,), encode_genesis(genesis)))
+    return contracts
+
+
+@asynccontextmanager
+async def side(name: NodeName) -> AsyncIterator[Side]:
+    contracts, told, numbers = contracts_of(name), list[Event](), count()
+
+    def secret_of(party: Party) -> bytes:
+        if node_of(party) != name:
+            raise UnknownKey(f"the party is not one of {name}")
+        return secret(party)
+
+    def drawn(size: int) -> bytes:
+        assert size == ENTROPY_BYTES
+        return next(numbers).to_bytes(size, "big")
+
+    wires: list[Wire] = []
+
+    def connect(tell: Tell) -> Wire:
+        wires.append(Wire(tell))
+        return wires[0]
+
+    peers = EncryptedPeers(connect, StateEncryption(contracts, secret_of, drawn), told.append)
+    running = asyncio.create_task(peers.run())
+    try:
+        yield Side(name, contracts, peers, wires[0], told)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def minted(maker: Side, *parties: Party) -> Transition:
+    """Coins for these, with a word for each."""
+    hosted = maker.contracts.hosted(ADDRESS)
+    assert hosted is not None
+    payments = [{"to": party, "amount": MARKED_AMOUNT, "data": "0x" + MEMO.hex()} for party in parties]
+    order = assembly_order([intent(hosted, 1, UserCall(ISSUER, "mint", {"mints": payments}))])
+    keys = {party: Zeto().verifier_of(secret(party)) for party in (ISSUER, BOB, CAROL)}
+    (made,) = hosting.assemble(hosted, order, {}, NODE1, Background(verifiers=keys))
+    return transition_of(made)
+
+
+def transitions_in(order: SendMessage) -> tuple[Transition, ...]:
+    body = order.envelope.body
+    assert isinstance(body, StateDistribution)
+    return body.transitions
+
+
+def is_taken(node: Side, transition: Transition) -> bool:
+    """Whether the core takes it."""
+    hosted = node.contracts.hosted(ADDRESS)
+    assert hosted is not None
+    return is_true(hosted.separator, node.name, transition)
+
+
+@in_loop
+async def test_coin_leaves_encrypted_and_arrives_as_it_was() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        coins = minted(maker, BOB, CAROL, ISSUER)
+        (said,) = await maker.say(coins)
+        (left,) = transitions_in(said)
+        for mark in (b"ZetoCoin", str(MARKED_AMOUNT).encode(), MEMO.hex().encode()):
+            assert mark in repr(coins).encode()
+            assert mark not in repr(left).encode()
+        assert [state.content is None for state in left.outputs] == [False, False, True]
+        (come,) = await owner.hear(left)
+        assert come == coins.as_seen_by(NODE2)
+        assert is_taken(owner, come)
+
+
+@in_loop
+async def test_no_two_messages_have_anything_in_common() -> None:
+    async with side(NODE1) as maker:
+        coins = minted(maker, BOB)
+        (first,), (second,) = await maker.say(coins), await maker.say(coins)
+        (one,), (two,) = transitions_in(first), transitions_in(second)
+        assert one.outputs[0].content != two.outputs[0].content
+
+
+@in_loop
+async def test_each_flipped_byte_of_a_message_is_refused_with_words() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        (left,) = transitions_in(said)
+        (state,) = left.outputs
+        assert state.content is not None
+        # Form and reader; some of the point, of the content and of its filling; the last byte of the tag.
+        places = (*range(2 + len(BOB) + 4), *range(40, len(state.content), 61), len(state.content) - 1)
+        with capture_logs() as logged:
+            for place in places:
+                flipped = bytearray(state.content)
+                flipped[place] ^= 1
+                assert not await owner.hear(replace(left, outputs=(replace(state, content=bytes(flipped)),))), place
+        assert [line["event"] for line in logged] == ["states are refused"] * len(places)
+        assert all(line["peer"] == NODE1 and line["reason"].startswith("state: ") for line in logged)
+        assert await owner.hear(left), "nothing else was wrong with it"
+
+
+@in_loop
+async def test_coin_that_comes_in_the_clear_is_refused() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        coins = minted(maker, BOB).as_seen_by(NODE2)
+        assert is_taken(owner, coins), "the core would not mind"
+        assert not await owner.hear(coins)
+        assert not await owner.hear(replace(coins, outputs=(replace(coins.outputs[0], content=b""),)))
+
+
+@in_loop
+async def test_coin_for_a_party_of_another_node_is_refused() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, ISSUER), to=NODE1)
+        with capture_logs() as logged:
+            assert not await owner.hear(*transitions_in(said))
+        assert logged[0]["reason"] == "state: the party is not one of node2"
+
+
+@in_loop
+async def test_state_without_a_reader_at_a_node_is_withheld_from_it() -> None:
+    """As when who paid a coin has lost its database, and asks who got it."""
+    async with side(NODE2) as owner:
+        coins = minted(owner, BOB)
+        with capture_logs() as logged:
+            assert not await owner.say(coins, to=NODE1)
+        assert (logged[0]["event"], logged[0]["reason"]) == (
+            "a state is withheld",
+            "state: must have a reader at node1",
+        )
+        nonsense = replace(coins, outputs=(replace(coins.outputs[0], content=b"nonsense"),))
+        assert not await owner.say(nonsense, to=NODE1)
+
+
+@in_loop
+async def test_other_contracts_and_other_messages_pass_as_they_are_and_at_once() -> None:
+    async with side(NODE1) as maker:
+        coins = minted(maker, BOB)
+        distribution = StateDistribution(Digest(bytes(32)), (coins,))
+        for envelope in (
+            enveloped(distribution, PLAIN),
+            enveloped(distribution, ContractAddress("0x" + "22" * 20)),
+            enveloped(ListingRequest(HeartbeatNumber(1, 1))),
+        ):
+            maker.peers.send(SendMessage(NODE2, envelope))
+            assert maker.wire.said.pop() == SendMessage(NODE2, envelope)
+            maker.wire.tell(MessageReceived(NODE2, envelope))
+            assert maker.told.pop() == MessageReceived(NODE2, envelope)
+        maker.wire.tell(ConnectionMade(NODE2))
+        assert maker.told.pop() == ConnectionMade(NODE2)
+        assert maker.peers.troubles() == {NODE2: "is away"}
+
+
+@in_loop
+async def test_nothing_else_that_may_have_states_is_said_of_a_token() -> None:
+    async with side(NODE1) as maker:
+        for contract, passes in ((PLAIN, 1), (ADDRESS, 0)):
+            maker.peers.send(SendMessage(NODE2, enveloped(Handover(RequestId(1, 1), ()), contract)))
+            await idle()
+            assert len(maker.wire.said) == passes
+            maker.wire.said.clear()
+
+
+def test_all_messages_that_may_have_states_are_known() -> None:
+    every = [each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Message)]
+    assert {each for each in every if State in parts_of(each)} == {StateDistribution, *WITH_STATES}
+
+
+def parts_of(kind: object) -> set[object]:
+    """All types that something is made of."""
+    found: set[object] = set()
+    waiting = [kind]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            is_record = isinstance(each, type) and hasattr(each, "__annotations__")
+            waiting += [*get_args(each), *(get_type_hints(each).values() if is_record else ())]
+    return found
+
+
+@in_loop
+async def test_what_a_lost_peer_said_is_not_told_any_more() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        owner.wire.tell(MessageReceived(NODE1, said.envelope))
+        owner.wire.tell(ConnectionLost(NODE1))
+        await idle()
+        assert owner.told == [ConnectionLost(NODE1)]
+        owner.wire.tell(MessageReceived(NODE1, said.envelope))
+        await idle()
+        assert len(owner.told) == 2
+
+
+@in_loop
+async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encrypted_peers, "LINE_MAX", 2)
+    async with side(NODE1) as maker:
+        body = StateDistribution(Digest(bytes(32)), (minted(maker, BOB).as_seen_by(NODE2),))
+        for _ in range(5):
+            maker.peers.send(SendMessage(NODE2, enveloped(body)))
+        await idle()
+        assert len(maker.wire.said) == 2
+
+
+@in_loop
+async def test_network_that_cannot_listen_ends_the_node_s_life() -> None:
+    class Deaf(Wire):
+        async def run(self) -> None:
+            raise Unavailable("the port is taken")
+
+    async with side(NODE1) as maker:
+        encryption = StateEncryption(maker.contracts, secret, bytes)
+        peers = EncryptedPeers(Deaf, encryption, maker.told.append)
+        with pytest.raises(Unavailable, match="the port is taken"):
+            await peers.run()
