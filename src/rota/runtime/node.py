@@ -275,6 +275,7 @@ class RunningNode:
         store = self.adapters.store
         if forgotten := await store.submissions.forget_unaccepted():
             logger.info("forgot what the life before noted and did not accept", submissions=forgotten)
+        await self.adapters.services.begin()
         every = await store.contracts()
         stored = await store.restore(await store.contracts_with_work())
         for known in every:
@@ -395,6 +396,7 @@ class RunningNode:
                 self.users.take_reply(effect)
             case ReportReceipt(receipt):
                 self.users.take_receipt(receipt)
+                self.adapters.services.ended(receipt.intent)
                 self.receipts.look_soon()
             case ReportPrepared():
                 self.users.take_prepared(effect)
