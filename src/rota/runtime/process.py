@@ -48,6 +48,7 @@ from rota.ledger.driver import LedgerDriver
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
+from rota.ledger.reserves import reserve_of
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
@@ -296,7 +297,17 @@ async def opened(
         signatures = Signatures(name, keys.signer, contracts, contracts)
         proving = Proving(name, contracts, keys.signer, prover or own_prover, store.proofs)
         encryption = StateEncryption(contracts, proving.secret_of, secrets.token_bytes)
-        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
+        services = Services(
+            name,
+            contracts,
+            signatures,
+            store,
+            HeldStates(name, store),
+            verifiers,
+            tell,
+            proving,
+            partial(reserve_of, client),
+        )
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,

@@ -9,7 +9,9 @@ same leaf (`hosting`), and then the proof that was made, or that is being made, 
 has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents have
 ended: a node that is started again does not prove again what it had proved.
 
-For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it.
+For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
+for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
+has the signature of the sender's own address before its proof.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from typing import Final, TypeVar
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
+from rota.digests import keccak
 from rota.domains.base import Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
-from rota.keys.names import coins_key, endorser_key
+from rota.keys.names import coins_key, endorser_key, party_key
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of
 from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
@@ -208,22 +211,32 @@ class Proving:
         binding = binding_of(order.leaf, order.valid_until_s)
         # What is not known is an empty transition, which the core makes by itself.
         revealed = self._revealed.get(order.leaf, NOTHING)
-        statement = hosted.domain.statement(
-            Claim(
-                hosted.configuration,
-                order.party,
-                self.secret_of(order.party),
-                binding,
-                revealed.spends,
-                revealed.makes,
-                revealed.preparation,
-            )
+        claim = Claim(
+            hosted.configuration,
+            order.party,
+            self.secret_of(order.party),
+            binding,
+            revealed.spends,
+            revealed.makes,
+            revealed.preparation,
+            revealed.calls,
         )
+        statement = hosted.domain.statement(claim)
         if statement is None:
             return await self._issued(hosted, binding)
-        proof = await self._prover.prove(statement)
+        signature = b""
+        if hosted.domain.is_signed_too(claim):
+            signature = to_compact(await self._keys.sign(party_key(order.party), binding))
+        proof = signature + await self._prover.prove(statement)
         await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
         return proof
+
+    async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
+        """A public call of a party of ours, with the issuer's signature behind it where the contract wants that."""
+        hosted = self._contracts.hosted(contract) if contract is not None else None
+        if hosted is None or not hosted.domain.is_issuers(hosted.configuration, sender, call):
+            return call
+        return call + await self._issued(hosted, keccak(hosted.separator + call))
 
     async def _note(self, proof: StoredProof) -> None:
         """Before it is used; one that the store does not take is good all the same."""

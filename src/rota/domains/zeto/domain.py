@@ -7,6 +7,8 @@ speaks of (decision 130). What is assembled here is proved before it counts as s
 Only who makes and who gets a coin ever see it. The issuer's node signs for coins that are made of nothing, and learns
 of no others. Change is spent before it is confirmed, by whoever made it: nobody else knows of it yet.
 
+Coins are made of a public token too, if the contract was given one, and turned into it (`reserve.py`).
+
 A circuit takes two coins and makes two, so that a transfer pays one party and gives the rest back. Its large form takes
 ten and makes eight, which takes longer to prove: for whoever pays several at once, or has many small coins. With more
 than ten of them they are joined first, by paying oneself.
@@ -43,7 +45,7 @@ from rota.domains.contents import Role
 from rota.domains.records import Record
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
 from rota.domains.zeto.circuits import INPUTS_MAX, Kind, Spent, Statement
-from rota.domains.zeto.coins import VALUE_MAX, Coin
+from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.records import (
@@ -51,15 +53,28 @@ from rota.domains.zeto.records import (
     Account,
     Configuration,
     Constructor,
+    Deposit,
     Lock,
     Mint,
     Payment,
     Transfer,
     TransferLocked,
+    Withdraw,
     ZetoCoin,
     ZetoMemo,
 )
-from rota.types import Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, address_bytes, node_of
+from rota.domains.zeto.reserve import (
+    MOVE_GAS,
+    deposit_call,
+    explained,
+    is_deposit,
+    moved_by,
+    require_reserve,
+    sets_token,
+    shortage_of,
+    withdrawal_call,
+)
+from rota.types import Call, Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, address_bytes, node_of
 
 ANON: Final = "Zeto_Anon"
 LEDGERS: Final[Mapping[str, ProvedLedger]] = {ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"))}
@@ -80,12 +95,16 @@ class Zeto(Domain[Configuration]):
         "transfer": Transfer,
         "lock": Lock,
         "transferLocked": TransferLocked,
+        "deposit": Deposit,
+        "withdraw": Withdraw,
     }
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
     states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(LEDGERS.values())
     is_encrypted = True
+    moving = frozenset(("deposit", "withdraw"))
     has_pages = False
+    calls_gas_max = MOVE_GAS
 
     # Contracts.
 
@@ -121,6 +140,9 @@ class Zeto(Domain[Configuration]):
                 return (sender, *_receivers("mints", mints, MINTS_MAX, sender))
             case Transfer(transfers):
                 return (sender, *_receivers("transfers", transfers, OUTPUTS_MAX, sender))
+            case Deposit(amount) | Withdraw(amount):
+                _require_amount("amount", amount)
+                return (sender,)
             case Lock(amount, delegate):
                 _require_amount("amount", amount)
                 if delegate == NO_ADDRESS:
@@ -145,6 +167,10 @@ class Zeto(Domain[Configuration]):
             case Lock(amount, delegate):
                 coins = _free_coins(work.states, work.sender, work.verifiers)
                 return _paid(work, (Payment(work.sender, amount),), coins, delegate)
+            case Deposit(amount):
+                return _deposited(work, amount)
+            case Withdraw(amount):
+                return _withdrawn(work, amount)
             case _:
                 assert isinstance(work.arguments, TransferLocked), f"zeto has no {work.function}"
                 return _paid_from_lock(work, work.arguments)
@@ -170,8 +196,8 @@ class Zeto(Domain[Configuration]):
         return tuple(_opened(record, salt).commitment.to_bytes(32, "big") for record, salt in made)
 
     def statement(self, claim: Claim[Configuration]) -> Statement | None:
-        """What is spent is worth what is made, and is the sender's. For a mint the issuer signs instead."""
-        if not claim.spends and claim.makes:
+        """What is spent and comes in is worth what is made and leaves. For a mint the issuer signs instead."""
+        if not claim.spends and claim.makes and not claim.calls:
             return None
         return Statement(
             Kind.ANON,
@@ -179,8 +205,17 @@ class Zeto(Domain[Configuration]):
             tuple(Spent(_opened(known.record, known.salt)) for known in claim.spends),
             tuple(_opened(known.record, known.salt) for known in claim.makes),
             int.from_bytes(claim.binding, "big") % ORDER,
+            net=net_of(*moved_by(claim.calls)),
             delegate=int(claim.preparation.committer, 16) if claim.preparation is not None else 0,
         )
+
+    def is_signed_too(self, claim: Claim[Configuration]) -> bool:
+        """Nobody deposits another's tokens."""
+        return any(map(is_deposit, claim.calls))
+
+    def is_issuers(self, configuration: Configuration, sender: Party, call: bytes) -> bool:
+        """Who issues the coins says what they are made of."""
+        return sender == configuration.issuer and sets_token(call)
 
     # Encryption.
 
@@ -213,6 +248,10 @@ class Zeto(Domain[Configuration]):
         made = [_shown(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
         told = [known.record.data for known in settled.told if isinstance(known.record, ZetoMemo)]
         return {"coins": made, "data": ["0x" + data.hex() for data in told]}
+
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """Why a public token refused to be moved."""
+        return explained(revert)
 
 
 # Users.
@@ -259,8 +298,10 @@ def _paid(
     payments: tuple[Payment, ...],
     coins: tuple[Known[ZetoCoin], ...],
     delegate: ContractAddress = NO_ADDRESS,
+    calls: tuple[Call, ...] = (),
 ) -> Outcome:
-    amount = sum(payment.amount for payment in payments)
+    """Pays, and gives the rest back. What `calls` take out of the contract is paid for like the rest."""
+    amount = sum(payment.amount for payment in payments) + moved_by(calls)[1]
     selection = cover(coins, amount, _worth, INPUTS_MAX[Kind.ANON])
     if selection is None:
         return Reverted(_shortage(work.sender, coins, amount))
@@ -272,7 +313,26 @@ def _paid(
     makes = [_coin_for(work, payment, delegate) for payment in payments]
     if selection.change:
         makes.append(_coin_for(work, Payment(work.sender, selection.change)))
-    return Assembled(tuple(coin.id for coin in selection.coins), makes=tuple(makes), info=_told(payments, work.sender))
+    told = _told(payments, work.sender)
+    return Assembled(tuple(coin.id for coin in selection.coins), makes=tuple(makes), info=told, calls=calls)
+
+
+def _deposited(work: Assembly[Configuration], amount: int) -> Outcome:
+    reserve = require_reserve(work)
+    shortage = shortage_of(reserve, work.sender, comes_in=amount)
+    if shortage:
+        return Reverted(shortage)
+    call = deposit_call(reserve.token, reserve.account, work.contract.address, amount)
+    return Assembled(makes=(_coin_for(work, Payment(work.sender, amount)),), calls=(call,))
+
+
+def _withdrawn(work: Assembly[Configuration], amount: int) -> Outcome:
+    reserve = require_reserve(work)
+    shortage = shortage_of(reserve, work.sender, leaves=amount)
+    if shortage:
+        return Reverted(shortage)
+    calls = (withdrawal_call(reserve.token, reserve.account, amount),)
+    return _paid(work, (), _free_coins(work.states, work.sender, work.verifiers), calls=calls)
 
 
 def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) -> Outcome:
