@@ -42,6 +42,7 @@ contract Nullified is Proofs {
     uint256 private constant SMALL_INPUTS = 2;
     uint256 private constant LARGE_INPUTS = 5;
     uint256 private constant NULLIFIER = 0xff;
+    uint256 private constant NULLIFIER_BYTES = 34;
     uint256 private constant CHILDREN = 4;
     uint256 private constant COINS_MAX = 2 ** 32;
 
@@ -90,31 +91,44 @@ contract Nullified is Proofs {
         return shape == SMALL ? SMALL_INPUTS + 2 + SMALL_OUTPUTS + 3 : LARGE_INPUTS + 2 + LARGE_OUTPUTS + 3;
     }
 
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+    /// @dev What is proved shows a root, behind its validity.
+    function _admit(Work memory work, uint256 plan, uint256 body, bytes calldata auth)
         internal
         view
         override
         returns (bytes32)
     {
-        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
+        super._admit(work, plan, body, auth);
+        if (_isIssued(plan)) return 0;
+        uint256 start = _docketOf(work).start + 8;
+        if (start + 32 > work.proofEnd) revert MalformedAuth(work.position);
+        uint256 root = uint256(bytes32(auth[start:start + 32]));
+        return root == 0 || isRecent(root) ? bytes32(0) : bytes32(root);
+    }
+
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+        internal
+        view
+        override
+    {
+        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, auth);
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
-        if (inputs == 0 && outputs != 0) {
+        uint256 cursor = _inputsOf(work, plan);
+        if (_isIssued(plan)) {
             _requireIssuer(work.position, binding, proof);
-            _grow(work, _inputsOf(work, plan) + 32 * outputs, outputs);
-            return 0;
+            return _grow(work, cursor + 32 * outputs, outputs);
         }
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
         if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
-        if (proof.length < 32) revert MalformedAuth(work.position);
+        // Whether the root is recent was looked at when the transition was admitted.
         uint256 root = uint256(bytes32(proof[:32]));
-        if (root != 0 && !isRecent(root)) return bytes32(root);
-        uint256 pending;
+        (uint256 pending, uint256 net) = (0, 0);
         (pending, proof) = _pendingOf(work, plan, proof[32:]);
+        (net, proof) = _netOf(work, plan, cursor + NULLIFIER_BYTES * inputs, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
-        uint256 cursor = _inputsOf(work, plan);
         for (uint256 i = 0; i < inputs; ++i) {
             (, bytes32 nullifier,, uint256 next) = _reference(work.leaves, cursor);
             _save(slot + 32 * i, uint256(nullifier));
@@ -124,11 +138,10 @@ contract Nullified is Proofs {
         _save(slot, root);
         _save(slot + 32, pending);
         for (uint256 i = 0; i < outputs; ++i) _save(slot + 64 + 32 * i, _load(cursor + 32 * (outputs + i)));
-        // Behind the outputs stands what comes in or leaves, which is nothing.
         slot += 64 + 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+        _save(slot, net);
         _save(slot + 32, _delegateOf(plan));
         _grow(work, cursor + 32 * outputs, outputs);
-        return 0;
     }
 
     /// @dev The coin that is read by name, zero when none is; returns what follows of the proof.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {IERC20} from "./IERC20.sol";
 import {IProofVerifier} from "./IProofVerifier.sol";
 import {StateLedger} from "./StateLedger.sol";
 
@@ -19,8 +20,17 @@ import {StateLedger} from "./StateLedger.sol";
 /// choice here, so each proof has one of its own. The proof of a transition that is skipped is not looked at.
 ///
 /// Proofs of one shape that follow one another are gathered and verified together. Until then the call goes on, for if
-/// one of them is wrong everything is undone. No transition may call others: calls run as this ledger, and nobody has
-/// judged them.
+/// one of them is wrong everything is undone.
+///
+/// Calls run as this ledger, and nobody has judged them, so that a transition may have one of two, and no others: a
+/// *deposit* calls the ledger's ERC-20 for `transferFrom(account, ledger, amount)`, a *withdrawal* for
+/// `transfer(account, amount)`. The leaf binds its calls, and the amount is what a proof has as its net: what comes in
+/// or leaves. A deposit shows the signature of its account before its proof, so that nobody deposits what is another's.
+///
+///     proof = [signature of a depositor 64] | proof 256
+///
+/// What the token does is held to what it says: the ledger must have just as much more, or less, as was to be moved.
+/// Else the call has failed, and its transition is skipped, as that of every call.
 abstract contract Proofs is StateLedger {
     /// @notice A verifier has no code.
     error NoVerifier(address verifier);
@@ -39,6 +49,30 @@ abstract contract Proofs is StateLedger {
 
     /// @notice The verifier refuses the proof.
     error WrongProof(uint256 position);
+
+    /// @notice Coins are made of somebody's tokens by a signature of his, which this is not.
+    error NotDeposited(uint256 position, address account);
+
+    /// @notice The ERC-20 is set once.
+    error AlreadySet(address erc20);
+
+    /// @notice Only the issuer sets the ERC-20: its signature stands behind the call's argument.
+    error NotIssuer();
+
+    /// @notice There is no contract that could be an ERC-20.
+    error NoERC20(address erc20);
+
+    /// @notice What is called is not the ERC-20 that was set.
+    error WrongERC20(address called, address erc20);
+
+    /// @notice The ERC-20 answered that it did not do what it was asked for.
+    error Declined();
+
+    /// @notice The ledger had so much of the ERC-20, and has so much, where another amount was to be moved.
+    error WrongAmountMoved(uint256 had, uint256 has, uint256 amount);
+
+    /// @notice From now on this is the ERC-20 that coins are made of and turned into.
+    event ERC20Set(address erc20);
 
     /// @dev What one commit knows of its proofs: where that of the leaf at hand begins in `auth`, and those of one
     /// shape that wait to be verified, with their public inputs and the positions of their leaves.
@@ -63,6 +97,14 @@ abstract contract Proofs is StateLedger {
     uint256 internal constant FIELD =
         21888242871839275222246405745257275088548364400416034343698204186575808495617;
 
+    /// @dev An amount is below this.
+    uint256 private constant AMOUNT_END = 2 ** 100;
+
+    /// @dev The bytes of a call of `transferFrom` and of `transfer`, and of `setERC20` without the signature behind it.
+    uint256 private constant DEPOSIT_BYTES = 100;
+    uint256 private constant WITHDRAWAL_BYTES = 68;
+    uint256 private constant SET_BYTES = 36;
+
     uint256 private constant PROOF_BYTES = 256;
     uint256 private constant SIGNATURE_BYTES = 64;
     uint256 private constant HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
@@ -76,6 +118,9 @@ abstract contract Proofs is StateLedger {
     /// @notice Signs for the coins that are made of nothing.
     address public immutable issuer;
 
+    /// @notice The ERC-20 that coins are made of and turned into, or zero.
+    address public erc20;
+
     constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) {
         if (coinIssuer == address(0)) revert NoIssuer();
         if (address(small).code.length == 0) revert NoVerifier(address(small));
@@ -83,6 +128,41 @@ abstract contract Proofs is StateLedger {
         issuer = coinIssuer;
         smallVerifier = small;
         largeVerifier = large;
+    }
+
+    /// @notice Say which ERC-20 coins are made of and turned into, once and for ever.
+    /// @dev The issuer is known here by an address that signs and sends nothing, so whoever sends this has its signature
+    /// with him: 64 bytes behind the argument, of the hash of this ledger's domain and all that stands before them.
+    /// @param token The ERC-20
+    function setERC20(address token) external {
+        bytes32 digest = keccak256(abi.encodePacked(domainSeparator(), msg.data[:SET_BYTES]));
+        if (!_isSignedBy(issuer, digest, msg.data[SET_BYTES:])) revert NotIssuer();
+        if (erc20 != address(0)) revert AlreadySet(erc20);
+        if (token.code.length == 0 || token == address(this)) revert NoERC20(token);
+        erc20 = token;
+        emit ERC20Set(token);
+    }
+
+    /// @notice Moves what a transition moves. Only the ledger itself may ask for it: it is a frame of its own so that
+    /// all of it together has the gas that is stated, and is undone when something else than that was moved.
+    /// @param token What the transition calls
+    /// @param transfer The call
+    function move(address token, bytes calldata transfer) external {
+        if (msg.sender != address(this)) revert OnlyLedger();
+        if (token != erc20) revert WrongERC20(token, erc20);
+        uint256 had = IERC20(token).balanceOf(address(this));
+        (bool isDone, bytes memory answer) = token.call(transfer);
+        if (!isDone) {
+            assembly ("memory-safe") {
+                revert(add(answer, 0x20), mload(answer))
+            }
+        }
+        // Tokens that say nothing have done it.
+        if (answer.length != 0 && (answer.length != 32 || uint256(bytes32(answer)) != 1)) revert Declined();
+        uint256 has = IERC20(token).balanceOf(address(this));
+        uint256 amount = uint256(bytes32(transfer[transfer.length - 32:]));
+        (uint256 less, uint256 more) = transfer.length == DEPOSIT_BYTES ? (had, has) : (has, had);
+        if (more < less || more - less != amount) revert WrongAmountMoved(had, has, amount);
     }
 
     /// @dev How many public inputs a circuit has.
@@ -113,14 +193,12 @@ abstract contract Proofs is StateLedger {
     }
 
     /// @dev What stands in `auth` for the leaf at hand behind its validity, and what the proof has to bind.
-    function _proofOf(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+    function _proofOf(Work memory work, uint256 leafAt, bytes calldata auth)
         internal
         view
         returns (bytes calldata proof, bytes32 binding)
     {
         uint256 position = work.position;
-        if ((plan >> 120) & FLAG_BODY != 0) revert Malformed(position, "body");
-        if ((plan >> 120) & FLAG_CALLS != 0) revert Malformed(position, "calls");
         proof = auth[_docketOf(work).start:work.proofEnd];
         if (proof.length < 8) revert MalformedAuth(position);
         uint256 validUntil = uint64(bytes8(proof[:8]));
@@ -129,14 +207,84 @@ abstract contract Proofs is StateLedger {
         proof = proof[8:];
     }
 
+    /// @dev Whether it is by the issuer's word that this transition makes coins: of nothing.
+    function _isIssued(uint256 plan) internal pure returns (bool) {
+        return (plan >> 116) & 0xf == 0 && (plan >> 112) & 0xf != 0 && (plan >> 120) & FLAG_CALLS == 0;
+    }
+
     /// @dev Reverts unless the issuer has signed.
     function _requireIssuer(uint256 position, bytes32 binding, bytes calldata proof) internal view {
         if (proof.length != SIGNATURE_BYTES) revert MalformedAuth(position);
-        uint256 tail = uint256(bytes32(proof[32:]));
-        bytes32 s = bytes32(tail << 1 >> 1);
-        address signer = ecrecover(binding, uint8(27 + (tail >> 255)), bytes32(proof[:32]), s);
-        if (signer != issuer || uint256(s) > HALF_ORDER) revert NotIssued(position);
+        if (!_isSignedBy(issuer, binding, proof)) revert NotIssued(position);
     }
+
+    /// @dev Whether this is the compact signature (EIP-2098) of that address, which is not zero.
+    function _isSignedBy(address signer, bytes32 digest, bytes calldata signature) private pure returns (bool) {
+        if (signature.length != SIGNATURE_BYTES) return false;
+        uint256 tail = uint256(bytes32(signature[32:]));
+        bytes32 s = bytes32(tail << 1 >> 1);
+        if (uint256(s) > HALF_ORDER || signer == address(0)) return false;
+        return ecrecover(digest, uint8(27 + (tail >> 255)), bytes32(signature[:32]), s) == signer;
+    }
+
+    // What is moved.
+
+    /// @dev Every word of a body is looked at here, so it is not given as a hash; and calls are one of two.
+    function _admit(Work memory work, uint256 plan, uint256 body, bytes calldata)
+        internal
+        view
+        virtual
+        override
+        returns (bytes32)
+    {
+        if ((plan >> 120) & FLAG_BODY != 0) revert Malformed(work.position, "body");
+        if ((plan >> 120) & FLAG_CALLS != 0) _movementOf(work, plan, body);
+        return 0;
+    }
+
+    /// @dev Whose tokens are moved, and how many, by a deposit or a withdrawal.
+    function _movementOf(Work memory work, uint256 plan, uint256 body)
+        private
+        view
+        returns (address account, uint256 amount, bool isDeposit)
+    {
+        uint256 calls = body + _bodyBytes(plan);
+        uint256 head = _load(calls);
+        // One call: n u8, to 20, gas u32, length u16, data.
+        uint256 length = (head >> 40) & 0xffff;
+        uint256 data = calls + 27;
+        bytes4 selector = bytes4(bytes32(_load(data)));
+        isDeposit = length == DEPOSIT_BYTES && selector == IERC20.transferFrom.selector
+            && _load(data + 36) == uint160(address(this));
+        bool isWithdrawal = length == WITHDRAWAL_BYTES && selector == IERC20.transfer.selector;
+        uint256 word = _load(data + 4);
+        amount = _load(data + length - 32);
+        bool isRight = head >> 248 == 1 && (isDeposit || isWithdrawal) && word >> 160 == 0;
+        if (!isRight || amount == 0 || amount >= AMOUNT_END) revert Malformed(work.position, "calls");
+        account = address(uint160(word));
+    }
+
+    /// @dev What comes into the private set less what leaves it, as a number of the field. Returns also what of a proof
+    /// follows the signature of a depositor.
+    function _netOf(Work memory work, uint256 plan, uint256 body, bytes32 binding, bytes calldata proof)
+        internal
+        view
+        returns (uint256 net, bytes calldata)
+    {
+        if ((plan >> 120) & FLAG_CALLS == 0) return (0, proof);
+        (address account, uint256 amount, bool isDeposit) = _movementOf(work, plan, body);
+        if (!isDeposit) return (FIELD - amount, proof);
+        if (proof.length < SIGNATURE_BYTES) revert MalformedAuth(work.position);
+        bool isSigned = _isSignedBy(account, binding, proof[:SIGNATURE_BYTES]);
+        if (!isSigned) revert NotDeposited(work.position, account);
+        return (amount, proof[SIGNATURE_BYTES:]);
+    }
+
+    function _call(address to, uint256 gasLimit, bytes memory input) internal override returns (bool) {
+        return _callExactly(address(this), gasLimit, abi.encodeCall(this.move, (to, input)));
+    }
+
+    // What is gathered.
 
     /// @dev Gathers a proof. Returns where its public inputs begin, for the caller to fill in. They are zero, as what a
     /// transition does not use stays so, but for the last, the binding.

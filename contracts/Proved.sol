@@ -38,30 +38,27 @@ contract Proved is Proofs {
     function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
         internal
         override
-        returns (bytes32)
     {
-        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
+        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, auth);
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
-        if (inputs == 0 && outputs != 0) {
-            _requireIssuer(work.position, binding, proof);
-            return 0;
-        }
+        if (_isIssued(plan)) return _requireIssuer(work.position, binding, proof);
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
         if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
         uint256[] memory spent = new uint256[](inputs);
         uint256 body;
         (body, proof) = _showInputs(work, plan, spent, proof);
+        uint256 net;
+        (net, proof) = _netOf(work, plan, body, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
         for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
         slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
         for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _load(body + 32 * (outputs + i)));
-        // Behind the outputs stands what comes in or leaves, which is nothing.
         slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+        _save(slot, net);
         _save(slot + 32, _delegateOf(plan));
-        return 0;
     }
 
     /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof

@@ -175,7 +175,7 @@ abstract contract StateLedger is IStateLedger {
             bytes memory input = calls[cursor + CALL_HEAD_BYTES:end];
             // A call of nothing would succeed. Looking also warms the address, so that the call costs what we think.
             if (to.code.length == 0) revert CallFailed(number);
-            if (!_callExactly(to, gasLimit, input)) revert CallFailed(number);
+            if (!_call(to, gasLimit, input)) revert CallFailed(number);
             cursor = end;
         }
         _isCalling = false;
@@ -209,13 +209,22 @@ abstract contract StateLedger is IStateLedger {
     /// @dev Turns to the full leaf that stands there, which may yet be skipped.
     function _turnTo(Work memory work, uint256 leafAt, bytes calldata auth) internal view virtual {}
 
-    /// @dev Reverts unless this transition, whose reads and inputs are there, is proved. Returns what it stands on that
-    /// the ledger does not have, or not any more; then it is skipped.
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
+    /// @dev Reverts unless this transition, whose reads and inputs are there, may call what it calls. Returns what else
+    /// it stands on that the ledger does not have, or not any more; then it is skipped.
+    function _admit(Work memory work, uint256 plan, uint256 body, bytes calldata auth)
         internal
+        view
         virtual
         returns (bytes32 missing)
     {}
+
+    /// @dev Makes one call of a transition, with exactly this gas. Says whether it succeeded.
+    function _call(address to, uint256 gasLimit, bytes memory input) internal virtual returns (bool) {
+        return _callExactly(to, gasLimit, input);
+    }
+
+    /// @dev Reverts unless this transition is proved, which nothing but that stands in the way of.
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal virtual {}
 
     /// @dev Reverts unless all of `auth` was used.
     function _finish(Work memory work, bytes calldata auth) internal virtual {}
@@ -506,7 +515,7 @@ abstract contract StateLedger is IStateLedger {
                 return _skipFor(work, leafAt, plan, SkipReason.InputUnavailable, missing);
             }
 
-            bytes32 lacking = _prove(work, leafAt, plan, auth);
+            bytes32 lacking = _admit(work, plan, body, auth);
             if (lacking != 0) {
                 _restoreInputs(work, inputs, body);
                 return _skip(leafAt, plan, SkipReason.ReadUnavailable, lacking, NOT_HERE);
@@ -518,6 +527,8 @@ abstract contract StateLedger is IStateLedger {
                     return _skip(leafAt, plan, SkipReason.CallFailed, 0, number);
                 }
             }
+            // Last, when nothing can skip it any more: what is noted of its proof stays.
+            _prove(work, leafAt, plan, auth);
             work.pageBits |= intentBit;
             work.isPageChanged = true;
             work.committed |= 1 << _positionOf(work, leafAt);
@@ -610,7 +621,7 @@ abstract contract StateLedger is IStateLedger {
 
     /// @dev Calls with exactly this gas; when that is not there, the frame ends without naming a call. Return data is
     /// not copied, so that no target can make us pay for it.
-    function _callExactly(address to, uint256 gasLimit, bytes memory input) private returns (bool isDone) {
+    function _callExactly(address to, uint256 gasLimit, bytes memory input) internal returns (bool isDone) {
         // A call gets at most 63/64 of what is left once it is paid for, whatever it asks for (EIP-150).
         assembly ("memory-safe") {
             let left := gas()

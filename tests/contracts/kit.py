@@ -9,6 +9,7 @@ from typing import Final
 
 from rota.bench.gas import address_of
 from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
+from rota.domains.zeto.reserve import is_deposit, moved_by
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of, coins_in, encode_proofs
 from rota.payload import (
@@ -184,6 +185,19 @@ class EndorsedLedger:
 ISSUER: Final = 77
 
 
+def signature_for(transition: Transition, depositor: PrivateKey | None) -> bytes:
+    """What a deposit shows before its proof; nothing for what is none."""
+    if depositor is None or not any(map(is_deposit, transition.calls)):
+        return b""
+    return depositor.sign_compact(binding_of(transition.leaf, transition.valid_until_s))
+
+
+def net_in(calls: tuple[Call, ...]) -> int:
+    """What a proof has as net of a transition with these calls."""
+    comes_in, leaves = moved_by(calls[:1])
+    return (comes_in - leaves) % FIELD
+
+
 class ProvedLedger:
     """A `Proved` contract, and the prover that goes with the verifier for tests."""
 
@@ -196,15 +210,18 @@ class ProvedLedger:
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.makers: dict[Leaf, Transition] = {}
 
-    def write(self, number: int, valid_until_s: int = PROOF_VALID_UNTIL_S, **what: object) -> Transition:
+    def write(
+        self, number: int, valid_until_s: int = PROOF_VALID_UNTIL_S, depositor: PrivateKey | None = None, **what: object
+    ) -> Transition:
         """A transition with its proof; an info for each output stands for its coin."""
         made = write(self.separator, number, **{"info": what.get("outputs", 0), **what})  # type: ignore[arg-type]
-        return self.take(replace(made, valid_until_s=valid_until_s))
+        return self.take(replace(made, valid_until_s=valid_until_s), depositor)
 
-    def take(self, made: Transition) -> Transition:
+    def take(self, made: Transition, depositor: PrivateKey | None = None) -> Transition:
         """Prove what was written, and remember it as a maker."""
         small = tuple(state._replace(output=state.output % 16) for state in made.inputs)
-        proved = replace(made, signature=self.proof(replace(made, inputs=small)))
+        proof = signature_for(made, depositor) + self.proof(replace(made, inputs=small))
+        proved = replace(made, signature=proof)
         self.makers[made.leaf] = proved
         return proved
 
@@ -217,7 +234,7 @@ class ProvedLedger:
         words = [*spent, *made, *[bytes(32)] * ((2 if is_small else 8) - len(made))]
         delegate = int(transition.preparation.committer, 16) if transition.preparation is not None else 0
         binding = int.from_bytes(binding_of(transition.leaf, transition.valid_until_s), "big") % FIELD
-        return [*(int.from_bytes(word, "big") for word in words), 0, delegate, binding]
+        return [*(int.from_bytes(word, "big") for word in words), net_in(transition.calls), delegate, binding]
 
     def _coin_of(self, state: StateId) -> bytes:
         maker = self.makers.get(state.leaf)
@@ -225,7 +242,7 @@ class ProvedLedger:
         return maker.info[state.output] if maker is not None and is_made else bytes(32)
 
     def proof(self, transition: Transition) -> bytes:
-        if not transition.inputs and transition.outputs:
+        if not transition.inputs and transition.outputs and not transition.calls:
             return key_of(ISSUER).sign_compact(binding_of(transition.leaf, transition.valid_until_s))
         packed = b"".join(word.to_bytes(32, "big") for word in self.public_inputs(transition))
         return keccak(packed) + bytes(224)

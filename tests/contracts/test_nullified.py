@@ -17,9 +17,9 @@ from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of
 from rota.payload import NO_CONDITION, Entry, encode_commit, encode_payload
 from rota.sim.state_ledger import SkipReason
-from rota.types import Leaf, State, StateId, Transition
+from rota.types import Call, Leaf, State, StateId, Transition
 from tests.contracts.evm import Chain, Reverted, keccak
-from tests.contracts.kit import FIELD, VALID_UNTIL_S, Committed, intent_id, read_answer
+from tests.contracts.kit import FIELD, VALID_UNTIL_S, Committed, intent_id, net_in, read_answer, signature_for
 
 ISSUER = PrivateKey(keccak(b"issuer"))
 NULLIFIER = 0xFF
@@ -51,7 +51,7 @@ class NullifiedLedger:
         self.roots: dict[Leaf, int] = {}
 
     def mint(self, number: int, *coins: int) -> Transition:
-        made = self._written(number, (), (), coins)
+        made = self._written(number, (), (), coins, ())
         return self._keep(replace(made, signature=ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))))
 
     def spend(
@@ -61,9 +61,11 @@ class NullifiedLedger:
         coins: tuple[int, ...] = (),
         root: int | None = None,
         pending: StateId | None = None,
+        calls: tuple[Call, ...] = (),
+        depositor: PrivateKey | None = None,
     ) -> Transition:
         """With the root of now, unless another is said."""
-        made = self._written(number, (pending,) if pending is not None else (), nullifiers, coins)
+        made = self._written(number, (pending,) if pending is not None else (), nullifiers, coins, calls)
         root = self.tree.root if root is None else root
         shown = 0
         if pending is not None:
@@ -73,18 +75,25 @@ class NullifiedLedger:
         spent += [0] * ((2 if is_small else 5) - len(spent))
         outputs = [*coins, *[0] * ((2 if is_small else 8) - len(coins))]
         binding = int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % FIELD
-        public = (*spent, root, shown, *outputs, 0, 0, binding)
+        public = (*spent, root, shown, *outputs, net_in(calls), 0, binding)
         self.roots[made.leaf] = root
-        return self._keep(replace(made, signature=keccak(b"".join(map(word, public))) + bytes(224)))
+        proof = keccak(b"".join(map(word, public))) + bytes(224)
+        return self._keep(replace(made, signature=signature_for(made, depositor) + proof))
 
     def _written(
-        self, number: int, reads: tuple[StateId, ...], inputs: tuple[StateId, ...], coins: tuple[int, ...]
+        self,
+        number: int,
+        reads: tuple[StateId, ...],
+        inputs: tuple[StateId, ...],
+        coins: tuple[int, ...],
+        calls: tuple[Call, ...],
     ) -> Transition:
         intent, info = intent_id(number), tuple(map(word, coins))
         outputs = tuple(keccak(b"content" + each) for each in info)
-        leaf = leaf_of(core_of(self.separator, intent, reads=reads, inputs=inputs, outputs=outputs, info=info))
+        core = core_of(self.separator, intent, reads=reads, inputs=inputs, outputs=outputs, info=info, calls=calls)
+        leaf = leaf_of(core)
         states = tuple(State(StateId(leaf, n), each, ()) for n, each in enumerate(outputs))
-        return Transition(intent, leaf, inputs, reads, states, info, VALID_UNTIL_S)
+        return Transition(intent, leaf, inputs, reads, states, info, VALID_UNTIL_S, calls=calls)
 
     def _keep(self, made: Transition) -> Transition:
         self.makers[made.leaf] = made

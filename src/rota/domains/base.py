@@ -74,6 +74,7 @@ __all__ = [
     "Refused",
     "Rejected",
     "Request",
+    "Reserve",
     "Reverted",
     "Settled",
     "party_of",
@@ -126,6 +127,21 @@ class History:
 NO_HISTORY: Final = History(lambda _: None)
 
 
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The public token (ERC-20) that a contract's states are made of and turned into, and what the chain has of it.
+
+    `account` is the sender's own address there, `balance` what it has, `allowed` how much of it the contract may take,
+    and `held` what the contract has; None is not known.
+    """
+
+    token: ContractAddress
+    account: ContractAddress
+    balance: int | None = None
+    allowed: int | None = None
+    held: int | None = None
+
+
 # What a domain is asked. `verifiers` tells by what addresses parties are known, as far as the host knows them;
 # `memory` is what `Domain.memory` made.
 
@@ -158,6 +174,7 @@ class Assembly(Generic[C]):
     history: History = NO_HISTORY
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     memory: Any = None
+    reserve: Reserve | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +347,8 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing. `reads` are states that it names without spending them by that name,
-    and `tree` has the commitments of all that was made, as far as this node's index is.
+    here too; an empty transition spends nothing. `calls` are what it has the ledger call, `reads` states that it names
+    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
     """
 
     configuration: C
@@ -341,6 +358,7 @@ class Claim(Generic[C]):
     spends: tuple[Known[Record], ...] = ()
     makes: tuple[Known[Record], ...] = ()
     preparation: Preparation | None = None
+    calls: tuple[Call, ...] = ()
     reads: tuple[StateId, ...] = ()
     tree: CommitmentTree | None = None
 
@@ -361,10 +379,6 @@ class CommitmentTree(Protocol):
 
     def cut(self, count: int) -> None:
         """Only so many are there after all."""
-        ...
-
-    def is_good_for(self, shown: bytes) -> bool:
-        """Whether the ledger still takes what was shown of it with a proof (`Domain.shown_with`)."""
         ...
 
 
@@ -405,6 +419,8 @@ class Domain(ABC, Generic[C]):
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
     # Whether the bytes of its states leave a node only encrypted to the key of who may read them.
     is_encrypted: ClassVar[bool] = False
+    # The functions that need to know the `reserve`; of a contract that was given no token there is none.
+    moving: ClassVar[frozenset[str]] = frozenset()
     # Pages of intent ids show that intents come from one sender (ledger).
     has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
@@ -462,7 +478,7 @@ class Domain(ABC, Generic[C]):
         return None
 
     def shown_with(self, statement: object) -> bytes:
-        """What the ledger has to be shown of the tree before a proof of this statement: a word, or nothing."""
+        """The root of the tree that a proof of this statement is for, which the ledger is shown; or nothing."""
         return b""
 
     def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
@@ -475,6 +491,14 @@ class Domain(ABC, Generic[C]):
     def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
         """What was encrypted for one of our parties, given its secret. `Rejected` when it was not."""
         raise NotImplementedError(f"{self.name} encrypts nothing")
+
+    def is_signed_too(self, claim: Claim[C]) -> bool:
+        """Whether the ledger wants the signature of the sender's own address before the proof."""
+        return False
+
+    def is_issuers(self, configuration: C, sender: Party, call: bytes) -> bool:
+        """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign."""
+        return False
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:

@@ -324,6 +324,20 @@ def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
 # Assembling.
 
 
+def movers_in(hosted: Hosted, intents: Iterable[Intent]) -> tuple[Party, ...]:
+    """Whose public tokens have to be known before these are assembled."""
+    if not hosted.domain.moving:
+        return ()
+    return tuple(dict.fromkeys(intent.sender for intent in intents if _moves(hosted.domain, intent)))
+
+
+def _moves(domain: AnyDomain, intent: Intent) -> bool:
+    try:
+        return _payload_of(domain, intent.payload).function in domain.moving
+    except Rejected:
+        return False  # Assembling says what is wrong with it.
+
+
 def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
@@ -335,7 +349,7 @@ def assemble(
     history = history_of(hosted, node, new.get, held.get, background.recall)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
-        result = _assemble_one(hosted, order, intent, available, history, background.verifiers)
+        result = _assemble_one(hosted, order, intent, available, history, background)
         results.append(result)
         if isinstance(result, AssemblyFinished) and result.transition is not None:
             new.update({state.id: state for state in result.transition.outputs})
@@ -353,12 +367,12 @@ def _assemble_one(
     intent: Intent,
     available: Available,
     history: History,
-    verifiers: Mapping[Party, str],
+    background: Background,
 ) -> AssemblyFinished | AssemblyFailed:
     """A domain is somebody else's code: whatever it raises is its failure, not the node's."""
     try:
         asked = _payload_of(hosted.domain, intent.payload)
-        work = _work(hosted, intent, asked, available, history, verifiers)
+        work = _work(hosted, intent, asked, available, history, background)
         outcome = hosted.domain.assemble(work)
         if isinstance(outcome, Assembled):
             preparation = _preparation(hosted, work, asked.binding)
@@ -385,12 +399,7 @@ class _Asked:
 
 
 def _work(
-    hosted: Hosted,
-    intent: Intent,
-    asked: _Asked,
-    available: Available,
-    history: History,
-    verifiers: Mapping[Party, str],
+    hosted: Hosted, intent: Intent, asked: _Asked, available: Available, history: History, background: Background
 ) -> Assembly[Any]:
     return Assembly(
         hosted.contract,
@@ -403,8 +412,9 @@ def _work(
         intent.submit_mode,
         available,
         history,
-        verifiers,
+        background.verifiers,
         hosted.memory,
+        background.reserves.get(intent.sender),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rota.domains.available import Known, Shelf, known_in
-from rota.domains.base import Domain, History
+from rota.domains.base import Domain, History, Reserve
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
 from rota.payload import nullifier_reference
@@ -32,10 +32,14 @@ def _not_here(_: StateId) -> State | None:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties."""
+    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties.
+
+    Of senders whose states are made of public tokens or turned into them, also what the chain has of these.
+    """
 
     recall: Callable[[StateId], State | None] = _not_here
     verifiers: Mapping[Party, str] = field(default_factory=dict)
+    reserves: Mapping[Party, Reserve] = field(default_factory=dict)
 
 
 NO_BACKGROUND: Final = Background()

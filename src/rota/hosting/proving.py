@@ -11,7 +11,7 @@ from rota.core.machine import Event
 from rota.domains.available import Known, known_in
 from rota.domains.records import Record
 from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, history_of, shelf_of, shelved
-from rota.types import Leaf, NodeName, Party, Preparation, State, StateId, Transition
+from rota.types import Call, Leaf, NodeName, Party, Preparation, State, StateId, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Revealed:
     spends: tuple[Known[Record], ...]
     makes: tuple[Known[Record], ...]
     preparation: Preparation | None
+    calls: tuple[Call, ...] = ()
     reads: tuple[StateId, ...] = ()
 
 
@@ -49,6 +50,7 @@ def reveal(
             tuple(history.get(state) for state in transition.inputs),
             tuple(read for state in transition.outputs if (read := known_in(hosted.known, state)) is not None),
             transition.preparation,
+            transition.calls,
             transition.reads,
         )
     return revealed

@@ -16,6 +16,7 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
+from rota.abi import Entry, explain_revert
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import FactoryDeployment, Outcomes
 from rota.digests import domain_separator, keccak
@@ -292,6 +293,13 @@ def revert_text(output: bytes) -> str:
     except (DecodingError, OverflowError, UnicodeDecodeError):
         pass
     return f"0x{output.hex()[:_SHOWN_DIGITS_MAX]}" if output else "no reason given"
+
+
+def explain_any(output: bytes, known: Iterable[Entry] = ()) -> str:
+    """The same of any contract: by the errors that are known of it, or else as one of ours."""
+    told = explain_revert(output, known)
+    is_ours = output[:_SELECTOR_BYTES] in _errors() and told.startswith("reverted with ")
+    return revert_text(output) if is_ours else told
 
 
 @lru_cache(maxsize=1)

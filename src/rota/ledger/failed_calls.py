@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rota.abi import explain_revert
-from rota.ledger.bindings import FailedCall, revert_text
+from rota.ledger.bindings import FailedCall, explain_any
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
 from rota.ledger.transports import RpcFailure
@@ -21,14 +20,21 @@ from rota.ports import Unavailable
 # Whoever submits rounds again can have calls fail as often as he pays for it; more than these are not asked about.
 REASONS_A_RANGE_MAX: Final = 16
 REVERT_BYTES_MAX: Final = 1_024
+# What an ERC-20 may answer when it has done what it was asked for.
+NOTHING: Final = "0x"
+TRUE: Final = data((1).to_bytes(32, "big"))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A failed call, and the block in which it failed."""
+    """A failed call, and the block in which it failed.
+
+    A ledger of proofs makes calls that move tokens, and holds them to it: one that succeeds may yet have failed there.
+    """
 
     failed: FailedCall
     height: int
+    is_move: bool = False
 
 
 async def reason_of(client: RpcClient, asked: Asked) -> str:
@@ -45,7 +51,10 @@ async def reason_of(client: RpcClient, asked: Asked) -> str:
         return "there is no contract"
     if isinstance(answer, RpcFailure):
         return _refusal(answer)
-    return f"it would succeed after block {asked.height}"
+    if asked.is_move and answer not in (NOTHING, TRUE):
+        return "it answers that it is not done"
+    told = f"it would succeed after block {asked.height}"
+    return f"{told}, but must move exactly what is said, and be the contract's own ERC-20" if asked.is_move else told
 
 
 def _refusal(failure: RpcFailure) -> str:
@@ -58,6 +67,4 @@ def _refusal(failure: RpcFailure) -> str:
         return failure.message
     if len(output) > REVERT_BYTES_MAX:
         return f"reverted with {len(output)} bytes that begin with 0x{output[:REVERT_BYTES_MAX].hex()}"
-    own = revert_text(output)
-    is_ours = not own.startswith("0x") and not own.startswith("panic ")
-    return own if is_ours else explain_revert(output, ())
+    return explain_any(output)

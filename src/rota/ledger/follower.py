@@ -287,9 +287,13 @@ class Follower:
             own = mined[height].mined if height in mined else ()
             deployed = tuple(read_deployment(log) for log in logs_here if log.topics and log.topics[0] in _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
-            failed += [Asked(each, height) for each in told.failed_calls]
+            failed += [Asked(each, height, self._is_proved(each.contract)) for each in told.failed_calls]
             commitments += told.commitments
         return tuple(blocks), tuple(failed), tuple(commitments)
+
+    def _is_proved(self, contract: ContractAddress) -> bool:
+        policy = self._contracts.policy_of(contract)
+        return policy is not None and policy.threshold == 0
 
     async def _with_reasons(self, blocks: tuple[ChainBlock, ...], failed: tuple[Asked, ...]) -> tuple[ChainBlock, ...]:
         """The same, where the calls that failed say why, as far as the chain tells."""

@@ -9,7 +9,7 @@ What makes coins of nothing shows no makers; its proof is the issuer's signature
 
 Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
 Both go as one where others have a signature, which has room for as much as a proof: so two of its points are
-compressed, and written out again for the contract. The length tells which of the three a signature is.
+compressed, and written out again for the contract. The length tells whether that is so.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rota.payload import Entry, shown_states
 from rota.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
+SIGNATURE_BYTES: Final = 64
 # Root | A's x | B | C's x; a point's second number has one of two values, of which the highest bit tells the odd one.
 ROOTED_BYTES: Final = 7 * WORD_BYTES
 POINT_BYTES: Final = 2 * WORD_BYTES
@@ -57,13 +58,12 @@ def rooted(root: bytes, proof: bytes) -> bytes:
 
 
 def root_and_proof(signature: bytes) -> tuple[bytes, bytes]:
-    """The inverse; of what has no root, nothing and all of it."""
-    if len(signature) != ROOTED_BYTES:
+    """The inverse; of what has no root, nothing and all of it. A depositor's signature stays before the proof."""
+    head, rest = signature[:-ROOTED_BYTES], signature[-ROOTED_BYTES:]
+    if len(rest) < ROOTED_BYTES or len(head) not in (0, SIGNATURE_BYTES):
         return b"", signature
-    root, first, middle, last = (
-        signature[start:end] for start, end in ((0, 32), (32, 64), (64, ROOTED_BYTES - 32), (ROOTED_BYTES - 32, None))
-    )
-    return root, _written_out(first) + middle + _written_out(last)
+    root, first, last = rest[:WORD_BYTES], rest[WORD_BYTES:POINT_BYTES], rest[-WORD_BYTES:]
+    return root, head + _written_out(first) + rest[POINT_BYTES:-WORD_BYTES] + _written_out(last)
 
 
 def _shown(transition: Transition, coins_of: CoinsOf) -> bytes:

@@ -58,6 +58,9 @@ _PROOFS_GAS: Final = 5_000
 _PROOF_RUN_GAS: Final = 380_000
 _PROOF_GAS: Final = 75_000
 _PROOF_BYTES: Final = 2 + 8 + WORD_BYTES + 256
+# A transition with a call is a deposit or a withdrawal: it shows a signature beside its proof, and its call is judged
+# and made in a frame of its own.
+_MOVE_GAS: Final = _SIGNATURE_GAS + 6_000
 _SMALL_STATES_MAX: Final = 2
 _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
 # Of a tree of coins (`Nullified.sol`), whatever its depth: what a round's coins share, two nodes and a word that is
@@ -77,7 +80,10 @@ _LIGHT_BYTES_MAX: Final = PAYLOAD_BYTES_MAX // LIGHT_LEAVES_MAX
 
 @dataclass(frozen=True, slots=True)
 class AuthCost:
-    """How long an `auth` is, and how much gas it takes to check it: of the round, and of each full leaf."""
+    """How long an `auth` is, and how much gas it takes to check it: of the round, and of each full leaf.
+
+    Of one with calls it is more by what stands for `caller`.
+    """
 
     size_bytes: int
     gas: int
@@ -85,6 +91,8 @@ class AuthCost:
     leaf_gas: int = 0
     input_bytes: int = 0
     run_gas: int = 0
+    caller_bytes: int = 0
+    caller_gas: int = 0
     tree_gas: int = 0
     coin_gas: int = 0
 
@@ -102,7 +110,18 @@ class AuthCost:
         Proofs of one shape that follow one another are verified together (`Proofs.sol`). Where coins are in a tree,
         those of a round are added together.
         """
-        return cls(0, _PROOFS_GAS, _PROOF_BYTES, _PROOF_GAS, _MAKER_BYTES, _PROOF_RUN_GAS, _TREE_GAS, _COIN_GAS)
+        return cls(
+            0,
+            _PROOFS_GAS,
+            _PROOF_BYTES,
+            _PROOF_GAS,
+            _MAKER_BYTES,
+            _PROOF_RUN_GAS,
+            SIGNATURE_BYTES,
+            _MOVE_GAS,
+            _TREE_GAS,
+            _COIN_GAS,
+        )
 
     @classmethod
     def of_signatures(cls, endorser_count: int, threshold: int) -> AuthCost:
@@ -132,13 +151,16 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
     payload = encode_payload(entries, valid_until_s, is_body_hashed)
     given = [entry for entry in entries if isinstance(entry, Transition)]
     inputs = sum(len(transition.inputs) for transition in given)
+    callers = sum(bool(transition.calls) for transition in given)
     auth_bytes = auth.size_bytes + auth.leaf_bytes * len(given) + auth.input_bytes * inputs
+    auth_bytes += auth.caller_bytes * callers
     call = encode_commit(payload, b"\xff" * auth_bytes, b"\xff" * WORD_BYTES)
     zeros = call.count(0)
     execution = (
         _COMMIT_GAS
         + auth.gas
         + auth.leaf_gas * len(given)
+        + auth.caller_gas * callers
         + auth.run_gas * _run_count(given)
         + _tree_gas(given, auth)
         + _memory_gas(_memory_words(len(payload), entries))
@@ -171,8 +193,8 @@ def _may_add_to_tree(transition: Transition) -> bool:
 
 
 def _is_verified(transition: Transition) -> bool:
-    """By a proof: what makes coins of nothing is signed by their issuer."""
-    return bool(transition.inputs) or not transition.outputs
+    """By a proof: what makes coins of nothing is signed by their issuer, and what a call takes in is something."""
+    return bool(transition.inputs) or not transition.outputs or bool(transition.calls)
 
 
 def _is_small(transition: Transition) -> bool:

@@ -6,7 +6,7 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from rota.ports.beside import CommandStore, StoredAnnouncement, StoredTriggers, TriggerBook
+from rota.ports.beside import CommandStore, ProofBook, StoredAnnouncement, StoredProof, StoredTriggers, TriggerBook
 from rota.ports.commitments import (
     COMMITMENTS_A_PAGE,
     CommitmentPage,
@@ -99,6 +99,7 @@ __all__ = [
     "OutcomePlace",
     "Peers",
     "Policy",
+    "ProofBook",
     "PublicStore",
     "Registration",
     "Registry",
@@ -116,6 +117,7 @@ __all__ = [
     "StoredListener",
     "StoredMail",
     "StoredMessage",
+    "StoredProof",
     "StoredSubmission",
     "StoredTransaction",
     "StoredTriggers",

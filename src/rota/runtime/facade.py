@@ -141,6 +141,7 @@ class NodeFacade:
             store.abis,
             signer,
             self._submitting,
+            running.adapters.services.countersigned,
         )
         self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
         self._listeners: Final = NodeListeners(running, client, self.receipt, self.following.full_receipt)

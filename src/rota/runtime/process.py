@@ -48,6 +48,8 @@ from rota.ledger.driver import LedgerDriver
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
+from rota.ledger.reserves import reserve_of
+from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
@@ -299,9 +301,20 @@ async def opened(
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
-        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, trees)
+        roots = partial(is_recent, client)
+        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
-        services = Services(name, contracts, signatures, store, HeldStates(name, store), verifiers, tell, proving)
+        services = Services(
+            name,
+            contracts,
+            signatures,
+            store,
+            HeldStates(name, store),
+            verifiers,
+            tell,
+            proving,
+            partial(reserve_of, client),
+        )
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,

@@ -6,43 +6,50 @@ signature does. What is in a transition is kept from its assembly until then; th
 
 A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
 same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
-has. Without that, a slow machine would never come to an end.
+has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents have
+ended: a node that is started again does not prove again what it had proved.
 
 A proof may be about a tree of all commitments, and then is for what the tree was when it was made; that is shown with
 it. What the ledger does not take any more is proved anew.
 
-For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it.
+For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
+for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
+has the signature of the sender's own address before its proof.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
+from rota.digests import keccak
 from rota.domains.base import Behind, Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
-from rota.keys.names import endorser_key
+from rota.keys.names import endorser_key, party_key
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of, root_and_proof, rooted
-from rota.ports import KeyHolder, Unavailable, UnknownKey
+from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
 from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.owner_secrets import OwnerSecrets
-from rota.types import ContractAddress, Leaf, NodeName, Party
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party
 
 KEPT_MAX: Final = 4_096
 # A proof that is kept is used again while it is valid for nearly as long as a new one would be.
 OLDER_S_MAX: Final = 300
 
 V = TypeVar("V")
+# Whether a contract takes a root. `Unavailable` when the chain cannot tell.
+IsRecent = Callable[[ContractAddress, bytes], Awaitable[bool]]
 
 NOTHING: Final = Revealed(Party(""), (), (), None)
 
@@ -85,17 +92,31 @@ class Proving:
         keys: KeyHolder,
         secrets: OwnerSecrets,
         prover: Prover,
+        book: ProofBook,
         trees: CommitmentTrees,
+        is_recent: IsRecent,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
         self._keys: Final = keys
         self._secrets: Final = secrets
         self._prover: Final = prover
+        self._book: Final = book
         self._trees: Final = trees
+        self._is_recent: Final = is_recent
         self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
+        # Intents of which the store has a proof.
+        self._in_book: Final[set[IntentId]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    async def begin(self) -> None:
+        """Take over what the life before has proved. `Unavailable` when the store is away."""
+        for stored in await self._book.restore():
+            made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            made.set_result(stored.proof)
+            _keep(self._proofs, stored.leaf, _Proof(stored.valid_until_s, made))
+            self._in_book.add(stored.intent)
 
     def is_for(self, contract: ContractAddress) -> bool:
         """Whether the transitions of this contract are proved."""
@@ -148,10 +169,21 @@ class Proving:
         return TransitionSigned(order.request_id, order.intent, proof)
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
-        """Is this a proof that we made? After a restart none is: what it proves is assembled anew."""
+        """Is this a proof that we made, and have?"""
         kept = self._proofs.get(order.leaf)
         is_ours = kept is not None and kept.made.done() and kept.made.result() == order.signature
         return SignatureVerified(order.request_id, order.intent, is_ours)
+
+    def ended(self, intent: IntentId) -> None:
+        """Nothing of this intent will be proved again."""
+        if intent in self._in_book:
+            self._in_book.discard(intent)
+            self._start(self._forget(intent))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _with_kept_validity(self, event: Event) -> Event:
         transition = event.transition if isinstance(event, AssemblyFinished) else None
@@ -166,20 +198,13 @@ class Proving:
         if kept is None or kept.valid_until_s != order.valid_until_s or not await self._is_good(order, kept):
             kept = _Proof(order.valid_until_s, asyncio.get_running_loop().create_future())
             _keep(self._proofs, order.leaf, kept)
-            task = asyncio.create_task(self._make(order, kept))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._make(order, kept))
         return await asyncio.shield(kept.made)
 
     async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
-        """Whether the ledger takes this proof still, as far as its tree is concerned."""
-        hosted = self._contracts.hosted(order.contract)
-        assert hosted is not None, "only a contract with its domain proves"
-        if not kept.made.done():
-            return True
-        shown, _ = root_and_proof(kept.made.result())
-        tree = await self._trees.of(hosted) if shown else None
-        return tree is None or tree.is_good_for(shown)
+        """Whether the ledger still takes the root that this proof is for, if it is for one."""
+        root, _ = root_and_proof(kept.made.result()) if kept.made.done() else (b"", b"")
+        return not root or await self._is_recent(order.contract, root)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
         """Whoever waits is told; what failed is not kept."""
@@ -202,23 +227,45 @@ class Proving:
         binding = binding_of(order.leaf, order.valid_until_s)
         # What is not known is an empty transition, which the core makes by itself.
         revealed = self._revealed.get(order.leaf, NOTHING)
-        statement = hosted.domain.statement(
-            Claim(
-                hosted.configuration,
-                order.party,
-                self._secrets.of(order.party),
-                binding,
-                revealed.spends,
-                revealed.makes,
-                revealed.preparation,
-                revealed.reads,
-                await self._trees.of(hosted),
-            )
+        claim = Claim(
+            hosted.configuration,
+            order.party,
+            self._secrets.of(order.party),
+            binding,
+            revealed.spends,
+            revealed.makes,
+            revealed.preparation,
+            revealed.calls,
+            revealed.reads,
+            await self._trees.of(hosted),
         )
+        statement = hosted.domain.statement(claim)
         if statement is None:
             return await self._issued(hosted, binding)
+        signature = b""
+        if hosted.domain.is_signed_too(claim):
+            signature = to_compact(await self._keys.sign(party_key(order.party), binding))
         proof, shown = await self._prover.prove(statement), hosted.domain.shown_with(statement)
-        return rooted(shown, proof) if shown else proof
+        proof = signature + (rooted(shown, proof) if shown else proof)
+        await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
+        return proof
+
+    async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
+        """A public call of a party of ours, with the issuer's signature behind it where the contract wants that."""
+        hosted = self._contracts.hosted(contract) if contract is not None else None
+        if hosted is None or not hosted.domain.is_issuers(hosted.configuration, sender, call):
+            return call
+        return call + await self._issued(hosted, keccak(hosted.separator + call))
+
+    async def _note(self, proof: StoredProof) -> None:
+        """Before it is used; one that the store does not take is good all the same."""
+        with suppress(Unavailable):
+            await self._book.keep(proof)
+            self._in_book.add(proof.intent)
+
+    async def _forget(self, intent: IntentId) -> None:
+        with suppress(Unavailable):
+            await self._book.forget(intent)
 
     async def _issued(self, hosted: Hosted, binding: bytes) -> bytes:
         contract = hosted.contract.address

@@ -20,7 +20,7 @@ from typing import Final
 
 import structlog
 
-from rota.abi import Entry, explain_revert
+from rota.abi import Entry
 from rota.core.events.chain import Objection
 from rota.core.public_transaction import (
     CANCELLED,
@@ -42,6 +42,7 @@ from rota.core.public_transaction import (
     verdict_of,
 )
 from rota.keys.names import party_key
+from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
 from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
 from rota.types import ContractAddress, Fees, IntentId, intent_text
@@ -312,7 +313,7 @@ class PublicTransactions:
         if not why.output:
             return f"PD012216: Transaction reverted: {why.message}"
         known = await self._abis.entries("error", why.output[:4])
-        return f"PD012216: Transaction reverted: {explain_revert(why.output, known)}"
+        return f"PD012216: Transaction reverted: {explain_any(why.output, known)}"
 
     def _end(self, held: Held, ending: Ending) -> None:
         held.transaction = replace(held.transaction, ending=ending)

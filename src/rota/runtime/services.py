@@ -28,7 +28,7 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
-from rota.domains.base import Behind, Lacking, Rejected
+from rota.domains.base import Behind, Lacking, Rejected, Reserve
 from rota.hosting import Checked
 from rota.hosting.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
@@ -39,11 +39,12 @@ from rota.runtime.held_states import HeldStates
 from rota.runtime.proving import Proving
 from rota.runtime.recalling import Recalled, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, Intent, NodeName, Party
+from rota.types import ContractAddress, Intent, IntentId, NodeName, Party
 
 TROUBLES_MAX: Final = 256
 
 DomainOrder = AssembleIntents | CheckRound
+FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
 
 
 @dataclass(slots=True)
@@ -67,6 +68,7 @@ class Services:
         verifiers: Verifiers,
         tell: Tell,
         proving: Proving | None = None,
+        find_reserve: FindReserve | None = None,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -76,6 +78,7 @@ class Services:
         self._verifiers: Final = verifiers
         self._tell: Final = tell
         self._proving: Final = proving
+        self._find_reserve: Final = find_reserve
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._turns: Final[dict[ContractAddress, _Turn]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
@@ -84,6 +87,16 @@ class Services:
     def troubles(self) -> dict[ContractAddress, str]:
         """What kept the latest question of each contract from being answered; nothing when it was answered."""
         return dict(self._troubles)
+
+    async def begin(self) -> None:
+        """Take over what the life before left. `Unavailable` when the store is away."""
+        if self._proving is not None:
+            await self._proving.begin()
+
+    def ended(self, intent: IntentId) -> None:
+        """Nothing more will be asked about this intent."""
+        if self._proving is not None:
+            self._proving.ended(intent)
 
     def perform(self, effect: Effect) -> None:
         """Begin to answer."""
@@ -184,12 +197,13 @@ class Services:
             reason = f"the domain of {order.contract} is not loaded here"
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
         verifiers = await self._verifiers_of(order.intents)
+        reserves = await self._reserves_of(hosted, order.intents)
         held = await self._held.of(hosted)
 
         proving = self._proving if hosted.domain.ledgers else None
 
         def assemble(recalled: Recalled) -> list[Event]:
-            background = hosting.Background(recalled.find, verifiers)
+            background = hosting.Background(recalled.find, verifiers, reserves)
             events: list[Event] = [*hosting.assemble(hosted, order, held, self._node, background)]
             if proving is None:
                 return events
@@ -201,11 +215,12 @@ class Services:
         """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""
         async with self._turn_of(intent.contract):
             verifiers = await self._verifiers_of((intent,))
+            reserves = await self._reserves_of(hosted, (intent,))
             held = await self._held.of(hosted)
 
             def assemble(recalled: Recalled) -> drafting.Draft | Rejected:
                 try:
-                    background = hosting.Background(recalled.find, verifiers)
+                    background = hosting.Background(recalled.find, verifiers, reserves)
                     return drafting.draft(hosted, intent, held, self._node, background)
                 except Rejected as flaw:
                     return flaw
@@ -218,6 +233,21 @@ class Services:
     async def _verifiers_of(self, intents: tuple[Intent, ...]) -> Mapping[Party, str]:
         parties = [party for intent in intents for party in (intent.sender, *intent.parties)]
         return await self._verifiers.of(intents[0].contract, parties)
+
+    async def _reserves_of(self, hosted: hosting.Hosted, intents: tuple[Intent, ...]) -> Mapping[Party, Reserve]:
+        """What the chain has of the public tokens that these make coins of, or turn coins into."""
+        movers = hosting.movers_in(hosted, intents)
+        if not movers:
+            return {}
+        if self._find_reserve is None:
+            raise Unavailable("public tokens cannot be asked about here")
+        accounts = [ContractAddress(self._signatures.verifier_of(party)) for party in movers]
+        found = await asyncio.gather(*(self._find_reserve(hosted.contract.address, each) for each in accounts))
+        return {party: reserve for party, reserve in zip(movers, found, strict=True) if reserve is not None}
+
+    async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
+        """A public call of a party of ours, with the issuer's signature where the contract wants that."""
+        return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
     async def _check(self, order: DomainOrder) -> list[Event]:
         """A round is judged by its signatures first, then by its domain, and signed when all is right."""

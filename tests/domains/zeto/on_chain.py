@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
-from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.coins import Coin, net_of
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
+from rota.domains.zeto.reserve import moved_by
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import deploy_proved, encode_call, read_deployment
 from rota.ledger.hexadecimal import data
@@ -22,7 +23,7 @@ from rota.ledger.proofs import binding_of, encode_proofs, rooted
 from rota.ledger.proved_ledgers import code_of
 from rota.ledger.reading import CallReceipt
 from rota.payload import NO_CONDITION, AuthCost, Entry, encode_commit, encode_payload, gas_bound, nullifier_reference
-from rota.types import ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
+from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import decode_error
 from tests.domains.zeto.prover import proved
 from tests.ledger.chains import CHAIN_ID, Chain, RpcRejected
@@ -102,6 +103,7 @@ class TokenLedger:
         preparation: Preparation | None = None,
         intent: int | None = None,
         separator: bytes | None = None,
+        calls: tuple[Call, ...] = (),
         reads: tuple[StateId, ...] = (),
     ) -> Transition:
         """A transition without a proof."""
@@ -109,13 +111,14 @@ class TokenLedger:
         number = self.intents if intent is None else intent
         identity = IntentId(keccak(b"intent %d" % number)[:16])
         outputs = tuple(keccak(b"content of " + each) for each in commitments)
-        core = core_of(
-            separator or self.separator, identity, reads=reads, inputs=inputs, outputs=outputs, info=commitments
-        )
+        domain = separator or self.separator
+        core = core_of(domain, identity, reads=reads, inputs=inputs, outputs=outputs, info=commitments, calls=calls)
         leaf = leaf_of(core, preparation)
         self.coins[leaf] = b"".join(commitments)
         states = tuple(State(StateId(leaf, n), each, ()) for n, each in enumerate(outputs))
-        return Transition(identity, leaf, inputs, reads, states, commitments, VALID_UNTIL_S, preparation=preparation)
+        return Transition(
+            identity, leaf, inputs, reads, states, commitments, VALID_UNTIL_S, calls=calls, preparation=preparation
+        )
 
     def mint(self, *coins: Coin) -> Made:
         """Coins of nothing, which the issuer signs for."""
@@ -130,12 +133,14 @@ class TokenLedger:
         scalar: int = ALICE,
         intent: int | None = None,
         preparation: Preparation | None = None,
+        calls: tuple[Call, ...] = (),
+        depositor: PrivateKey | None = None,
         pending: Input | None = None,
     ) -> Made:
-        """A transfer with its proof; `pending` is one of the inputs that is not confirmed."""
+        """A transfer with its proof; with a call, a deposit or a withdrawal. `pending` is an input under way."""
         reads = (pending[0],) if pending is not None else ()
         references = tuple(self.reference(each, scalar) for each in inputs)
-        made = self.written(references, words(outputs), preparation, intent, reads=reads)
+        made = self.written(references, words(outputs), preparation, intent, calls=calls, reads=reads)
         stated = self.stated(
             Statement(
                 self.kind,
@@ -143,11 +148,16 @@ class TokenLedger:
                 tuple(Spent(each) for _, each in inputs),
                 outputs,
                 0,
+                net=net_of(*moved_by(calls)),
                 delegate=int(preparation.committer, 16) if preparation is not None else 0,
             ),
             pending[1] if pending is not None else None,
         )
-        return self.proven(made, stated)
+        proven = self.proven(made, stated)
+        if depositor is None:
+            return proven
+        signature = depositor.sign_compact(binding_of(made.leaf, VALID_UNTIL_S)) + proven.transition.signature
+        return replace(proven, transition=replace(proven.transition, signature=signature))
 
     def proven(self, transition: Transition, statement: Statement) -> Made:
         """A transition with a proof of this statement, bound to it."""

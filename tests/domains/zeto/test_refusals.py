@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from rota.digests import WORD_BYTES, domain_separator
+from rota.domains.zeto import domain
 from rota.domains.zeto.circuits import CIRCUITS
 from rota.domains.zeto.coins import VALUE_MAX, Coin
-from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, KINDS
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
 from rota.engines.proving.groth16 import Unprovable
 from rota.ledger.bindings import decode_result, encode_call
@@ -36,7 +37,7 @@ from tests.domains.zeto.prover import key_of, proved
 from tests.ledger.chains import CHAIN_ID, in_loop, running
 from tests.ledger.participant import deploy_contract
 
-CHAINS = ("embedded", "anvil")
+KINDS = ("embedded", "anvil")
 WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
 # In `auth`, behind the length and the validity of its first proof.
@@ -48,7 +49,7 @@ ROOTS = 1_024
 def token(request: pytest.FixtureRequest) -> str:
     """A kind of token, whose small key is read before anything is timed."""
     name: str = request.param
-    key_of(next(circuit for circuit in CIRCUITS if circuit.kind is KINDS[name]))
+    key_of(next(circuit for circuit in CIRCUITS if circuit.kind is domain.KINDS[name]))
     return name
 
 
@@ -226,10 +227,10 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("chain_kind", CHAINS)
+@pytest.mark.parametrize("kind", KINDS)
 @in_loop
-async def test_ledger_refuses_what_is_not_proved(chain_kind: str, token: str, tmp_path: Path) -> None:
-    async with running(chain_kind, tmp_path) as chain:
+async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path: Path) -> None:
+    async with running(kind, tmp_path) as chain:
         factory = await deploy_contract(chain, "Factory")
         ledger, other = [await token_ledger(chain, factory, number, token) for number in range(2)]
         minted = ledger.mint(coin(5), coin(7), coin(5, salt=2), coin(5, BOB, salt=3))

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from rota import hosting
+from rota.core.effects import AssembleIntents
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.domains.base import Behind, Claim
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
-from rota.domains.zeto.membership import ROOTS, Members
+from rota.domains.zeto.membership import Members
 from rota.domains.zeto.records import NO_ADDRESS, Configuration
-from rota.domains.zeto.tree import Tree
+from rota.domains.zeto.tree import Tree, root_of
 from rota.hosting import Background, UserCall
 from rota.hosting.proving import reveal
 from rota.ledger.proofs import binding_of
@@ -57,7 +58,7 @@ class Node:
         self.under_way: list[Transition] = []
         self.number = 0
 
-    def order(self, *calls: UserCall) -> hosting.AssembleIntents:
+    def order(self, *calls: UserCall) -> AssembleIntents:
         """A slot on top of all that is under way."""
         intents = [intent(self.hosted, self.number + n, call) for n, call in enumerate(calls)]
         self.number += len(calls)
@@ -102,6 +103,7 @@ class Node:
             found.spends,
             found.makes,
             found.preparation,
+            found.calls,
             found.reads,
             self.tree,
         )
@@ -249,25 +251,19 @@ def test_five_coins_are_spent_at_once_and_no_more() -> None:
     assert not trace(node.statement(joined)).broken
 
 
-def test_roots_count_until_coins_are_taken_back_or_many_came() -> None:
+def test_tree_has_ways_to_its_coins_and_forgets_those_that_were_taken_back() -> None:
     def word(number: int) -> bytes:
         return number.to_bytes(32, "big")
 
     members = Members()
-    members.extend([[word(1), word(2)], [word(3)]])
-    assert members.root == Tree([1, 2, 3]).root
-    first = word(members.root)
-    members.extend([[word(4)]])
-    second = word(members.root)
-    assert members.is_good_for(first)
-    assert members.is_good_for(second)
-    assert not members.is_good_for(word(7)), "it never was one"
-    assert members.is_good_for(b""), "what shows none needs none"
+    members.extend([[word(1), word(2)], [word(3)], []])
+    assert (len(members), members.root) == (3, Tree([1, 2, 3]).root)
+    members.extend([[word(4), word(2)]])
+    for coin in range(1, 5):
+        path = members.path_to(coin)
+        assert path is not None
+        assert root_of(coin, path) == members.root == Tree([1, 2, 3, 4, 2]).root
     members.cut(3)
-    assert members.is_good_for(first)
-    assert not members.is_good_for(second), "the coins that it is of are gone"
+    assert members.root == Tree([1, 2, 3]).root
     assert members.path_to(4) is None
-    members.extend([[]] * (ROOTS - 2))
-    assert members.is_good_for(first)
-    members.extend([[]])
-    assert not members.is_good_for(first)
+    assert members.path_to(2) is not None, "it was there before"

@@ -11,6 +11,8 @@ There are two kinds. `Zeto_Anon` names the coins that it spends. `Zeto_AnonNulli
 that its coins are in the tree of all that were made (`membership.py`). What is not in it yet is read by name, one coin
 at most, which shows whose change it is: so what is confirmed is spent first.
 
+Coins are made of a public token too, if the contract was given one, and turned into it (`reserve.py`).
+
 A circuit takes two coins and makes two, so that a transfer pays one party and gives the rest back. Its large form takes
 ten, or five of the second kind, and makes eight, which takes longer to prove: for whoever pays several at once, or has
 many small coins. With more than that they are joined first, by paying oneself.
@@ -49,7 +51,7 @@ from rota.domains.contents import Role
 from rota.domains.records import Record
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
 from rota.domains.zeto.circuits import INPUTS_MAX, Kind, Spent, Statement
-from rota.domains.zeto.coins import VALUE_MAX, Coin, nullifier_of
+from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of, nullifier_of
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
@@ -58,15 +60,39 @@ from rota.domains.zeto.records import (
     Account,
     Configuration,
     Constructor,
+    Deposit,
     Lock,
     Mint,
     Payment,
     Transfer,
     TransferLocked,
+    Withdraw,
     ZetoCoin,
     ZetoMemo,
 )
-from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, address_bytes, node_of
+from rota.domains.zeto.reserve import (
+    MOVE_GAS,
+    deposit_call,
+    explained,
+    is_deposit,
+    moved_by,
+    require_reserve,
+    sets_token,
+    shortage_of,
+    withdrawal_call,
+)
+from rota.types import (
+    Call,
+    Contract,
+    ContractAddress,
+    Mode,
+    Party,
+    Preparation,
+    StateId,
+    SubmitMode,
+    address_bytes,
+    node_of,
+)
 
 ANON: Final = "Zeto_Anon"
 ANON_NULLIFIER: Final = "Zeto_AnonNullifier"
@@ -93,12 +119,16 @@ class Zeto(Domain[Configuration]):
         "transfer": Transfer,
         "lock": Lock,
         "transferLocked": TransferLocked,
+        "deposit": Deposit,
+        "withdraw": Withdraw,
     }
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
     states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(LEDGERS.values())
     is_encrypted = True
+    moving = frozenset(("deposit", "withdraw"))
     has_pages = False
+    calls_gas_max = MOVE_GAS
 
     # Contracts.
 
@@ -134,6 +164,9 @@ class Zeto(Domain[Configuration]):
                 return (sender, *_receivers("mints", mints, MINTS_MAX, sender))
             case Transfer(transfers):
                 return (sender, *_receivers("transfers", transfers, OUTPUTS_MAX, sender))
+            case Deposit(amount) | Withdraw(amount):
+                _require_amount("amount", amount)
+                return (sender,)
             case Lock(amount, delegate):
                 _require_amount("amount", amount)
                 if delegate == NO_ADDRESS:
@@ -158,6 +191,10 @@ class Zeto(Domain[Configuration]):
                 return _paid(work, transfers)
             case Lock(amount, delegate):
                 return _paid(work, (Payment(work.sender, amount),), delegate)
+            case Deposit(amount):
+                return _deposited(work, amount)
+            case Withdraw(amount):
+                return _withdrawn(work, amount)
             case _:
                 assert isinstance(work.arguments, TransferLocked), f"zeto has no {work.function}"
                 return _paid_from_lock(work, work.arguments)
@@ -183,8 +220,8 @@ class Zeto(Domain[Configuration]):
         return tuple(_opened(record, salt).commitment.to_bytes(32, "big") for record, salt in made)
 
     def statement(self, claim: Claim[Configuration]) -> Statement | None:
-        """What is spent is worth what is made, and is the sender's. For a mint the issuer signs instead."""
-        if not claim.spends and claim.makes:
+        """What is spent and comes in is worth what is made and leaves. For a mint the issuer signs instead."""
+        if not claim.spends and claim.makes and not claim.calls:
             return None
         statement = Statement(
             KINDS[claim.configuration.token_name],
@@ -192,6 +229,7 @@ class Zeto(Domain[Configuration]):
             tuple(Spent(_opened(known.record, known.salt)) for known in claim.spends),
             tuple(_opened(known.record, known.salt) for known in claim.makes),
             int.from_bytes(claim.binding, "big") % ORDER,
+            net=net_of(*moved_by(claim.calls)),
             delegate=int(claim.preparation.committer, 16) if claim.preparation is not None else 0,
         )
         return _in_tree(statement, claim) if statement.kind is Kind.ANON_NULLIFIER else statement
@@ -216,6 +254,14 @@ class Zeto(Domain[Configuration]):
         """The root."""
         assert isinstance(statement, Statement), "what this domain has stated"
         return statement.root.to_bytes(32, "big") if statement.kind is Kind.ANON_NULLIFIER else b""
+
+    def is_signed_too(self, claim: Claim[Configuration]) -> bool:
+        """Nobody deposits another's tokens."""
+        return any(map(is_deposit, claim.calls))
+
+    def is_issuers(self, configuration: Configuration, sender: Party, call: bytes) -> bool:
+        """Who issues the coins says what they are made of."""
+        return sender == configuration.issuer and sets_token(call)
 
     # Encryption.
 
@@ -248,6 +294,10 @@ class Zeto(Domain[Configuration]):
         made = [_shown(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
         told = [known.record.data for known in settled.told if isinstance(known.record, ZetoMemo)]
         return {"coins": made, "data": ["0x" + data.hex() for data in told]}
+
+    def explain(self, arguments: Record, revert: bytes) -> str | None:
+        """Why a public token refused to be moved."""
+        return explained(revert)
 
 
 # Users.
@@ -297,10 +347,14 @@ def _is_free(coin: ZetoCoin) -> bool:
 
 
 def _paid(
-    work: Assembly[Configuration], payments: tuple[Payment, ...], delegate: ContractAddress = NO_ADDRESS
+    work: Assembly[Configuration],
+    payments: tuple[Payment, ...],
+    delegate: ContractAddress = NO_ADDRESS,
+    calls: tuple[Call, ...] = (),
 ) -> Outcome:
+    """Pays, and gives the rest back. What `calls` take out of the contract is paid for like the rest."""
     coins = _free_coins(work.configuration, work.states, work.sender, work.verifiers)
-    amount = sum(payment.amount for payment in payments)
+    amount = sum(payment.amount for payment in payments) + moved_by(calls)[1]
     selection = _covered(work, coins, amount)
     if selection is None:
         return Reverted(_shortage(work, coins, amount))
@@ -312,7 +366,7 @@ def _paid(
     makes = [_coin_for(work, payment, delegate) for payment in payments]
     if selection.change:
         makes.append(_coin_for(work, Payment(work.sender, selection.change)))
-    return _spending(work, selection.coins, makes, payments)
+    return _spending(work, selection.coins, makes, payments, calls)
 
 
 def _covered(
@@ -341,13 +395,32 @@ def _spending(
     coins: tuple[Known[ZetoCoin], ...],
     makes: list[NewState],
     payments: tuple[Payment, ...],
+    calls: tuple[Call, ...] = (),
 ) -> Assembled:
     """By nullifiers, a coin that is not in the tree yet is read by name."""
     spends = tuple(coin.id for coin in coins)
     reads: tuple[StateId, ...] = ()
     if KINDS[work.configuration.token_name] is Kind.ANON_NULLIFIER:
         reads = tuple(state for state in spends if not work.states.is_confirmed(state))
-    return Assembled(spends, reads, tuple(makes), _told(payments, work.sender))
+    return Assembled(spends, reads, tuple(makes), _told(payments, work.sender), calls)
+
+
+def _deposited(work: Assembly[Configuration], amount: int) -> Outcome:
+    reserve = require_reserve(work)
+    shortage = shortage_of(reserve, work.sender, comes_in=amount)
+    if shortage:
+        return Reverted(shortage)
+    call = deposit_call(reserve.token, reserve.account, work.contract.address, amount)
+    return Assembled(makes=(_coin_for(work, Payment(work.sender, amount)),), calls=(call,))
+
+
+def _withdrawn(work: Assembly[Configuration], amount: int) -> Outcome:
+    reserve = require_reserve(work)
+    shortage = shortage_of(reserve, work.sender, leaves=amount)
+    if shortage:
+        return Reverted(shortage)
+    calls = (withdrawal_call(reserve.token, reserve.account, amount),)
+    return _paid(work, (), calls=calls)
 
 
 def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) -> Outcome:

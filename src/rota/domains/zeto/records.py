@@ -70,6 +70,20 @@ class TransferLocked(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Deposit(Record):
+    """Makes a coin of the sender's public tokens."""
+
+    amount: Uint256
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw(Record):
+    """Turns coins of the sender's into public tokens."""
+
+    amount: Uint256
+
+
+@dataclass(frozen=True, slots=True)
 class Account(Record):
     """Of `balanceOf`."""
 

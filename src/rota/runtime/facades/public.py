@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +15,7 @@ from rota.core.explanation import MEANINGS
 from rota.core.public_transaction import PublicTransaction, State, Wish
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
+from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
@@ -26,6 +28,8 @@ EARLIER_MAX: Final = 16
 # Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
 NUMBERS: Final = 2
 LATEST: Final = "latest"
+
+Countersigned = Callable[[Party, ContractAddress | None, bytes], Awaitable[bytes]]
 
 
 class Public:
@@ -40,6 +44,7 @@ class Public:
         abis: AbiStore,
         signer: Signer,
         submitting: Submitting,
+        countersigned: Countersigned,
     ) -> None:
         self._node: Final = node
         self._chain: Final = chain
@@ -48,6 +53,7 @@ class Public:
         self._abis: Final = abis
         self._signer: Final = signer
         self._submitting: Final = submitting
+        self._countersigned: Final = countersigned
 
     # Submitting.
 
@@ -55,7 +61,7 @@ class Public:
         """Durable, then its id is given. The key of its idempotency is the caller's to claim."""
         sender = self._submitting.party(read.submission.sender)
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
-        transaction = self._transaction(read, intent, sender)
+        transaction = await self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
         unwritten = self._submitting.unwritten(read)
         await self._transactions.accept(self._noted(read, intent, sender), transaction, unwritten)
@@ -66,7 +72,7 @@ class Public:
         """What is under way asks for this from now on. `Rejected` when it has ended."""
         if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
-        changed = self._transaction(read, submission.id, submission.sender)
+        changed = await self._transaction(read, submission.id, submission.sender)
         if not await self._transactions.update(changed):
             raise errors.invalid("transactionId", "has ended, and cannot be changed")
         # It keeps its key and what it depends on, and what it asked for before.
@@ -83,10 +89,10 @@ class Public:
         """From now on it ends; false when it is not one that is under way."""
         return await self._transactions.give_up(intent)
 
-    def _transaction(self, read: Read, intent: IntentId, sender: Party) -> PublicTransaction:
+    async def _transaction(self, read: Read, intent: IntentId, sender: Party) -> PublicTransaction:
         submission, options = read.submission, read.submission.options
         require_prices(options)
-        data = _call_data(read)
+        data = await self._countersigned(sender, submission.to, _call_data(read))
         if len(data) > DATA_BYTES_MAX:
             raise errors.invalid("data", f"must be at most {DATA_BYTES_MAX} bytes with its bytecode, not {len(data)}")
         return PublicTransaction(
@@ -146,7 +152,7 @@ class Public:
         if not reverted.output:
             return f"the call reverted: {reverted.message}"
         known = await self._abis.entries("error", reverted.output[: abi.SELECTOR_BYTES])
-        return f"the call reverted: {abi.explain_revert(reverted.output, known)}"
+        return f"the call reverted: {explain_any(reverted.output, known)}"
 
     # Showing.
 

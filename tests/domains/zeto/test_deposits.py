@@ -1,0 +1,95 @@
+"""Deposits from an ERC-20 and withdrawals to it, on real nodes, as client libraries ask for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.domains.zeto.test_network import NAMES, balance, begun, pay, token, until_balance
+from tests.ledger.chains import in_loop
+from tests.runtime.callers import Caller, callers
+from tests.runtime.kit import network
+from tests.runtime.test_public_flow import FREE
+
+ERC20 = json.loads((Path(__file__).parents[2] / "contracts/artifacts/TestToken.json").read_text())
+KEEPING_ONE = 3
+SET_ABI = [{"type": "function", "name": "setERC20", "inputs": [{"name": "erc20", "type": "address"}], "outputs": []}]
+
+
+class PublicToken:
+    """An ERC-20 on the base ledger, asked through a node."""
+
+    def __init__(self, caller: Caller, address: str) -> None:
+        self._caller = caller
+        self.address = address
+        self._of = {"type": "public", "to": address, "abi": ERC20["abi"]}
+
+    @classmethod
+    async def deployed(cls, caller: Caller) -> PublicToken:
+        made = await caller.succeed(type="public", from_="a@node1", abi=[], bytecode=ERC20["bytecode"], data={})
+        return cls(caller, made["contractAddress"])
+
+    async def do(self, function: str, *values: object, caller: Caller | None = None, from_: str = "a@node1") -> None:
+        await (caller or self._caller).succeed(**self._of, from_=from_, function=function, data=list(values))
+
+    async def balance(self, account: str) -> int:
+        asked: dict[str, Any] = {**self._of, "function": "balanceOf", "data": [account]}
+        told = await self._caller.call("ptx_call", asked)
+        return int(next(iter(told.values())) if isinstance(told, dict) else told)
+
+
+async def address_of(caller: Caller, party: str) -> str:
+    found: str = await caller.call("ptx_resolveVerifier", party, "ecdsa:secp256k1", "eth_address")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_tokens_become_coins_and_coins_become_tokens(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one)
+        erc20 = await PublicToken.deployed(one)
+        set_it = {"type": "public", "to": contract, "abi": SET_ABI, "function": "setERC20"}
+        stranger = await two.do(**set_it, from_="b@node2", data={"erc20": erc20.address})
+        assert "NotIssuer" in stranger["failureMessage"]
+        await one.succeed(**set_it, from_="a@node1", data={"erc20": erc20.address})
+
+        bob, carol = await address_of(two, "b@node2"), await address_of(three, "c@node3")
+        of_token = {"type": "private", "to": contract}
+        deposit = {**of_token, "from_": "b@node2", "function": "deposit"}
+        poor = await two.do(**deposit, data={"amount": 10})
+        assert f"b@node2 has 0 of the 10 at {bob}" in poor["failureMessage"]
+        await erc20.do("mint", bob, 100)
+        await erc20.do("approve", contract, 3, caller=two, from_="b@node2")
+        unlet = await two.do(**deposit, data={"amount": 10})
+        assert "b@node2 has let the contract take 3 of the 10" in unlet["failureMessage"]
+        await erc20.do("approve", contract, 90, caller=two, from_="b@node2")
+        await two.succeed(**deposit, data={"amount": 60})
+        await two.succeed(**deposit, data={"amount": 20})
+        await until_balance(two, contract, "b@node2", 80)
+        assert (await erc20.balance(bob), await erc20.balance(contract)) == (20, 80)
+
+        await two.succeed(**of_token, from_="b@node2", function="transfer", data={"transfers": [pay("c@node3", 70)]})
+        await until_balance(three, contract, "c@node3", 70)
+        withdraw = {**of_token, "from_": "c@node3", "function": "withdraw"}
+        await three.succeed(**withdraw, data={"amount": 45})
+        await until_balance(three, contract, "c@node3", 25)
+        assert (await erc20.balance(carol), await erc20.balance(contract)) == (45, 35)
+        much = await three.do(**withdraw, data={"amount": 26})
+        assert "c@node3 has 25, and 26 are needed" in much["failureMessage"]
+
+        # What only the chain can tell: a token that keeps something back. The coins stay what they are.
+        await erc20.do("behave", KEEPING_ONE)
+        short = await two.do(**deposit, data={"amount": 5})
+        assert "must move exactly what is said" in short["failureMessage"]
+        assert (await balance(two, contract, "b@node2"), await erc20.balance(contract)) == (10, 35)
+        await three.succeed(**withdraw, data={"amount": 25})
+        await until_balance(three, contract, "c@node3", 0)
+        assert await erc20.balance(contract) == 10
