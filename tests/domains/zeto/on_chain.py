@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import Point, key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
-from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.coins import Coin, net_of
 from rota.domains.zeto.domain import ANON, LEDGERS
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.reserve import moved_by
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import deploy_proved, encode_call, read_deployment
 from rota.ledger.hexadecimal import data
@@ -17,7 +18,7 @@ from rota.ledger.proofs import binding_of, encode_proofs
 from rota.ledger.proved_ledgers import code_of
 from rota.ledger.reading import CallReceipt
 from rota.payload import NO_CONDITION, AuthCost, Entry, encode_commit, encode_payload, gas_bound
-from rota.types import ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
+from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import decode_error
 from tests.domains.zeto.prover import proved
 from tests.ledger.chains import CHAIN_ID, Chain, RpcRejected
@@ -67,17 +68,21 @@ class TokenLedger:
         preparation: Preparation | None = None,
         intent: int | None = None,
         separator: bytes | None = None,
+        calls: tuple[Call, ...] = (),
     ) -> Transition:
         """A transition without a proof."""
         self.intents += 1
         number = self.intents if intent is None else intent
         identity = IntentId(keccak(b"intent %d" % number)[:16])
         outputs = tuple(keccak(b"content of " + each) for each in commitments)
-        core = core_of(separator or self.separator, identity, inputs=inputs, outputs=outputs, info=commitments)
+        domain = separator or self.separator
+        core = core_of(domain, identity, inputs=inputs, outputs=outputs, info=commitments, calls=calls)
         leaf = leaf_of(core, preparation)
         self.coins[leaf] = b"".join(commitments)
         states = tuple(State(StateId(leaf, n), each, ()) for n, each in enumerate(outputs))
-        return Transition(identity, leaf, inputs, (), states, commitments, VALID_UNTIL_S, preparation=preparation)
+        return Transition(
+            identity, leaf, inputs, (), states, commitments, VALID_UNTIL_S, calls=calls, preparation=preparation
+        )
 
     def mint(self, *coins: Coin) -> Made:
         """Coins of nothing, which the issuer signs for."""
@@ -92,18 +97,23 @@ class TokenLedger:
         scalar: int = ALICE,
         intent: int | None = None,
         preparation: Preparation | None = None,
+        calls: tuple[Call, ...] = (),
+        depositor: PrivateKey | None = None,
     ) -> Made:
-        """A transfer with its proof."""
-        made = self.written(tuple(state for state, _ in inputs), words(outputs), preparation, intent)
+        """A transfer with its proof; with a call, a deposit or a withdrawal."""
+        made = self.written(tuple(state for state, _ in inputs), words(outputs), preparation, intent, calls=calls)
+        binding = binding_of(made.leaf, VALID_UNTIL_S)
         stated = Statement(
             Kind.ANON,
             scalar,
             tuple(Spent(each) for _, each in inputs),
             outputs,
-            int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % ORDER,
+            int.from_bytes(binding, "big") % ORDER,
+            net=net_of(*moved_by(calls)),
             delegate=int(preparation.committer, 16) if preparation is not None else 0,
         )
-        return Made(replace(made, signature=proved(stated)), outputs, stated)
+        signature = depositor.sign_compact(binding) if depositor is not None else b""
+        return Made(replace(made, signature=signature + proved(stated)), outputs, stated)
 
     def call_data(self, *entries: Entry) -> bytes:
         payload = encode_payload(entries, VALID_UNTIL_S)

@@ -1,0 +1,129 @@
+"""Deposits and withdrawals with the real verifiers, on the embedded chain and on Anvil: what is taken, what refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rota.digests import keccak
+from rota.domains.zeto.reserve import deposit_call, withdrawal_call
+from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.bindings import encode_call
+from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
+from rota.ledger.hexadecimal import data
+from rota.ledger.proofs import binding_of
+from rota.types import Call, ContractAddress, Transition
+from tests.contracts.evm import artifact, call_data
+from tests.domains.zeto.on_chain import BOB, ISSUER, Made, TokenLedger, coin, token_ledger, words
+from tests.domains.zeto.prover import proved
+from tests.domains.zeto.test_refusals import KINDS, WRONG, bound
+from tests.ledger.chains import in_loop, running
+from tests.ledger.participant import DEPLOYER, send
+
+DEPOSITOR = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+STRANGER = PrivateKey(keccak(b"somebody else"))
+SOMEBODY = ContractAddress("0x" + "5b" * 20)
+KEEPING_ONE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """A ledger with its ERC-20, of which the depositor has 100 and lets it take 50."""
+
+    ledger: TokenLedger
+    token: ContractAddress
+
+    async def ask(self, function: str, *arguments: object) -> None:
+        await send(self.ledger.chain, {"to": self.token, "data": data(call_data("TestToken", function, *arguments))})
+
+    async def has(self, account: str) -> int:
+        wanted = {"to": self.token, "data": data(call_data("TestToken", "balanceOf", account))}
+        return int(str(await self.ledger.chain.rpc("eth_call", wanted, "latest")), 16)
+
+    def taking(self, amount: int) -> tuple[Call, ...]:
+        return (deposit_call(self.token, ContractAddress(DEPLOYER), self.ledger.address, amount),)
+
+    def giving(self, amount: int, to: ContractAddress = ContractAddress(DEPLOYER)) -> tuple[Call, ...]:
+        return (withdrawal_call(self.token, to, amount),)
+
+
+async def bank_on(ledger: TokenLedger) -> Bank:
+    made = await send(ledger.chain, {"data": data(artifact("TestToken").bytecode)})
+    assert made.contract is not None
+    call = encode_call("Proved", "setERC20", made.contract)
+    signed = call + ISSUER.sign_compact(keccak(ledger.separator + call))
+    await send(ledger.chain, {"to": ledger.address, "data": data(signed)})
+    bank = Bank(ledger, made.contract)
+    await bank.ask("mint", DEPLOYER, 100)
+    await bank.ask("approve", ledger.address, 50)
+    return bank
+
+
+async def refuses_other_deposits(bank: Bank, good: Made) -> None:
+    """Another amount, another value of the coin, another signature, no signature, another transition's proof."""
+    ledger = bank.ledger
+    coins = good.coins
+    other = ledger.pay((), coins, intent=201, calls=bank.taking(40), depositor=STRANGER)
+    assert (await ledger.refusal(other.transition)).startswith("NotDeposited(0,")
+    stated = good.statement
+    assert stated is not None
+    for amount, value in ((41, 40), (39, 40), (40, 41)):
+        wanted = (replace(coins[0], value=value),)
+        made = ledger.written((), words(wanted), intent=201, calls=bank.taking(amount))
+        # What is proved is what is true: the proof that can be made is of another net.
+        proof = proved(bound(replace(stated, outputs=wanted, net=value), made))
+        assert await ledger.refusal(signed(made, proof)) == WRONG, (amount, value)
+    # Of nothing: neither the issuer's signature nor a proof without what comes in.
+    assert await ledger.refusal(replace(good.transition, signature=good.transition.signature[64:])) != ""
+    minted = ledger.mint(*coins)
+    assert await ledger.refusal(replace(good.transition, signature=minted.transition.signature)) != ""
+    plain = ledger.written((), words(coins), intent=201)
+    assert await ledger.refusal(replace(plain, signature=good.transition.signature)) == "MalformedAuth(0,)"
+
+
+async def refuses_other_withdrawals(bank: Bank, deposit: Made) -> None:
+    """More than was spent, to somebody else, and a proof of one for the other."""
+    ledger = bank.ledger
+    inputs = ((deposit.ids[0], deposit.coins[0]),)
+    good = ledger.pay(inputs, (coin(25),), intent=301, calls=bank.giving(15))
+    stated = good.statement
+    assert stated is not None
+    for calls in (bank.giving(16), bank.giving(14), bank.giving(15, SOMEBODY), ()):
+        made = ledger.written(deposit.ids, words(good.coins), intent=301, calls=calls)
+        assert await ledger.refusal(replace(made, signature=good.transition.signature)) == WRONG, calls
+    more = ledger.written(deposit.ids, words(good.coins), intent=301, calls=bank.giving(16))
+    assert await ledger.refusal(replace(more, signature=proved(bound(stated, more)))) == WRONG
+    assert await ledger.refusal(good.transition) == ""
+
+
+def signed(made: Transition, proof: bytes) -> Transition:
+    return replace(made, signature=DEPOSITOR.sign_compact(binding_of(made.leaf, made.valid_until_s)) + proof)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", KINDS)
+@in_loop
+async def test_tokens_become_coins_and_coins_tokens_by_what_is_proved_alone(kind: str, tmp_path: Path) -> None:
+    async with running(kind, tmp_path) as chain:
+        bank = await bank_on(await token_ledger(chain))
+        ledger = bank.ledger
+        deposit = ledger.pay((), (coin(40),), intent=201, calls=bank.taking(40), depositor=DEPOSITOR)
+        await refuses_other_deposits(bank, deposit)
+        # Of what is let too little is left for the second: it is skipped, within the gas that was worked out.
+        second = ledger.pay((), (coin(11, salt=2),), calls=bank.taking(11), depositor=DEPOSITOR)
+        paid = ledger.pay(((deposit.ids[0], deposit.coins[0]),), (coin(40, BOB),))
+        assert await ledger.committed(deposit.transition, second.transition, paid.transition) == 0b101
+        await ledger.commit(deposit, second)
+        assert (await bank.has(DEPLOYER), await bank.has(ledger.address)) == (60, 40)
+        assert await ledger.committed(deposit.transition) == 0
+
+        await refuses_other_withdrawals(bank, deposit)
+        withdrawal = ledger.pay(((deposit.ids[0], deposit.coins[0]),), (coin(25),), calls=bank.giving(15))
+        await bank.ask("behave", KEEPING_ONE)
+        assert await ledger.committed(withdrawal.transition) == 1, "the ledger gave what it had to"
+        await bank.ask("behave", 0)
+        await ledger.commit(withdrawal)
+        assert (await bank.has(DEPLOYER), await bank.has(ledger.address)) == (75, 25)
