@@ -328,6 +328,20 @@ async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatc
 
 
 @in_loop
+async def test_peer_that_says_too_much_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encrypted_peers, "PLACES_OF_A_PEER_MAX", 2)
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        other = NodeName("node3")
+        for _ in range(2):
+            for peer in (NODE1, NODE1, NODE1, other):
+                owner.wire.tell(MessageReceived(peer, said.envelope))
+            await idle()
+            assert [event.peer for event in owner.told if isinstance(event, MessageReceived)] == [NODE1, NODE1, other]
+            owner.told.clear()
+
+
+@in_loop
 async def test_network_that_cannot_listen_ends_the_node_s_life() -> None:
     class Deaf(Wire):
         async def run(self) -> None:
