@@ -37,6 +37,7 @@ from rota.types import (
     Party,
     RequestId,
     State,
+    StateId,
     Transition,
     node_of,
 )
@@ -221,6 +222,31 @@ async def test_each_flipped_byte_of_a_message_is_refused_with_words() -> None:
         assert [line["event"] for line in logged] == ["states are refused"] * len(places)
         assert all(line["peer"] == NODE1 and line["reason"].startswith("state: ") for line in logged)
         assert await owner.hear(left), "nothing else was wrong with it"
+
+
+@in_loop
+async def test_nonsense_of_a_peer_is_refused_and_ends_nothing() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        (left,) = transitions_in(said)
+        (state,) = left.outputs
+        names = (
+            b"",
+            b"@",
+            b"@node2",
+            b"/@node2",
+            b"\0\n@node2",
+            "\N{SNOWMAN}".encode() * 80 + b"@node2",
+            b"\xff@node2",
+        )
+        contents = [bytes([1, len(name)]) + name + bytes(80) for name in names]
+        for wrong in (
+            *(replace(state, content=content) for content in contents),
+            *(replace(state, content=content) for content in (b"", b"\1", b"\1\xff", bytes(4_000))),
+            replace(state, id=StateId(state.id.leaf, (1 << 32) - 1)),
+        ):
+            assert not await owner.hear(replace(left, outputs=(wrong,))), wrong
+        assert await owner.hear(left), "it is still at work"
 
 
 @in_loop
