@@ -23,6 +23,7 @@ from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
 DEPOSITOR = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+ACCOUNT = ContractAddress(DEPLOYER)
 STRANGER = PrivateKey(keccak(b"somebody else"))
 SOMEBODY = ContractAddress("0x" + "5b" * 20)
 KEEPING_ONE = 3
@@ -43,9 +44,9 @@ class Bank:
         return int(str(await self.ledger.chain.rpc("eth_call", wanted, "latest")), 16)
 
     def taking(self, amount: int) -> tuple[Call, ...]:
-        return (deposit_call(self.token, ContractAddress(DEPLOYER), self.ledger.address, amount),)
+        return (deposit_call(self.token, ACCOUNT, self.ledger.address, amount),)
 
-    def giving(self, amount: int, to: ContractAddress = ContractAddress(DEPLOYER)) -> tuple[Call, ...]:
+    def giving(self, amount: int, to: ContractAddress = ACCOUNT) -> tuple[Call, ...]:
         return (withdrawal_call(self.token, to, amount),)
 
 
