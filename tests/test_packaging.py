@@ -78,7 +78,7 @@ def test_the_wheel_says_what_it_is_and_what_it_needs(built: Built) -> None:
     assert len([line for line in told.get_all("Requires-Dist", []) if "extra ==" not in line]) == len(
         project["dependencies"]
     )
-    assert "rota = rota.cli.main:main" in scripts
+    assert "rota = rota.cli.entry:run" in scripts
     assert all(f"{domain} = " in scripts for domain in ("noto", "pente", "synthetic"))
 
 

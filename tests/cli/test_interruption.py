@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +79,44 @@ def test_cancellation_by_others_is_none_of_the_user_s() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interruptible(work))
+
+
+# Raises what Ctrl-C raises in the middle of an import, where a signal of ours would come at no certain time.
+INTERRUPTED_IMPORT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from rota.cli.entry import run
+run()
+"""
+
+
+IMPORTED_MODULES = """
+import json, sys
+before = set(sys.modules)
+import rota.cli.entry
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+@pytest.mark.parametrize("module", ["rota.cli.main", "click", "click.core"])
+def test_interrupt_while_the_command_is_imported_ends_it_quietly(module: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_command_begins_where_nothing_is_imported() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"rota": "rota.cli.entry:run"}
+    told = subprocess.run(
+        [sys.executable, "-c", IMPORTED_MODULES], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(told.stdout) == ["rota", "rota.cli", "rota.cli.entry"]

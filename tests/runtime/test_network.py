@@ -134,3 +134,26 @@ async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path
         with pytest.raises(Unavailable, match="not ready"):
             await nodes.submit(NODE1, ContractAddress("0x" + "11" * 20), "spend")
         life.cancel()
+
+
+@in_loop
+async def test_node_on_an_old_copy_of_its_database_is_later_than_all_that_peers_have_seen(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1, NODE2) as nodes:
+        await nodes.start(NODE1, NODE2)
+        contract = await nodes.create(MEMBERS[:1], mode="static")
+        await nodes.stop(NODE1)
+        database = nodes.home / NODE1 / "rota.db"
+        copy = database.read_bytes()
+        lives = []
+        for _ in range(3):
+            await nodes.start(NODE1)
+            await nodes.connected()
+            lives.append(nodes.processes[NODE1].running.engine.core.incarnation)
+            # It sends a round each time, with a nonce that the copy does not know to be used.
+            intent = await nodes.submit(NODE1, contract, "spend")
+            assert (await nodes.final(NODE1, intent)).outcome is Outcome.CONFIRMED
+            await nodes.stop(NODE1)
+            # A database that was stopped in good order is one file.
+            assert not database.with_name("rota.db-wal").exists()
+            database.write_bytes(copy)
+        assert lives == sorted(set(lives))

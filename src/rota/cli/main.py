@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import click
 
+from rota.cli.entry import EXIT_INTERRUPTED
+
 COMPLETING: Final = "_ROTA_COMPLETE"  # what the scripts of `rota completion` set
-EXIT_INTERRUPTED: Final = 130  # what a shell reports of a programme that Ctrl-C ended: 128 + SIGINT
 
 
 @dataclass(frozen=True, slots=True)

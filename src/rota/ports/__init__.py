@@ -6,7 +6,7 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
-from rota.ports.beside import CommandStore, StoredAnnouncement, StoredTriggers, TriggerBook
+from rota.ports.beside import CommandStore, ProofBook, StoredAnnouncement, StoredProof, StoredTriggers, TriggerBook
 from rota.ports.following import (
     AbiStore,
     Chained,
@@ -85,6 +85,7 @@ __all__ = [
     "NumberedReceipt",
     "Peers",
     "Policy",
+    "ProofBook",
     "PublicStore",
     "Registration",
     "Registry",
@@ -102,6 +103,7 @@ __all__ = [
     "StoredListener",
     "StoredMail",
     "StoredMessage",
+    "StoredProof",
     "StoredSubmission",
     "StoredTransaction",
     "StoredTriggers",

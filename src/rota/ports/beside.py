@@ -1,4 +1,4 @@
-"""What commands and automation remember."""
+"""What commands, automation and provers remember."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from rota.command_types import ChangeId, CompletionFilter, CompletionPage
 from rota.commands.effects import Closing, InFlight
 from rota.commands.periods import Acceptance, Stream
-from rota.types import ContractAddress, NodeName
+from rota.types import ContractAddress, IntentId, Leaf, NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,32 @@ class TriggerBook(Protocol):
 
     async def keep_announcement(self, announced: StoredAnnouncement) -> None:
         """What a node last said of itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProof:
+    """What was proved of an intent: the leaf that it became, until when it is valid, and the proof."""
+
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int
+    proof: bytes
+
+
+class ProofBook(Protocol):
+    """Proofs that were made and may be wanted again, one an intent. All: `Unavailable` when the store is away."""
+
+    async def restore(self) -> tuple[StoredProof, ...]:
+        """Those of intents that are open; the others are forgotten. For a life that begins."""
+        ...
+
+    async def keep(self, proof: StoredProof) -> None:
+        """The latest of its intent."""
+        ...
+
+    async def forget(self, intent: IntentId) -> None:
+        """It has ended."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
 from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
-from rota.ports.beside import TriggerBook
+from rota.ports.beside import ProofBook, TriggerBook
 from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
 from rota.ports.groups import Archive, Groups, KeyNames, Mail
 from rota.ports.listening import ListeningStore, NumberedReceipt
@@ -242,6 +242,11 @@ class Store(Protocol):
     @property
     def groups(self) -> Groups:
         """The privacy groups of this node."""
+        ...
+
+    @property
+    def proofs(self) -> ProofBook:
+        """Proofs that were made and may be wanted again."""
         ...
 
     @property

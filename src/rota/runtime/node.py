@@ -275,6 +275,7 @@ class RunningNode:
         store = self.adapters.store
         if forgotten := await store.submissions.forget_unaccepted():
             logger.info("forgot what the life before noted and did not accept", submissions=forgotten)
+        await self.adapters.services.begin()
         every = await store.contracts()
         stored = await store.restore(await store.contracts_with_work())
         for known in every:
@@ -282,9 +283,9 @@ class RunningNode:
         self.contracts.is_complete = True
         for address, reason in self.contracts.unhosted.items():
             logger.error("nothing can be done in this contract", contract=address, reason=reason)
-        if not stored.incarnation:
-            # A new database may stand in for one that was lost: this life must be later than all of that one's.
-            stored = replace(stored, incarnation=int(time.time()))
+        # A database may be new in place of one that was lost, or an old copy. This life must be later than all that
+        # peers have seen, or they would take no notice of it; a clock that was set back changes nothing.
+        stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         core = Core(
             self.name, contracts, self.config, monotonic_ms(), stored, self.account, self.factory or NO_CONTRACT
@@ -395,6 +396,7 @@ class RunningNode:
                 self.users.take_reply(effect)
             case ReportReceipt(receipt):
                 self.users.take_receipt(receipt)
+                self.adapters.services.ended(receipt.intent)
                 self.receipts.look_soon()
             case ReportPrepared():
                 self.users.take_prepared(effect)

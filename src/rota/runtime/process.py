@@ -295,7 +295,7 @@ async def opened(
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        proving = Proving(name, contracts, keys.signer, prover or own_prover)
+        proving = Proving(name, contracts, keys.signer, prover or own_prover, store.proofs)
         encryption = StateEncryption(contracts, proving.secret_of, secrets.token_bytes)
         services = Services(
             name,

@@ -6,7 +6,8 @@ signature does. What is in a transition is kept from its assembly until then; th
 
 A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
 same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
-has. Without that, a slow machine would never come to an end.
+has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents have
+ended: a node that is started again does not prove again what it had proved.
 
 For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
 for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -32,9 +34,9 @@ from rota.hosting.proving import Revealed
 from rota.keys.names import coins_key, endorser_key, party_key
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of
-from rota.ports import KeyHolder, Unavailable, UnknownKey
+from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, Leaf, NodeName, Party, node_of
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, node_of
 
 OWNER_PURPOSE: Final = b"rota zeto owner"
 OWNER_BYTES: Final = 48
@@ -78,14 +80,27 @@ class _OwnKeys(Mapping[Party, str]):
 class Proving:
     """Of one node."""
 
-    def __init__(self, node: NodeName, contracts: KnownContracts, keys: KeyHolder, prover: Prover) -> None:
+    def __init__(
+        self, node: NodeName, contracts: KnownContracts, keys: KeyHolder, prover: Prover, book: ProofBook
+    ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
         self._keys: Final = keys
         self._prover: Final = prover
+        self._book: Final = book
         self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
+        # Intents of which the store has a proof.
+        self._in_book: Final[set[IntentId]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    async def begin(self) -> None:
+        """Take over what the life before has proved. `Unavailable` when the store is away."""
+        for stored in await self._book.restore():
+            made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            made.set_result(stored.proof)
+            _keep(self._proofs, stored.leaf, _Proof(stored.valid_until_s, made))
+            self._in_book.add(stored.intent)
 
     def is_for(self, contract: ContractAddress) -> bool:
         """Whether the transitions of this contract are proved."""
@@ -143,10 +158,21 @@ class Proving:
         return TransitionSigned(order.request_id, order.intent, proof)
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
-        """Is this a proof that we made? After a restart none is: what it proves is assembled anew."""
+        """Is this a proof that we made, and have?"""
         kept = self._proofs.get(order.leaf)
         is_ours = kept is not None and kept.made.done() and kept.made.result() == order.signature
         return SignatureVerified(order.request_id, order.intent, is_ours)
+
+    def ended(self, intent: IntentId) -> None:
+        """Nothing of this intent will be proved again."""
+        if intent in self._in_book:
+            self._in_book.discard(intent)
+            self._start(self._forget(intent))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _with_kept_validity(self, event: Event) -> Event:
         transition = event.transition if isinstance(event, AssemblyFinished) else None
@@ -161,9 +187,7 @@ class Proving:
         if kept is None or kept.valid_until_s != order.valid_until_s:
             kept = _Proof(order.valid_until_s, asyncio.get_running_loop().create_future())
             _keep(self._proofs, order.leaf, kept)
-            task = asyncio.create_task(self._make(order, kept))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._make(order, kept))
         return await asyncio.shield(kept.made)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
@@ -203,7 +227,9 @@ class Proving:
         signature = b""
         if hosted.domain.is_signed_too(claim):
             signature = to_compact(await self._keys.sign(party_key(order.party), binding))
-        return signature + await self._prover.prove(statement)
+        proof = signature + await self._prover.prove(statement)
+        await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
+        return proof
 
     async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
         """A public call of a party of ours, with the issuer's signature behind it where the contract wants that."""
@@ -211,6 +237,16 @@ class Proving:
         if hosted is None or not hosted.domain.is_issuers(hosted.configuration, sender, call):
             return call
         return call + await self._issued(hosted, keccak(hosted.separator + call))
+
+    async def _note(self, proof: StoredProof) -> None:
+        """Before it is used; one that the store does not take is good all the same."""
+        with suppress(Unavailable):
+            await self._book.keep(proof)
+            self._in_book.add(proof.intent)
+
+    async def _forget(self, intent: IntentId) -> None:
+        with suppress(Unavailable):
+            await self._book.forget(intent)
 
     async def _issued(self, hosted: Hosted, binding: bytes) -> bytes:
         contract = hosted.contract.address

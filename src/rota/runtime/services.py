@@ -39,7 +39,7 @@ from rota.runtime.held_states import HeldStates
 from rota.runtime.proving import Proving
 from rota.runtime.recalling import Recalled, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, Intent, NodeName, Party
+from rota.types import ContractAddress, Intent, IntentId, NodeName, Party
 
 TROUBLES_MAX: Final = 256
 
@@ -87,6 +87,16 @@ class Services:
     def troubles(self) -> dict[ContractAddress, str]:
         """What kept the latest question of each contract from being answered; nothing when it was answered."""
         return dict(self._troubles)
+
+    async def begin(self) -> None:
+        """Take over what the life before left. `Unavailable` when the store is away."""
+        if self._proving is not None:
+            await self._proving.begin()
+
+    def ended(self, intent: IntentId) -> None:
+        """Nothing more will be asked about this intent."""
+        if self._proving is not None:
+            self._proving.ended(intent)
 
     def perform(self, effect: Effect) -> None:
         """Begin to answer."""

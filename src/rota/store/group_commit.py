@@ -50,6 +50,7 @@ from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
 from rota.store.listening import Listening
 from rota.store.mail import Mail
+from rota.store.proofs import ProofBook
 from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
 from rota.store.records import Clock, Writing, add_contract
@@ -124,6 +125,7 @@ class DatabaseStore:
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
         self.mail = Mail(self._read, self._write_alone)
+        self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
 
     # Life.

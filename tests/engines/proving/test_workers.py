@@ -40,15 +40,21 @@ def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 @pytest.mark.slow
 @in_loop
 async def test_a_proof_is_made_in_another_process_and_false_ones_are_told() -> None:
-    prover = ProverProcesses()
+    told: list[tuple[str, int]] = []
+    prover = ProverProcesses(tell=lambda circuit, parts: told.append((circuit, parts)))
     try:
         first, second = await asyncio.gather(prover.prove(STATEMENT), prover.prove(STATEMENT))
         assert len(first) == PROOF_BYTES
         assert first != second, "two proofs of one statement have nothing in common"
         assert prover.progress["anon_2_2"] == 100
-        with pytest.raises(Unprovable, match="conservation") as told:
+        # Whoever looks at the log sees when a key is read, from its beginning to its end, and once for both.
+        assert (told[0], told[-1]) == (("anon_2_2", 0), ("anon_2_2", 100))
+        assert told == sorted(set(told))
+        seen = len(told)
+        with pytest.raises(Unprovable, match="conservation") as refused:
             await prover.prove(replace(STATEMENT, net=1))
-        assert told.value.broken == ("conservation",)
+        assert refused.value.broken == ("conservation",)
+        assert len(told) == seen, "what was read is not read again"
     finally:
         await prover.close()
 

@@ -60,6 +60,7 @@ class ProverProcesses:
         self._tell: Final = tell
         self._context: Final = multiprocessing.get_context("spawn")
         self._read: Progress | None = None
+        self._told: Final[dict[str, int]] = {}
         self._pool: ProcessPoolExecutor | None = None
         # Processes end when nobody holds this end of their pipe any more: we close it, or are no more ourselves.
         self._leash: Connection | None = None
@@ -104,22 +105,27 @@ class ProverProcesses:
 
     async def _proved(self, pool: ProcessPoolExecutor, statement: Statement) -> bytes:
         made = asyncio.wrap_future(pool.submit(_prove, self._keys, statement))
-        name, told = statement.circuit.name, ALL_READ
         try:
             while not made.done():
+                self._tell_of_key(statement.circuit.name)
                 await asyncio.wait((made,), timeout=TELL_EVERY_S)
-                parts = self.progress[name]
-                if parts < ALL_READ and parts != told:
-                    told = parts
-                    self._tell(name, parts)
+            self._tell_of_key(statement.circuit.name)
             return await made
         finally:
             # Nobody waits any more: a proof that was not begun is not made.
             made.cancel()
 
+    def _tell_of_key(self, circuit: str) -> None:
+        """How far its key is read: when that begins, on the way, and when it is done. Once for all who wait."""
+        parts = self.progress[circuit]
+        if parts != self._told.get(circuit, -1 if parts < ALL_READ else ALL_READ):
+            self._told[circuit] = parts
+            self._tell(circuit, parts)
+
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._read = self._context.RawArray(c_ubyte, len(CIRCUITS))
+            self._told.clear()
             theirs, self._leash = self._context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
                 self._workers, mp_context=self._context, initializer=_begin, initargs=(self._read, theirs)
