@@ -73,7 +73,7 @@ def show() -> None:
 
 
 def _as_json(figures: ZetoFigures, paid: tuple[TransferFigures, ...]) -> dict[str, object]:
-    return {**asdict(figures), "transfers": {each.token: asdict(each) for each in paid}}
+    return {**asdict(figures), "transfers": [asdict(each) for each in paid]}
 
 
 def _print(figures: ZetoFigures, paid: tuple[TransferFigures, ...]) -> None:
@@ -95,7 +95,8 @@ def _print(figures: ZetoFigures, paid: tuple[TransferFigures, ...]) -> None:
     sent, got = figures.encrypted_us, figures.decrypted_us
     console.print(f"A coin is encrypted to its owner in {sent:,.0f} µs, and decrypted in {got:,.0f} µs.")
     for each in paid:
+        how = "gathered" if each.gathered else "at once"
         console.print(
-            f"{each.token}: one owner made {each.transfers} transfers in {each.seconds:.1f} s, {each.per_s:.2f} a "
-            f"second, in {each.rounds} rounds, for {each.gas:,.0f} gas each."
+            f"{each.token}, {how}: one owner made {each.transfers} transfers in {each.seconds:.1f} s, "
+            f"{each.per_s:.2f} a second, in {each.rounds} rounds, for {each.gas:,.0f} gas each."
         )
