@@ -16,9 +16,9 @@ from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of
 from rota.types import Call, ContractAddress, Transition
 from tests.contracts.evm import artifact, call_data
-from tests.domains.zeto.on_chain import BOB, ISSUER, Made, TokenLedger, coin, token_ledger, words
+from tests.domains.zeto.on_chain import BOB, ISSUER, Made, TokenLedger, bound, coin, token_ledger, words
 from tests.domains.zeto.prover import proved
-from tests.domains.zeto.test_refusals import KINDS, WRONG, bound
+from tests.domains.zeto.test_refusals import KINDS, WRONG
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
