@@ -9,8 +9,8 @@ mint        by the issuer's signature, 1 out
 deposit     a coin of the tokens of an ERC-20, 1 out
 withdrawal  a coin into tokens, 1 in and 1 out
 
-The ERC-20 is the one for privacy groups: what it takes itself is in the figure. Proofs are made one after the other, so
-that a kind takes a minute. Needs the extra `zeto`.
+The ERC-20 is the one for privacy groups: what it takes itself is in the figure. The tree of `Zeto_AnonNullifier` has
+some 400 coins. Proofs are made one after the other, so that a kind takes a minute. Needs the extra `zeto`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
 from rota.domains.zeto.coins import Coin, net_of
-from rota.domains.zeto.domain import ANON, LEDGERS
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.membership import Members
 from rota.domains.zeto.reserve import deposit_call, is_deposit, moved_by, withdrawal_call
+from rota.domains.zeto.tree import EMPTY
 from rota.engines.proving.curve import require_curve
 from rota.engines.proving.groth16 import ProvingKey, prove
 from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key
@@ -40,9 +42,9 @@ from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.embedded.blocks import Receipt
 from rota.ledger.embedded.chain import EmbeddedChain
 from rota.ledger.embedded.settings import Settings
-from rota.ledger.proofs import binding_of, coins_in, encode_proofs
+from rota.ledger.proofs import binding_of, coins_in, encode_proofs, rooted
 from rota.ledger.transaction import DynamicFeeTransaction
-from rota.payload import ROUND_TOPIC, encode_commit, encode_payload
+from rota.payload import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
 from rota.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
 
 CHAIN_ID: Final = 1337
@@ -50,6 +52,8 @@ VALID_UNTIL_S: Final = 2**40
 GAS_LIMIT: Final = 30_000_000
 FEE_WEI: Final = 10**12
 MINTED_AT_ONCE: Final = 10
+MINTED_COINS_MAX: Final = 15
+IN_TREE: Final = 360
 SCALAR: Final = 1_234_567
 VALUE: Final = 1_000
 MOVED: Final = 300
@@ -67,7 +71,7 @@ LOADS: Final = {
 }
 
 # Zeto's own figures for a transfer of 2 inputs and 2 outputs; its transactions are alone.
-ZETO: Final = {"Zeto_Anon": 326_583, "Zeto_AnonNullifier": 2_005_587}
+ZETO: Final = {ANON: 326_583, ANON_NULLIFIER: 2_005_587}
 
 MEANINGS: Final = {
     "transfer": "2 coins in, of two transitions, and 2 out",
@@ -164,13 +168,13 @@ class ZetoBench(ABC):
         for first in range(0, count, MINTED_AT_ONCE):
             made = [self._minting(value) for _ in range(first, min(first + MINTED_AT_ONCE, count))]
             self._commit(*(transition for transition, _ in made))
-            owned += [coin for _, coin in made]
+            owned += [coin for _, coins in made for coin in coins]
         return owned
 
-    def _minting(self, value: int) -> tuple[Transition, Owned]:
-        made, (coin,) = self._written_out((), (), (value,), ())
+    def _minting(self, *values: int) -> tuple[Transition, tuple[Owned, ...]]:
+        made, coins = self._written_out((), (), values, ())
         signature = ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))
-        return replace(made, signature=signature), coin
+        return replace(made, signature=signature), coins
 
     def _written_out(
         self, inputs: tuple[StateId, ...], reads: tuple[StateId, ...], values: tuple[int, ...], calls: tuple[Call, ...]
@@ -197,6 +201,10 @@ class ZetoBench(ABC):
     ) -> tuple[Transition, tuple[Owned, ...]]:
         """A transition with its proof."""
 
+    @abstractmethod
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """These are on the chain now."""
+
     # The chain.
 
     def _commit(self, *transitions: Transition) -> int:
@@ -205,6 +213,7 @@ class ZetoBench(ABC):
         receipt = self._sent(self.address, encode_commit(payload, encode_proofs(transitions, self._makers.__getitem__)))
         (log,) = [log for log in receipt.logs if log.topics[0] == ROUND_TOPIC]
         assert int.from_bytes(log.data[:32], "big") == (1 << len(transitions)) - 1, "a transition was skipped"
+        self._follow(transitions)
         return receipt.gas_used
 
     def _with_erc20(self) -> ContractAddress:
@@ -252,6 +261,42 @@ class AnonBench(ZetoBench):
         statement = _stated(self.kind, made, tuple(Spent(each.coin) for each in spent), owned)
         return replace(made, signature=_signed(made) + _proved(statement)), owned
 
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """Nothing but the chain has to know."""
+
+
+class NullifierBench(ZetoBench):
+    """Coins are spent by nullifiers, and shown to be in the tree; one that is not in it yet is read by name."""
+
+    token = ANON_NULLIFIER
+    kind = Kind.ANON_NULLIFIER
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tree: Final = Members()
+        for _ in range(0, IN_TREE, MINTED_COINS_MAX):
+            self._commit(self._minting(*(VALUE,) * MINTED_COINS_MAX)[0])
+
+    def _spending(
+        self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()
+    ) -> tuple[Transition, tuple[Owned, ...]]:
+        paths = [self._tree.path_to(each.coin.commitment) for each in spent]
+        pending = [each for each, path in zip(spent, paths, strict=True) if path is None]
+        inputs = tuple(nullifier_reference(each.coin.nullifier(SCALAR).to_bytes(32, "big")) for each in spent)
+        made, owned = self._written_out(inputs, tuple(each.state for each in pending), values, calls)
+        shown = tuple(Spent(each.coin, path or ()) for each, path in zip(spent, paths, strict=True))
+        statement = replace(
+            _stated(self.kind, made, shown, owned),
+            root=self._tree.root if len(spent) > len(pending) else EMPTY,
+            pending=pending[0].coin.commitment if pending else EMPTY,
+        )
+        proof = rooted(statement.root.to_bytes(32, "big"), _proved(statement))
+        return replace(made, signature=_signed(made) + proof), owned
+
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """The tree grows with that of the contract."""
+        self._tree.extend([each.info for each in transitions])
+
 
 def _stated(kind: Kind, made: Transition, spent: tuple[Spent, ...], owned: tuple[Owned, ...]) -> Statement:
     return Statement(
@@ -278,7 +323,7 @@ def _key(circuit: Circuit) -> ProvingKey:
     return load_key(DEVELOPMENT_KEYS, circuit)
 
 
-BENCHES: Final[Mapping[str, type[ZetoBench]]] = {ANON: AnonBench}
+BENCHES: Final[Mapping[str, type[ZetoBench]]] = {ANON: AnonBench, ANON_NULLIFIER: NullifierBench}
 _LOADS: Final[Mapping[str, Callable[[ZetoBench, int], list[Transition]]]] = {
     "transfer": ZetoBench.transfers,
     "chained": ZetoBench.chained,
