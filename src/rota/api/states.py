@@ -35,6 +35,13 @@ class StateSpendRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     transaction: Uuid | None = None
 
 
+class StateNullifier(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What spends a state in place of its id, and the transaction that did, when it is spent."""
+
+    id: Word
+    spent: StateSpendRecord | None = None
+
+
 class PrivateState(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A private state that this node has. It is confirmed when it is on the chain."""
 
@@ -46,6 +53,7 @@ class PrivateState(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     data: Any
     confirmed: StateConfirmRecord | None = None
     spent: StateSpendRecord | None = None
+    nullifier: StateNullifier | None = None
 
 
 class States(Protocol):
@@ -67,7 +75,7 @@ class States(Protocol):
     async def query_nullifiers(
         self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
     ) -> tuple[PrivateState, ...]:
-        """Those of them that are spent by a nullifier."""
+        """Those of them that a nullifier spends, where this node knows it: they are its own parties'."""
         ...
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:

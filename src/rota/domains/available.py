@@ -4,6 +4,10 @@ A node's holdings of a contract stand on a `Shelf`: each is decoded once, when i
 without looking at the others, so that a question costs what it finds and not what is held. `Available` is a shelf as
 one assembly sees it through the coordinator's eyes: with what is under way on top of it, without what others have
 locked. It changes as a slot goes on; the shelf beneath does not.
+
+Transitions refer to what they spend, and that need not be a state's id: where nobody shall see which state it is, it is
+a nullifier. A shelf knows for each state what spends it, and finds and removes it by that as by its id. So whatever
+says what is spent or locked may say it in either way, and this is the one place where both meet.
 """
 
 from __future__ import annotations
@@ -35,11 +39,28 @@ class Known(Generic[R_co]):
     readers: tuple[Party, ...]
 
 
-class Shelf(Mapping[StateId, State]):
-    """What a node holds of a contract, in the order in which it came; what it cannot read is there, but not found."""
+SpentAs: TypeAlias = Callable[[Known[Record]], StateId]
 
-    def __init__(self, known: Mapping[str, type[Record]], states: Iterable[State] = ()) -> None:
+
+def own_id(state: Known[Record]) -> StateId:
+    """What spends a state where everybody may see which one it is."""
+    return state.id
+
+
+class Shelf(Mapping[StateId, State]):
+    """What a node holds of a contract, in the order in which it came; what it cannot read is there, but not found.
+
+    `spent_as` tells what a transition refers to that spends a state.
+    """
+
+    def __init__(
+        self, known: Mapping[str, type[Record]], states: Iterable[State] = (), spent_as: SpentAs = own_id
+    ) -> None:
         self.known = known
+        self.spent_as = spent_as
+        # Of states that are not spent by their ids; one reference may spend two of them, and then the first is found.
+        self._references: dict[StateId, StateId] = {}
+        self._by_reference: dict[StateId, dict[StateId, None]] = {}
         self._states: dict[StateId, State] = {}
         self._read: dict[StateId, Known[Record]] = {}
         self._by_type: dict[type[Record], dict[StateId, Known[Record]]] = {}
@@ -48,7 +69,7 @@ class Shelf(Mapping[StateId, State]):
             self.put(state)
 
     def __getitem__(self, state: StateId) -> State:
-        return self._states[state]
+        return self._states[self._spent_by(state)]
 
     def __iter__(self) -> Iterator[StateId]:
         return iter(self._states)
@@ -63,16 +84,29 @@ class Shelf(Mapping[StateId, State]):
         read = known_in(self.known, state)
         if read is not None:
             self._read[state.id] = read
+            reference = self.spent_as(read)
+            if reference != state.id:
+                self._references[state.id] = reference
+                self._by_reference.setdefault(reference, {})[state.id] = None
             self._by_type.setdefault(type(read.record), {})[state.id] = read
             for label in _labels_in(read.record):
                 self._by_label.setdefault(label, {})[state.id] = read
 
     def remove(self, state: StateId) -> None:
-        """It is spent, or was never confirmed after all."""
+        """It is spent, or was never confirmed after all. By what spends it, all that it spends are."""
+        for each in tuple(self._by_reference.get(state, (state,))):
+            self._remove(each)
+
+    def _remove(self, state: StateId) -> None:
         self._states.pop(state, None)
         read = self._read.pop(state, None)
         if read is None:
             return
+        reference = self._references.pop(state, None)
+        if reference is not None:
+            del self._by_reference[reference][state]
+            if not self._by_reference[reference]:
+                del self._by_reference[reference]
         del self._by_type[type(read.record)][state]
         for label in _labels_in(read.record):
             del self._by_label[label][state]
@@ -83,6 +117,13 @@ class Shelf(Mapping[StateId, State]):
     def read(self, state: StateId) -> Known[Record] | None:
         """What it says, if it is held and can be read."""
         return self._read.get(state)
+
+    def reference(self, state: StateId) -> StateId | None:
+        """What spends it, if it is held and that is not its own id."""
+        return self._references.get(state)
+
+    def _spent_by(self, reference: StateId) -> StateId:
+        return next(iter(self._by_reference.get(reference, ())), reference)
 
     def find(self, record_type: type[R], labels: Mapping[str, object]) -> Iterator[Known[R]]:
         """The states of a kind with these values; by the first that is a label, the others are held against it."""
@@ -103,7 +144,7 @@ class Available:
     def __init__(self, shelf: Shelf, locked: Iterable[StateId] = (), under_way: Iterable[State] = ()) -> None:
         self._shelf = shelf
         self._gone = set(locked)
-        self._on_top = Shelf(shelf.known, under_way)
+        self._on_top = Shelf(shelf.known, under_way, shelf.spent_as)
 
     def add(self, state: State) -> None:
         """It is there from now on, if we can read it."""
@@ -116,18 +157,29 @@ class Available:
 
     def get(self, state: StateId) -> Known[Record] | None:
         """The state of this id, if it is available."""
-        return None if state in self._gone else self._on_top.read(state) or self._shelf.read(state)
+        return None if self._is_gone(state) else self._on_top.read(state) or self._shelf.read(state)
+
+    def reference(self, state: StateId) -> StateId:
+        """What a transition refers to that spends this state."""
+        return self._on_top.reference(state) or self._shelf.reference(state) or state
+
+    def is_confirmed(self, state: StateId) -> bool:
+        """It is on the chain, and not only under way."""
+        return self._shelf.read(state) is not None
+
+    def _is_gone(self, state: StateId) -> bool:
+        return state in self._gone or self.reference(state) in self._gone
 
     def where(
         self, record_type: type[R], holds: Callable[[R], bool] = lambda _: True, /, **labels: object
     ) -> tuple[Known[R], ...]:
         """All states of a kind with these values for which this holds: `where(Coin, owner=alice)`."""
         found = {state.id: state for shelf in (self._shelf, self._on_top) for state in shelf.find(record_type, labels)}
-        return tuple(state for ref, state in found.items() if ref not in self._gone and holds(state.record))
+        return tuple(state for ref, state in found.items() if not self._is_gone(ref) and holds(state.record))
 
     def is_withheld(self, record_type: type[Record], /, **labels: object) -> bool:
         """There is such a state, but somebody else is about to spend it; what it becomes is not there yet."""
-        return any(state.id in self._gone for state in self._shelf.find(record_type, labels))
+        return any(self._is_gone(state.id) for state in self._shelf.find(record_type, labels))
 
     def query(self, record_type: type[R], query: Query) -> tuple[Known[R], ...]:
         """The states of a kind that a client's query finds, in its order."""

@@ -25,7 +25,7 @@ assembling it reverts the intent, as `Reverted` does. Any other exception is the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -57,6 +57,7 @@ __all__ = [
     "Available",
     "Behind",
     "Claim",
+    "CommitmentTree",
     "Deployment",
     "Domain",
     "History",
@@ -346,7 +347,8 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing. `calls` are what it has the ledger call.
+    here too; an empty transition spends nothing. `calls` are what it has the ledger call, `reads` states that it names
+    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
     """
 
     configuration: C
@@ -357,6 +359,27 @@ class Claim(Generic[C]):
     makes: tuple[Known[Record], ...] = ()
     preparation: Preparation | None = None
     calls: tuple[Call, ...] = ()
+    reads: tuple[StateId, ...] = ()
+    tree: CommitmentTree | None = None
+
+
+class CommitmentTree(Protocol):
+    """What a ledger keeps of all commitments that were ever made, in their order. The host lets it grow with the chain.
+
+    What it is good for only its domain knows: a proof shows that something is in it.
+    """
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
+        """These came, of each of some transitions those that it made."""
+        ...
+
+    def cut(self, count: int) -> None:
+        """Only so many are there after all."""
+        ...
 
 
 class Prover(Protocol):
@@ -438,8 +461,25 @@ class Domain(ABC, Generic[C]):
         return ()
 
     def statement(self, claim: Claim[C]) -> object | None:
-        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead."""
+        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead.
+
+        `Behind` when the tree does not have what it needs, or not yet.
+        """
         return None
+
+    def nullifier(
+        self, configuration: C, state: Known[Record], secret_of: Callable[[Party], bytes | None]
+    ) -> bytes | None:
+        """The word that spends a state in place of its id; nothing where its id does, or who owns it is not of here."""
+        return None
+
+    def tree_of(self, configuration: C) -> CommitmentTree | None:
+        """An empty tree for a contract whose proofs are about one."""
+        return None
+
+    def shown_with(self, statement: object) -> bytes:
+        """The root of the tree that a proof of this statement is for, which the ledger is shown; or nothing."""
+        return b""
 
     def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
         """The bytes of a state for one of its readers alone. `Rejected` when there is no key to encrypt them to.

@@ -54,10 +54,12 @@ from rota.hosting.contracts import (
     Background,
     Held,
     Hosted,
+    SecretOf,
     bounded,
     history_of,
     known_of,
     shelf_of,
+    shelved,
     told_of,
 )
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
@@ -89,6 +91,7 @@ __all__ = [
     "Held",
     "Hosted",
     "Initialised",
+    "SecretOf",
     "UserCall",
     "assemble",
     "bound",
@@ -104,6 +107,7 @@ __all__ = [
     "receipt",
     "revert_in",
     "shelf_of",
+    "shelved",
 ]
 
 ENTRY_POINTS: Final = "rota.domains"
@@ -207,7 +211,11 @@ def genesis_of(
 
 
 def open_genesis(
-    domains: Mapping[str, AnyDomain], genesis: Genesis, address: ContractAddress, salt_key: bytes
+    domains: Mapping[str, AnyDomain],
+    genesis: Genesis,
+    address: ContractAddress,
+    salt_key: bytes,
+    secret_of: SecretOf = lambda _: None,
 ) -> Hosted:
     """A contract, ready to be asked. `Rejected` when its domain is not installed or does not take its configuration."""
     domain = domains.get(genesis.domain)
@@ -221,7 +229,8 @@ def open_genesis(
     configuration = unpacked(domain.configuration, written, "configuration")
     domain.configure(configuration, contract)
     memory = domain.memory(configuration, contract)
-    return Hosted(contract, domain, configuration, domain_separator(contract.chain_id, address), salt_key, memory)
+    separator = domain_separator(contract.chain_id, address)
+    return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
 
 
 def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
@@ -367,7 +376,8 @@ def _assemble_one(
         outcome = hosted.domain.assemble(work)
         if isinstance(outcome, Assembled):
             preparation = _preparation(hosted, work, asked.binding)
-            transition = _transition(hosted, order, intent, outcome, preparation, asked.binding)
+            inputs = tuple(available.reference(state) for state in outcome.spends)
+            transition = _transition(hosted, order, intent, outcome, inputs, preparation, asked.binding)
             return AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
     except Rejected as error:
         outcome = Reverted(str(error))
@@ -437,11 +447,12 @@ def _transition(
     order: AssembleIntents,
     intent: Intent,
     outcome: Assembled,
+    inputs: tuple[StateId, ...],
     preparation: Preparation | None,
     binding: Binding | None,
 ) -> Transition:
     made = _contents(hosted, order.request_id, intent, outcome)
-    for count, name in ((len(outcome.spends), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
+    for count, name in ((len(inputs), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
     sealed = tuple(seal(content) for content in made)
@@ -457,7 +468,7 @@ def _transition(
         hosted.separator,
         intent.id,
         reads=outcome.reads,
-        inputs=outcome.spends,
+        inputs=inputs,
         outputs=commitments,
         info=info,
         calls=outcome.calls,
@@ -473,7 +484,7 @@ def _transition(
     return Transition(
         intent.id,
         leaf,
-        outcome.spends,
+        inputs,
         outcome.reads,
         outputs,
         info,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from rota.domains.available import Known, Shelf, known_in
 from rota.domains.base import Domain, History, Reserve
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
+from rota.payload import nullifier_reference
 from rota.types import Contract, NodeName, Party, State, StateId
 
 REASON_LETTERS_MAX: Final = 1_000
@@ -18,6 +19,11 @@ SALT_KEY_BYTES: Final = 32
 # A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
 AnyDomain = Domain[Any]
 Held = Mapping[StateId, State]
+SecretOf = Callable[[Party], bytes | None]
+
+
+def _nobodys(_: Party) -> bytes | None:
+    return None
 
 
 def _not_here(_: StateId) -> State | None:
@@ -43,7 +49,7 @@ NO_BACKGROUND: Final = Background()
 class Hosted:
     """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
 
-    `memory` is the domain's own, of this contract at one node.
+    `memory` is the domain's own, of this contract at one node. `secret_of` has the secrets of this node's own parties.
     """
 
     contract: Contract
@@ -52,6 +58,7 @@ class Hosted:
     separator: bytes
     salt_key: bytes
     memory: object = None
+    secret_of: SecretOf = _nobodys
 
     def __post_init__(self) -> None:
         assert len(self.salt_key) == SALT_KEY_BYTES, f"a salt key is {SALT_KEY_BYTES} bytes, not {len(self.salt_key)}"
@@ -60,6 +67,11 @@ class Hosted:
     def known(self) -> Mapping[str, type[Record]]:
         """The record classes of its states, by the names of their schemas."""
         return schemas_of(self.domain.states)
+
+    def spent_as(self, state: Known[Record]) -> StateId:
+        """What a transition refers to that spends this state: its id, or a nullifier."""
+        nullifier = self.domain.nullifier(self.configuration, state, self.secret_of)
+        return state.id if nullifier is None else nullifier_reference(nullifier)
 
     def at_another_node(self) -> Hosted:
         """The same contract where nothing of it has been seen yet."""
@@ -70,7 +82,12 @@ def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
     """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
     if isinstance(held, Shelf):
         return held
-    return Shelf(hosted.known, (state.as_seen_by(node) for state in held.values()))
+    return shelved(hosted, held.values(), node)
+
+
+def shelved(hosted: Hosted, states: Iterable[State], node: NodeName) -> Shelf:
+    """These states, found by their ids and by what spends them."""
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in states), hosted.spent_as)
 
 
 def history_of(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:

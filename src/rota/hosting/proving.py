@@ -10,19 +10,20 @@ from rota.core.events import AssemblyFinished
 from rota.core.machine import Event
 from rota.domains.available import Known, known_in
 from rota.domains.records import Record
-from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, history_of
-from rota.types import Call, Leaf, NodeName, Party, Preparation, State, Transition
+from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, history_of, shelf_of, shelved
+from rota.types import Call, Leaf, NodeName, Party, Preparation, State, StateId, Transition
 
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """A transition with the records of all that it spends and makes."""
+    """A transition with the records of all that it spends and makes, and what else it names."""
 
     sender: Party
     spends: tuple[Known[Record], ...]
     makes: tuple[Known[Record], ...]
     preparation: Preparation | None
     calls: tuple[Call, ...] = ()
+    reads: tuple[StateId, ...] = ()
 
 
 def reveal(
@@ -34,21 +35,23 @@ def reveal(
     background: Background = NO_BACKGROUND,
 ) -> dict[Leaf, Revealed]:
     """What is in each transition that a slot was answered with."""
-    new = {state.id: state for state in order.snapshot.states}
-    history = history_of(hosted, node, new.get, held.get, background.recall)
+    new = shelved(hosted, order.snapshot.states, node)
+    history = history_of(hosted, node, new.get, shelf_of(hosted, held, node).get, background.recall)
     senders = {intent.id: intent.sender for intent in order.intents}
     revealed: dict[Leaf, Revealed] = {}
     for event in events:
         transition = event.transition if isinstance(event, AssemblyFinished) else None
         if transition is None:
             continue
-        new.update({state.id: state for state in transition.outputs})
+        for state in transition.outputs:
+            new.put(state)
         revealed[transition.leaf] = Revealed(
             senders[transition.intent],
             tuple(history.get(state) for state in transition.inputs),
             tuple(read for state in transition.outputs if (read := known_in(hosted.known, state)) is not None),
             transition.preparation,
             transition.calls,
+            transition.reads,
         )
     return revealed
 

@@ -32,6 +32,7 @@ from rota.payload import (
     decode_round_log,
     decode_skipped_log,
 )
+from rota.ports import LeafCommitments
 from rota.types import Call, ContractAddress, Digest, IntentId, Leaf
 
 # The contracts that we call, whose errors we know.
@@ -72,11 +73,15 @@ class FailedCall:
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcomes:
-    """What the logs of a block did to our contracts, which calls failed, and what could not be read."""
+    """What the logs of a block did to our contracts, which calls failed, and what could not be read.
+
+    `commitments` are those of the transitions that were committed and have any.
+    """
 
     outcomes: Outcomes
     unreadable: tuple[str, ...] = ()
     failed_calls: tuple[FailedCall, ...] = ()
+    commitments: tuple[LeafCommitments, ...] = ()
 
 
 def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
@@ -87,6 +92,7 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
     outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
     unreadable: list[str] = []
     failed: list[FailedCall] = []
+    commitments: list[LeafCommitments] = []
     skips: dict[tuple[bytes, ContractAddress], dict[tuple[IntentId, Leaf], SkippedLog]] = {}
     for log in sorted(logs, key=lambda each: each.number):
         told = _read(log, chain_id)
@@ -99,11 +105,12 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
                 calls = _failed_calls(log, told, reasons)
                 failed.extend(calls.values())
                 outcomes.extend((log.address, outcome) for outcome in _outcomes(log, told, reasons, calls))
+                commitments.extend(_commitments(log.address, told))
             case Malformed(reason):
                 unreadable.append(f"log {log.number} of block {log.height}, {log.address}: {reason}")
             case None:
                 pass
-    return BlockOutcomes(tuple(outcomes), tuple(unreadable), tuple(failed))
+    return BlockOutcomes(tuple(outcomes), tuple(unreadable), tuple(failed), tuple(commitments))
 
 
 def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
@@ -111,6 +118,14 @@ def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
     if kind == ROUND_TOPIC:
         return decode_round_log(log.topics, log.data, separator_of(chain_id, log.address))
     return decode_skipped_log(log.topics, log.data) if kind == SKIPPED_TOPIC else None
+
+
+def _commitments(contract: ContractAddress, told: RoundLog) -> Iterable[LeafCommitments]:
+    """What was committed to; a leaf binds it, so no node can tell of others."""
+    committed = {committal.leaf for committal in told.committals if committal.is_committed}
+    for entry in told.payload.entries:
+        if isinstance(entry, FullLeaf) and entry.info and entry.leaf in committed:
+            yield LeafCommitments(contract, entry.leaf, entry.info)
 
 
 def _failed_calls(log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> dict[Leaf, FailedCall]:

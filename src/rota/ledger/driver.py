@@ -14,7 +14,7 @@ from typing import Final
 from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
-from rota.ledger.follower import Follower, FollowerLimits
+from rota.ledger.follower import Follower, FollowerLimits, KeepCommitments, keep_nothing
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import FindMakers, Submission, nobody_makes
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
@@ -38,13 +38,16 @@ class LedgerDriver:
         patience: Patience | None = None,
         factory: ContractAddress | None = None,
         find_makers: FindMakers = nobody_makes,
+        keep_commitments: KeepCommitments = keep_nothing,
     ) -> None:
         self._client: Final = client
         self._tell: Final = tell
         self._account: Final = signer.address_of(signer_name)
         patience = patience or Patience()
         own = OwnNonces(client, self._account, index_window_max, patience)
-        self._follower: Final = Follower(client, chain_id, contracts, own, tell, limits, patience, factory)
+        self._follower: Final = Follower(
+            client, chain_id, contracts, own, tell, limits, patience, factory, keep_commitments
+        )
         self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own, find_makers)
         self._account_trouble = ""
         self._fetching: asyncio.Task[None] | None = None

@@ -13,12 +13,15 @@ when the node takes no batches, as then nothing else ties an answer to a chain. 
 answered, and the core asks again.
 
 A node that refuses a range as too large gets half of it, down to single blocks. The size that it took is remembered.
+
+What transitions commit to, where they are proved, is kept before their blocks are told: whoever has an outcome from the
+index has its commitments too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -33,8 +36,10 @@ from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
-from rota.ports import Contracts, Tell, Unavailable
+from rota.ports import Contracts, LeafCommitments, Tell, Unavailable
 from rota.types import ContractAddress, IntentId, Leaf, address_bytes
+
+KeepCommitments = Callable[[Sequence[LeafCommitments]], Awaitable[None]]
 
 LOGS_ATTEMPTS_MAX: Final = 2
 TOPIC_BYTES: Final = 32
@@ -69,6 +74,10 @@ _TOO_LARGE_TEXTS: Final = (
     "query exceeds",
 )
 _LAGGING_TEXTS: Final = ("beyond current head", "extends beyond", "unknown block", "header not found")
+
+
+async def keep_nothing(_commitments: Sequence[LeafCommitments]) -> None:
+    """Of a node that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +154,10 @@ class Follower:
         limits: FollowerLimits | None = None,
         patience: Patience | None = None,
         factory: ContractAddress | None = None,
+        keep_commitments: KeepCommitments = keep_nothing,
     ) -> None:
         self.trouble = ""
+        self._keep_commitments: Final = keep_commitments
         self._factory: Final = factory
         self._patience: Final = patience or Patience()
         self._client: Final = client
@@ -244,7 +255,8 @@ class Follower:
         _require_one_chain(headers, logs, mined.values())
         if await self._headers((first, last)) != ends:
             raise Inconsistent("the chain changed meanwhile")
-        blocks, failed = self._concerning_us(ends, headers, logs, mined)
+        blocks, failed, commitments = self._concerning_us(ends, headers, logs, mined)
+        await self._keep_commitments(commitments)
         return await self._with_reasons(blocks, failed)
 
     def _deployments_wanted(self, awaited: tuple[IntentId, ...]) -> _Wanted:
@@ -259,12 +271,13 @@ class Follower:
 
     def _concerning_us(
         self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
-    ) -> tuple[tuple[ChainBlock, ...], tuple[Asked, ...]]:
+    ) -> tuple[tuple[ChainBlock, ...], tuple[Asked, ...], tuple[LeafCommitments, ...]]:
         by_height: dict[int, list[Log]] = {}
         for log in logs:
             by_height.setdefault(log.height, []).append(log)
         blocks: list[ChainBlock] = []
         failed: list[Asked] = []
+        commitments: list[LeafCommitments] = []
         for height in sorted(ends.keys() | by_height.keys() | mined.keys()):
             header = headers[height]
             logs_here = by_height.get(height, [])
@@ -275,7 +288,8 @@ class Follower:
             deployed = tuple(read_deployment(log) for log in logs_here if log.topics and log.topics[0] in _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
             failed += [Asked(each, height, self._is_proved(each.contract)) for each in told.failed_calls]
-        return tuple(blocks), tuple(failed)
+            commitments += told.commitments
+        return tuple(blocks), tuple(failed), tuple(commitments)
 
     def _is_proved(self, contract: ContractAddress) -> bool:
         policy = self._contracts.policy_of(contract)

@@ -1,11 +1,15 @@
 """The `auth` of a ledger whose transitions are proved: what each of them shows, one after the other.
 
-    auth = per full leaf, in order: length u16 | validUntil u64 | per input: n u8, its maker's n coins | proof
+    auth = per full leaf: length u16 | validUntil u64 | [root 32] | per state: n u8, its maker's n coins | proof
 
 A transition's proof stands where others have the signature of its party: it binds the leaf and the validity as a
 signature does, and says that who made it may. The contract keeps a hash of the coins that each transition made, so it
-is shown these again for every input: their commitments, which are the transition's info. What makes coins of nothing
-shows no makers; its proof is the issuer's signature.
+is shown these again for every state that a proof is about by name: their commitments, which are the transition's info.
+What makes coins of nothing shows no makers; its proof is the issuer's signature.
+
+Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
+Both go as one where others have a signature, which has room for as much as a proof: so two of its points are
+compressed, and written out again for the contract. The length tells whether that is so.
 """
 
 from __future__ import annotations
@@ -14,10 +18,17 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.digests import WORD_BYTES, keccak
-from rota.payload import Entry
+from rota.payload import Entry, shown_states
 from rota.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
+SIGNATURE_BYTES: Final = 64
+# Root | A's x | B | C's x; a point's second number has one of two values, of which the highest bit tells the odd one.
+ROOTED_BYTES: Final = 7 * WORD_BYTES
+POINT_BYTES: Final = 2 * WORD_BYTES
+BASE_FIELD: Final = 21888242871839275222246405745257275088696311157297823662689037894645226208583
+CURVE_CONSTANT: Final = 3
+ODD: Final = 1 << 255
 
 CoinsOf = Callable[[Leaf], bytes]
 
@@ -38,12 +49,47 @@ def binding_of(leaf: Leaf, valid_until_s: int) -> bytes:
     return keccak(leaf + valid_until_s.to_bytes(WORD_BYTES, "big"))
 
 
+def rooted(root: bytes, proof: bytes) -> bytes:
+    """A proof and the root that it is for, as they stand where others have a signature."""
+    assert len(root) == WORD_BYTES, f"a root is {WORD_BYTES} bytes, not {len(root)}"
+    assert len(proof) == PROOF_BYTES, f"a proof is {PROOF_BYTES} bytes, not {len(proof)}"
+    first, last = proof[:POINT_BYTES], proof[-POINT_BYTES:]
+    return root + _compressed(first) + proof[POINT_BYTES:-POINT_BYTES] + _compressed(last)
+
+
+def root_and_proof(signature: bytes) -> tuple[bytes, bytes]:
+    """The inverse; of what has no root, nothing and all of it. A depositor's signature stays before the proof."""
+    head, rest = signature[:-ROOTED_BYTES], signature[-ROOTED_BYTES:]
+    if len(rest) < ROOTED_BYTES or len(head) not in (0, SIGNATURE_BYTES):
+        return b"", signature
+    root, first, last = rest[:WORD_BYTES], rest[WORD_BYTES:POINT_BYTES], rest[-WORD_BYTES:]
+    return root, head + _written_out(first) + rest[POINT_BYTES:-WORD_BYTES] + _written_out(last)
+
+
 def _shown(transition: Transition, coins_of: CoinsOf) -> bytes:
-    makers = [coins_of(state.leaf) for state in transition.inputs]
+    makers = [coins_of(state.leaf) for state in shown_states(transition)]
+    root, proof = root_and_proof(transition.signature)
     return b"".join(
         (
             transition.valid_until_s.to_bytes(8, "big"),
+            root,
             *(bytes((len(coins) // WORD_BYTES,)) + coins for coins in makers),
-            transition.signature,
+            proof,
         )
     )
+
+
+def _compressed(point: bytes) -> bytes:
+    x, y = (int.from_bytes(point[start : start + WORD_BYTES], "big") for start in (0, WORD_BYTES))
+    return (x | (ODD if y & 1 else 0)).to_bytes(WORD_BYTES, "big")
+
+
+def _written_out(compressed: bytes) -> bytes:
+    """Of what is no point's, something that no verifier takes."""
+    number = int.from_bytes(compressed, "big")
+    x = number & ~ODD
+    # The order of this field is 3 mod 4: this power is a square root, if there is one.
+    y = pow(x**3 + CURVE_CONSTANT, (BASE_FIELD + 1) // 4, BASE_FIELD)
+    if y & 1 != number >> 255:
+        y = BASE_FIELD - y
+    return x.to_bytes(WORD_BYTES, "big") + y.to_bytes(WORD_BYTES, "big")

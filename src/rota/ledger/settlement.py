@@ -10,7 +10,7 @@ from rota.digests import Core, leaf_of_transition
 from rota.ledger.bindings import encode_call, separator_of
 from rota.ledger.proofs import coins_in, encode_proofs
 from rota.messages import PreparedTransaction
-from rota.payload import Entry, encode_auth, encode_commit, encode_payload
+from rota.payload import Entry, encode_auth, encode_commit, encode_payload, shown_states
 from rota.ports import Policy
 from rota.types import ContractAddress, Leaf, Transition
 
@@ -40,8 +40,8 @@ class Leg:
 
 
 def makers_of(prepared: PreparedTransaction) -> tuple[Leaf, ...]:
-    """The leaves that made what a prepared transition spends."""
-    return tuple(dict.fromkeys(state.leaf for state in prepared.transition.inputs))
+    """The leaves that made what a prepared transition names."""
+    return tuple(dict.fromkeys(state.leaf for state in shown_states(prepared.transition)))
 
 
 def leg_of(
@@ -51,7 +51,7 @@ def leg_of(
     chain_id: int,
     makers: Sequence[Transition] = (),
 ) -> Leg:
-    """A prepared transition, written down for its committer. One that is proved spends what `makers` made."""
+    """A prepared transition, written down for its committer. One that is proved names what `makers` made."""
     transition, preparation = prepared.transition, prepared.transition.preparation
     entries: tuple[Entry, ...] = tuple(transition if leaf == transition.leaf else leaf for leaf in prepared.leaves)
     return Leg(

@@ -32,6 +32,7 @@ from rota.payload import (
     encode_commit,
     encode_payload,
     gas_bound,
+    shown_states,
 )
 from rota.ports import Contracts, Policy, Signer, Unavailable
 from rota.types import ContractAddress, Leaf, Transition, address_bytes
@@ -139,13 +140,13 @@ class Submission:
 
 
 def makers_in(order: DispatchRound) -> tuple[Leaf, ...]:
-    """The leaves that made what a round spends and does not make itself."""
-    spent = (state.leaf for transition in order.transitions for state in transition.inputs)
-    return tuple(leaf for leaf in dict.fromkeys(spent) if leaf not in order.leaves)
+    """The leaves that made what the proofs of a round name and it does not make itself."""
+    named = (state.leaf for transition in order.transitions for state in shown_states(transition))
+    return tuple(leaf for leaf in dict.fromkeys(named) if leaf not in order.leaves)
 
 
 def commit_of(order: DispatchRound, policy: Policy, makers: Sequence[Transition] = ()) -> Commit | str:
-    """The call that commits a round; or why there is none. Transitions that are proved spend what `makers` made."""
+    """The call that commits a round; or why there is none. Transitions that are proved name what `makers` made."""
     given = {transition.leaf: transition for transition in order.transitions}
     entries: tuple[Entry, ...] = tuple(given.get(leaf, leaf) for leaf in order.leaves)
     if policy.threshold == 0:

@@ -1,4 +1,4 @@
-"""Rounds on their way to the chain and from it: how they are written down (`rounds`), and what they cost (`costs`)."""
+"""Rounds on their way to the chain and from it: how they are written (`rounds`, `references`), and what they cost."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rota.payload.costs import (
     is_light,
     split_round,
 )
+from rota.payload.references import NULLIFIER_OUTPUT, is_nullifier, nullifier_reference, shown_states
 from rota.payload.rounds import (
     NO_CONDITION,
     PAYLOAD_BYTES_MAX,
@@ -39,6 +40,7 @@ __all__ = [
     "COMMIT_GAS_MAX",
     "LIGHT_LEAVES_MAX",
     "NO_CONDITION",
+    "NULLIFIER_OUTPUT",
     "PAYLOAD_BYTES_MAX",
     "ROUND_TOPIC",
     "SKIPPED_TOPIC",
@@ -61,7 +63,10 @@ __all__ = [
     "fitting",
     "gas_bound",
     "is_light",
+    "is_nullifier",
+    "nullifier_reference",
     "prepared_hash",
     "settlement_condition",
+    "shown_states",
     "split_round",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.digests import STATES_MAX, WORD_BYTES
+from rota.payload.references import is_nullifier
 from rota.payload.rounds import (
     ADDRESS_BYTES,
     PAGE_BYTES,
@@ -56,12 +57,17 @@ _HASH_WORD_GAS: Final = 6
 _PROOFS_GAS: Final = 5_000
 _PROOF_RUN_GAS: Final = 380_000
 _PROOF_GAS: Final = 75_000
-_PROOF_BYTES: Final = 2 + 8 + 256
+_PROOF_BYTES: Final = 2 + 8 + WORD_BYTES + 256
 # A transition with a call is a deposit or a withdrawal: it shows a signature beside its proof, and its call is judged
 # and made in a frame of its own.
 _MOVE_GAS: Final = _SIGNATURE_GAS + 6_000
 _SMALL_STATES_MAX: Final = 2
 _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
+# Of a tree of coins (`Nullified.sol`), whatever its depth: what a round's coins share, two nodes and a word that is
+# kept of each of 16 levels; what each coin takes beside; and a nullifier's own word, beside what every input takes.
+_TREE_GAS: Final = 1_450_000
+_COIN_GAS: Final = 20_000
+_NULLIFIER_GAS: Final = _NEW_WORD_GAS - _COLD_LOAD_GAS - _CHANGE_GAS
 _FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
 
 
@@ -87,6 +93,8 @@ class AuthCost:
     run_gas: int = 0
     caller_bytes: int = 0
     caller_gas: int = 0
+    tree_gas: int = 0
+    coin_gas: int = 0
 
     @classmethod
     def of(cls, contract: Contract) -> AuthCost:
@@ -97,11 +105,23 @@ class AuthCost:
 
     @classmethod
     def of_proofs(cls) -> AuthCost:
-        """Of a proof for each transition, which shows for each input the coins of its maker.
+        """Of a proof for each transition, which shows for each state that it names the coins of its maker.
 
-        Proofs of one shape that follow one another are verified together (`Proofs.sol`).
+        Proofs of one shape that follow one another are verified together (`Proofs.sol`). Where coins are in a tree,
+        those of a round are added together.
         """
-        return cls(0, _PROOFS_GAS, _PROOF_BYTES, _PROOF_GAS, _MAKER_BYTES, _PROOF_RUN_GAS, SIGNATURE_BYTES, _MOVE_GAS)
+        return cls(
+            0,
+            _PROOFS_GAS,
+            _PROOF_BYTES,
+            _PROOF_GAS,
+            _MAKER_BYTES,
+            _PROOF_RUN_GAS,
+            SIGNATURE_BYTES,
+            _MOVE_GAS,
+            _TREE_GAS,
+            _COIN_GAS,
+        )
 
     @classmethod
     def of_signatures(cls, endorser_count: int, threshold: int) -> AuthCost:
@@ -142,6 +162,7 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
         + auth.leaf_gas * len(given)
         + auth.caller_gas * callers
         + auth.run_gas * _run_count(given)
+        + _tree_gas(given, auth)
         + _memory_gas(_memory_words(len(payload), entries))
         + _LOG_BYTE_GAS * len(payload)
         + _page_gas(entries)
@@ -157,6 +178,18 @@ def _run_count(transitions: Iterable[Transition]) -> int:
     """How often proofs are verified: one call for those of one shape that follow one another."""
     shapes = [_is_small(transition) for transition in transitions if _is_verified(transition)]
     return sum(place == 0 or shapes[place - 1] != shape for place, shape in enumerate(shapes))
+
+
+def _tree_gas(transitions: Sequence[Transition], auth: AuthCost) -> int:
+    """What adding coins to a tree takes, where there may be one."""
+    adding = [transition for transition in transitions if _may_add_to_tree(transition)]
+    coins = sum(len(transition.outputs) for transition in adding)
+    return (auth.tree_gas if adding else 0) + auth.coin_gas * coins
+
+
+def _may_add_to_tree(transition: Transition) -> bool:
+    """What spends by nullifiers does, and what makes coins of nothing may: it looks the same in every kind of token."""
+    return bool(transition.outputs) and all(is_nullifier(reference) for reference in transition.inputs)
 
 
 def _is_verified(transition: Transition) -> bool:
@@ -182,6 +215,7 @@ def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
     """
     gas = size_bytes = memory_words = count = 0
     previous: tuple[Transition, ...] = ()
+    is_tree_counted = False
     is_all_light = True
     for count, transition in enumerate(transitions):
         is_all_light = is_all_light and not auth.leaf_gas and is_light(transition)
@@ -196,6 +230,9 @@ def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
         is_new_run = _run_count((*previous, transition)) > _run_count(previous)
         gas += gas_bound(alone, 0, auth) - _memory_gas(own_words)
         gas -= auth.run_gas * (_run_count(alone) - is_new_run)
+        if _may_add_to_tree(transition):
+            gas -= auth.tree_gas if is_tree_counted else 0
+            is_tree_counted = True
         previous = alone if _is_verified(transition) else previous
         size_bytes += own_bytes
         memory_words += own_words
@@ -296,6 +333,7 @@ def _state_gas(entries: tuple[Entry, ...]) -> int:
         makers = {state.leaf for state in transition.inputs}
         gas += _COLD_LOAD_GAS * len(makers | {state.leaf for state in transition.reads})
         gas += _CHANGE_GAS * (len(makers) - (1 if number in links else 0))
+        gas += _NULLIFIER_GAS * sum(is_nullifier(state) for state in transition.inputs)
     taking = {chains[number] for number in links}
     keeping = {chains[number] for number, transition in enumerate(full) if transition.outputs}
     return gas + _CHANGE_GAS * len(taking) + _NEW_WORD_GAS * len(keeping)

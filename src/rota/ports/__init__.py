@@ -7,6 +7,14 @@ raises at whoever orders: what the world could not do is not answered, and the c
 from __future__ import annotations
 
 from rota.ports.beside import CommandStore, ProofBook, StoredAnnouncement, StoredProof, StoredTriggers, TriggerBook
+from rota.ports.commitments import (
+    COMMITMENTS_A_PAGE,
+    CommitmentPage,
+    CommitmentStore,
+    CommittedWords,
+    LeafCommitments,
+    OutcomePlace,
+)
 from rota.ports.following import (
     AbiStore,
     Chained,
@@ -60,6 +68,7 @@ from rota.ports.world import (
 )
 
 __all__ = [
+    "COMMITMENTS_A_PAGE",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
     "AbiStore",
@@ -68,6 +77,9 @@ __all__ = [
     "ArchivedState",
     "Chained",
     "CommandStore",
+    "CommitmentPage",
+    "CommitmentStore",
+    "CommittedWords",
     "Contracts",
     "Dependencies",
     "Deployments",
@@ -77,12 +89,14 @@ __all__ = [
     "KeyHolder",
     "KeyNames",
     "LatestRound",
+    "LeafCommitments",
     "Ledger",
     "LedgerEffect",
     "ListenerPosition",
     "ListeningStore",
     "Mail",
     "NumberedReceipt",
+    "OutcomePlace",
     "Peers",
     "Policy",
     "ProofBook",

@@ -165,7 +165,10 @@ class StateStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedState:
-    """A private state that this node has, since when, and who made and spent it, as far as that is known."""
+    """A private state that this node has, since when, and who made and spent it, as far as that is known.
+
+    `nullifier` is what spends it in place of its id, if that is so and its owner is one of this node's.
+    """
 
     state: State
     created_at_ms: int
@@ -173,6 +176,7 @@ class ArchivedState:
     made_by: IntentId | None
     is_spent: bool
     spent_by: IntentId | None
+    nullifier: bytes | None = None
 
 
 class ArchivePage(NamedTuple):

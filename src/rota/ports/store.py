@@ -10,6 +10,7 @@ from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
 from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
 from rota.ports.beside import ProofBook, TriggerBook
+from rota.ports.commitments import CommitmentStore
 from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
 from rota.ports.groups import Archive, Groups, KeyNames, Mail
 from rota.ports.listening import ListeningStore, NumberedReceipt
@@ -188,7 +189,7 @@ class Store(Protocol):
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
         """Those of these states that this node holds, also spent ones and such as are not on the chain.
 
-        In the order asked for. `Unavailable` when it is away.
+        A nullifier stands for the state that it spends. In the order asked for. `Unavailable` when it is away.
         """
         ...
 
@@ -242,6 +243,11 @@ class Store(Protocol):
     @property
     def groups(self) -> Groups:
         """The privacy groups of this node."""
+        ...
+
+    @property
+    def commitments(self) -> CommitmentStore:
+        """What transitions of proved contracts commit to."""
         ...
 
     @property

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from rota.core.events.chain import FactoryDeployment
+from rota.domains.available import known_in
 from rota.domains.base import ProvedLedger, Rejected
 from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
-from rota.hosting import AnyDomain, ContractDefaults, Hosted, deploy, genesis_of, open_genesis
+from rota.hosting import AnyDomain, ContractDefaults, Hosted, SecretOf, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
 from rota.ledger.proved_ledgers import LedgerCode, code_of
+from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
 
 
 class ContractRefused(ValueError):
@@ -35,7 +37,9 @@ class KnownContracts:
         domains: Mapping[str, AnyDomain],
         salt_key: bytes,
         factory: ContractAddress | None = None,
+        secret_of: SecretOf = lambda _: None,
     ) -> None:
+        self._secret_of: Final = secret_of
         self._node: Final = node
         self._chain_id: Final = chain_id
         self._domains: Final = domains
@@ -59,7 +63,7 @@ class KnownContracts:
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
-            self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key)
+            self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key, self._secret_of)
         except (MalformedGenesis, Rejected) as flaw:
             self._unhosted[address] = str(flaw)
 
@@ -76,6 +80,20 @@ class KnownContracts:
         if hosted is None and not self.is_complete:
             raise Unavailable(f"{self._node} has not begun: it does not know its contracts yet")
         return hosted
+
+    def nullifier_of(self, contract: ContractAddress, state: State) -> bytes | None:
+        """What spends a state in place of its id, if that is so and its owner is one of ours."""
+        hosted = self._hosted.get(contract)
+        read = known_in(hosted.known, state) if hosted is not None and hosted.domain.ledgers else None
+        if hosted is None or read is None:
+            return None
+        reference = hosted.spent_as(read)
+        return reference.leaf if is_nullifier(reference) else None
+
+    def may_have_tree(self, contract: ContractAddress) -> bool:
+        """Whether its proofs are about a tree, or nobody can tell: it may have rounds before we have taken it in."""
+        hosted = self._hosted.get(contract)
+        return hosted is None or hosted.domain.tree_of(hosted.configuration) is not None
 
     def domain_of(self, contract: ContractAddress) -> str:
         """The name of its domain; empty when that is not loaded."""

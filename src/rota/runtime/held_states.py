@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.domains.available import Shelf
-from rota.hosting import Hosted, learn
+from rota.hosting import Hosted, learn, shelved
 from rota.hosting.proving import is_committed
 from rota.ports import StatePage, Store
 from rota.types import ContractAddress, NodeName, State
@@ -53,7 +53,7 @@ class HeldStates:
         contract = hosted.contract.address
         holdings = self._kept.get(contract)
         if holdings is None or holdings.hosted is not hosted:
-            holdings = self._kept[contract] = _Holdings(hosted, Shelf(hosted.known))
+            holdings = self._kept[contract] = _Holdings(hosted, shelved(hosted, (), self._node))
         self._kept.move_to_end(contract)
         if len(self._kept) > CONTRACTS_KEPT_MAX:
             self._kept.popitem(last=False)

@@ -49,11 +49,13 @@ from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
+from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.automating import announced, automate
 from rota.runtime.commands import CommandOffice, NodeTransactions
+from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.configuration import (
     ConfigurationRejected,
     NodeConfiguration,
@@ -71,6 +73,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.owner_secrets import OwnerSecrets
 from rota.runtime.proving import Proving
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
@@ -271,7 +274,9 @@ async def opened(
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
-    contracts = KnownContracts(name, configuration.ledger.chain_id, _domains(configuration), salt_key, factory)
+    owners = OwnerSecrets(name, keys.signer)
+    chain_id, domains = configuration.ledger.chain_id, _domains(configuration)
+    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, owners.find)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -291,12 +296,14 @@ async def opened(
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal commands
-        store = DatabaseStore(database, name, configuration.sequencer, tell)
+        store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=contracts.nullifier_of)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)
-        proving = Proving(name, contracts, keys.signer, prover or own_prover, store.proofs)
-        encryption = StateEncryption(contracts, proving.secret_of, secrets.token_bytes)
+        trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
+        roots = partial(is_recent, client)
+        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
+        encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
         services = Services(
             name,
             contracts,
@@ -319,6 +326,7 @@ async def opened(
             limits=configuration.ledger.following,
             factory=factory,
             find_makers=store.transitions_of,
+            keep_commitments=trees.keep,
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)

@@ -9,6 +9,9 @@ same leaf (`hosting`), and then the proof that was made, or that is being made, 
 has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents have
 ended: a node that is started again does not prove again what it had proved.
 
+A proof may be about a tree of all commitments, and then is for what the tree was when it was made; that is shown with
+it. What the ledger does not take any more is proved anew.
+
 For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
 for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
 has the signature of the sender's own address before its proof.
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -27,24 +30,26 @@ from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
 from rota.digests import keccak
-from rota.domains.base import Claim, Prover
+from rota.domains.base import Behind, Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
-from rota.keys.names import coins_key, endorser_key, party_key
+from rota.keys.names import endorser_key, party_key
 from rota.keys.secp256k1 import to_compact
-from rota.ledger.proofs import binding_of
+from rota.ledger.proofs import binding_of, root_and_proof, rooted
 from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
+from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, node_of
+from rota.runtime.owner_secrets import OwnerSecrets
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party
 
-OWNER_PURPOSE: Final = b"rota zeto owner"
-OWNER_BYTES: Final = 48
 KEPT_MAX: Final = 4_096
 # A proof that is kept is used again while it is valid for nearly as long as a new one would be.
 OLDER_S_MAX: Final = 300
 
 V = TypeVar("V")
+# Whether a contract takes a root. `Unavailable` when the chain cannot tell.
+IsRecent = Callable[[ContractAddress, bytes], Awaitable[bool]]
 
 NOTHING: Final = Revealed(Party(""), (), (), None)
 
@@ -81,13 +86,24 @@ class Proving:
     """Of one node."""
 
     def __init__(
-        self, node: NodeName, contracts: KnownContracts, keys: KeyHolder, prover: Prover, book: ProofBook
+        self,
+        node: NodeName,
+        contracts: KnownContracts,
+        keys: KeyHolder,
+        secrets: OwnerSecrets,
+        prover: Prover,
+        book: ProofBook,
+        trees: CommitmentTrees,
+        is_recent: IsRecent,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
         self._keys: Final = keys
+        self._secrets: Final = secrets
         self._prover: Final = prover
         self._book: Final = book
+        self._trees: Final = trees
+        self._is_recent: Final = is_recent
         self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
         # Intents of which the store has a proof.
@@ -126,19 +142,13 @@ class Proving:
         hosted = self._contracts.hosted(contract)
         assert hosted is not None, "only a contract with its domain proves"
         try:
-            return hosted.domain.verifier_of(self.secret_of(party))
+            return hosted.domain.verifier_of(self._secrets.of(party))
         except UnknownKey:
             return ""
 
     def keys_in(self, contract: ContractAddress) -> Mapping[Party, str]:
         """The keys of our own parties, as they are asked for."""
         return _OwnKeys(self, contract)
-
-    def secret_of(self, party: Party) -> bytes:
-        """What a party of ours owns its coins by. `UnknownKey` when it is not ours."""
-        if node_of(party) != self._node:
-            raise UnknownKey(f"the party is not one of {self._node}")
-        return self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
 
     # Transitions.
 
@@ -153,7 +163,8 @@ class Proving:
         try:
             proof = await self._proof_of(order)
         except Exception as error:
-            reason = str(error) if isinstance(error, Unavailable) else f"it cannot be proved: {told_of(error)}"
+            is_for_now = isinstance(error, Unavailable | Behind)
+            reason = str(error) if is_for_now else f"it cannot be proved: {told_of(error)}"
             return AssemblyFailed(order.request_id, order.intent, bounded(reason))
         return TransitionSigned(order.request_id, order.intent, proof)
 
@@ -184,11 +195,16 @@ class Proving:
 
     async def _proof_of(self, order: SignTransition) -> bytes:
         kept = self._proofs.get(order.leaf)
-        if kept is None or kept.valid_until_s != order.valid_until_s:
+        if kept is None or kept.valid_until_s != order.valid_until_s or not await self._is_good(order, kept):
             kept = _Proof(order.valid_until_s, asyncio.get_running_loop().create_future())
             _keep(self._proofs, order.leaf, kept)
             self._start(self._make(order, kept))
         return await asyncio.shield(kept.made)
+
+    async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
+        """Whether the ledger still takes the root that this proof is for, if it is for one."""
+        root, _ = root_and_proof(kept.made.result()) if kept.made.done() else (b"", b"")
+        return not root or await self._is_recent(order.contract, root)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
         """Whoever waits is told; what failed is not kept."""
@@ -214,12 +230,14 @@ class Proving:
         claim = Claim(
             hosted.configuration,
             order.party,
-            self.secret_of(order.party),
+            self._secrets.of(order.party),
             binding,
             revealed.spends,
             revealed.makes,
             revealed.preparation,
             revealed.calls,
+            revealed.reads,
+            await self._trees.of(hosted),
         )
         statement = hosted.domain.statement(claim)
         if statement is None:
@@ -227,7 +245,8 @@ class Proving:
         signature = b""
         if hosted.domain.is_signed_too(claim):
             signature = to_compact(await self._keys.sign(party_key(order.party), binding))
-        proof = signature + await self._prover.prove(statement)
+        proof, shown = await self._prover.prove(statement), hosted.domain.shown_with(statement)
+        proof = signature + (rooted(shown, proof) if shown else proof)
         await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
         return proof
 

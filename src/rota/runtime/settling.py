@@ -48,7 +48,7 @@ class Settlements:
         except Rejected as flaw:
             raise errors.invalid("data", str(flaw)) from None
         self.put_back(Drafted(made, read))
-        known = await self._known(intent.contract, (*made.transition.inputs, *made.transition.reads))
+        known = await self._known(hosted, (*made.transition.inputs, *made.transition.reads))
         told = hosting.receipt(hosted, made.transition, known, self._running.name)
         openings = tuple([(await self._shown(hosted, made, reader)).opening_for(reader) for reader in readers])
         return facade.DraftView(intent.id, intent.contract, made.core, told, openings)
@@ -61,7 +61,7 @@ class Settlements:
             if hosted.domain.is_encrypted:
                 (transition,) = await self._running.adapters.encryption.decrypted(hosted, (opening.transition,))
                 opening = replace(opening, transition=transition)
-            known = await self._known(opening.contract, opening.references)
+            known = await self._known(hosted, opening.references)
             examined = drafting.examine(hosted, opening, known, self._running.name)
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
@@ -115,5 +115,6 @@ class Settlements:
             raise errors.invalid(field, f"must be of a contract of {self._running.name}, and {contract} is none")
         return hosted
 
-    async def _known(self, contract: ContractAddress, states: tuple[StateId, ...]) -> hosting.Held:
-        return {state.id: state for state in await self._running.adapters.store.states(contract, states)}
+    async def _known(self, hosted: hosting.Hosted, states: tuple[StateId, ...]) -> hosting.Held:
+        found = await self._running.adapters.store.states(hosted.contract.address, states)
+        return hosting.shelved(hosted, found, self._running.name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rota.core.events import LedgerStatus
+from rota.payload import nullifier_reference
 from rota.ports import ArchivedState, ArchivePage, StateStatus
 from rota.store.database import Read, Reading, Statement, Value, Write
 from rota.store.encoding import decode_outcome, decode_permission, decode_prepared, decode_state, encode
@@ -73,11 +74,12 @@ def _with_leaves(contract: ContractAddress, leaves: Sequence[Leaf]) -> Reading[t
 
 def _archived(contract: ContractAddress, query: Statement) -> Reading[tuple[ArchivedState, ...]]:
     rows: Any = yield query
-    spent_at = {spent for *_, spent in rows if spent is not None}
+    spent_at = {spent for *_, spent, _ in rows if spent is not None}
     spenders = yield from _spenders(contract, tuple(sorted(spent_at)))
     found: list[ArchivedState] = []
-    for encoded, created_at_ms, made_by, committed_at, spent in rows:
+    for encoded, created_at_ms, made_by, committed_at, spent, nullifier in rows:
         state = decode_state(encoded)
+        reference = state.id if nullifier is None else nullifier_reference(nullifier)
         found.append(
             ArchivedState(
                 state,
@@ -85,7 +87,8 @@ def _archived(contract: ContractAddress, query: Statement) -> Reading[tuple[Arch
                 committed_at is not None,
                 IntentId(made_by) if committed_at is not None and made_by is not None else None,
                 spent is not None,
-                spenders.get(state.id),
+                spenders.get(reference),
+                nullifier,
             )
         )
     return tuple(found)
@@ -135,7 +138,7 @@ _COMMITTED: Final = f"'{LedgerStatus.COMMITTED.value}'"
 _STATES: Final = """
 SELECT state, created_at_ms, (
     SELECT intent FROM outcomes WHERE outcomes.height = states.committed_at AND outcomes.place = states.place),
-    committed_at, spent_at
+    committed_at, spent_at, nullifier
 FROM states WHERE state IS NOT NULL AND contract = ?"""
 
 _CONDITIONS: Final = {

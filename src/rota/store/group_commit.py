@@ -45,6 +45,7 @@ from rota.ports import (
 )
 from rota.store.abis import Abis
 from rota.store.archive import Archive
+from rota.store.commitments import Commitments
 from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
 from rota.store.groups import Groups, group_of_contract
 from rota.store.key_names import KeyNames
@@ -53,7 +54,7 @@ from rota.store.mail import Mail
 from rota.store.proofs import ProofBook
 from rota.store.public_transactions import PublicTransactions
 from rota.store.reading import Asking
-from rota.store.records import Clock, Writing, add_contract
+from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_by_id
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
@@ -98,12 +99,18 @@ class DatabaseStore:
     """What one node remembers, in one database."""
 
     def __init__(
-        self, database: Database, node: NodeName, config: Config, tell: Tell, clock: Clock = wall_clock_ms
+        self,
+        database: Database,
+        node: NodeName,
+        config: Config,
+        tell: Tell,
+        clock: Clock = wall_clock_ms,
+        nullifier_of: NullifierOf = spent_by_id,
     ) -> None:
         self._database = database
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
-        self._writing = Writing(node, self._separators, config.index_window_max, clock)
+        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of)
         self._asking = Asking(node, self._separators, config.confirmations)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
@@ -127,6 +134,7 @@ class DatabaseStore:
         self.mail = Mail(self._read, self._write_alone)
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
+        self.commitments: Final = Commitments(self, self._separators)
 
     # Life.
 

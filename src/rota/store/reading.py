@@ -26,6 +26,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.digests import void_leaf
+from rota.payload import is_nullifier, nullifier_reference
 from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
@@ -324,6 +325,11 @@ class Asking:
             rows: Any = yield Statement(sql, (contract, *leaves))
             states = [decode_state(state) for (state,) in rows]
             held.update({state.id: state for state in states})
+        for nullifiers in _in_batches(tuple(dict.fromkeys(each.leaf for each in ids if is_nullifier(each)))):
+            sql = f"{_BY_NULLIFIER} AND nullifier IN ({_marks(nullifiers)}) ORDER BY leaf, output"
+            rows = yield Statement(sql, (contract, *nullifiers))
+            for nullifier, state in rows:
+                held.setdefault(nullifier_reference(nullifier), decode_state(state))
         return tuple(held[each] for each in ids if each in held)
 
     def contracts(self) -> Reading[tuple[KnownContract, ...]]:
@@ -534,6 +540,8 @@ ORDER BY changed, committed_at, place, leaf, output"""
 _HELD_SINCE: Final = """
 SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ?
 ORDER BY changed, CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, leaf, output"""
+
+_BY_NULLIFIER: Final = "SELECT nullifier, state FROM states WHERE state IS NOT NULL AND contract = ?"
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 

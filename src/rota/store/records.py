@@ -6,6 +6,9 @@ failure and had happened is written again by its own rule (protocol §8), and mu
 
 An intent, a dispatch and a nonce have an outcome at a height; a state is committed and spent at one. A reorganisation
 takes away what lies above the height at which the chains part, and nothing else has to be undone.
+
+A state that is spent by a nullifier is noted with it when it is written, and with whether that is spent. From then on
+the nullifier's spending is its own.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from rota.core.events import LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
+from rota.payload import NULLIFIER_OUTPUT, is_nullifier
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
 from rota.store.groups import group_of_contract, group_of_deployment
@@ -57,23 +61,37 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    State,
     Transition,
 )
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
+# What spends a state of a contract in place of its id, as far as this node can tell.
+NullifierOf: TypeAlias = Callable[[ContractAddress, State], bytes | None]
+
+
+def spent_by_id(_contract: ContractAddress, _state: State) -> bytes | None:
+    """Of a node all of whose contracts name the states that they spend."""
+    return None
 
 
 class Writing:
     """Turns records into statements for one node. `separators` are those of the contracts that it has."""
 
     def __init__(
-        self, node: NodeName, separators: Mapping[ContractAddress, bytes], index_window_max: int, clock: Clock
+        self,
+        node: NodeName,
+        separators: Mapping[ContractAddress, bytes],
+        index_window_max: int,
+        clock: Clock,
+        nullifier_of: NullifierOf = spent_by_id,
     ) -> None:
         self.node = node
         self.separators = separators
         self.index_window_max = index_window_max
         self.clock = clock
+        self.nullifier_of = nullifier_of
 
     def statements(self, contract: ContractAddress, record: Record, position: int) -> Iterator[Statement]:
         """One record of a syncpoint of this contract; its position is greater than that of any before."""
@@ -174,6 +192,10 @@ class Writing:
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
             yield transition_due(contract, transition)
         yield from _held(contract, transition, position, self.clock())
+        for state in transition.outputs:
+            nullifier = self.nullifier_of(contract, state) if state.content is not None else None
+            if nullifier is not None:
+                yield Statement(_NULLIFIED_BY, (nullifier, contract, nullifier, contract, *state.id))
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
@@ -207,6 +229,7 @@ class Writing:
 
     def _blocks(self, record: BlocksIndexed, position: int) -> Iterator[Statement]:
         """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
+        yield Statement(_PARTED, (position, record.parted_at, record.parted_at))
         for sql in _UNDO:
             yield Statement(sql, (record.parted_at,))
         for sql in _UNDO_STATES:
@@ -242,6 +265,8 @@ class Writing:
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
                     yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
+                    if is_nullifier(spent):
+                        yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
         for mined in block.mined:
@@ -364,6 +389,21 @@ _SPENT: Final = """
 INSERT INTO states (contract, leaf, output, spent_at, changed) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, output) DO UPDATE SET spent_at = excluded.spent_at, changed = excluded.changed
 WHERE states.spent_at IS NULL"""
+
+# Of two that one nullifier spends both are spent.
+_SPENT_BY_NULLIFIER: Final = """
+UPDATE states SET spent_at = ?, changed = ? WHERE contract = ? AND nullifier = ? AND spent_at IS NULL"""
+
+_NULLIFIED_BY: Final = f"""
+UPDATE states SET nullifier = ?, spent_at = (
+    SELECT mark.spent_at FROM states AS mark
+    WHERE mark.contract = ? AND mark.leaf = ? AND mark.output = {NULLIFIER_OUTPUT})
+WHERE contract = ? AND leaf = ? AND output = ? AND nullifier IS NULL"""
+
+_PARTED: Final = """
+INSERT INTO reorganisations (position, parted_at)
+SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) WHERE EXISTS (SELECT 1 FROM outcomes WHERE height > ?)
+ON CONFLICT (position) DO NOTHING"""
 
 _DELIVER: Final = """
 INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged, created_at_ms) VALUES (?, ?, ?, ?, 0, ?)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache
+from functools import cache, lru_cache
 
 from rota.domains.zeto.circuits import Circuit, Statement, trace
 from rota.engines.proving.groth16 import ProvingKey, prove
@@ -16,8 +16,9 @@ def key_of(circuit: Circuit) -> ProvingKey:
     return load_key(DEVELOPMENT_KEYS, circuit)
 
 
+@lru_cache(maxsize=256)
 def proved(statement: object) -> bytes:
-    """A proof of a true statement."""
+    """A proof of a true statement, made once: the same is proved on several chains."""
     assert isinstance(statement, Statement)
     return prove(key_of(statement.circuit), trace(statement)).to_bytes()
 

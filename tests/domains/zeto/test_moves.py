@@ -16,16 +16,17 @@ from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of
 from rota.types import Call, ContractAddress, Transition
 from tests.contracts.evm import artifact, call_data
-from tests.domains.zeto.on_chain import BOB, ISSUER, Made, TokenLedger, coin, token_ledger, words
+from tests.domains.zeto.on_chain import BOB, ISSUER, Made, TokenLedger, bound, coin, token_ledger, words
 from tests.domains.zeto.prover import proved
-from tests.domains.zeto.test_refusals import KINDS, WRONG, bound
+from tests.domains.zeto.test_refusals import KINDS, WRONG
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
 DEPOSITOR = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+ACCOUNT = ContractAddress(DEPLOYER)
 STRANGER = PrivateKey(keccak(b"somebody else"))
 SOMEBODY = ContractAddress("0x" + "5b" * 20)
-KEEPING_ONE = 3
+HONEST, KEEPING_ONE, BURNING = 0, 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Bank:
         return int(str(await self.ledger.chain.rpc("eth_call", wanted, "latest")), 16)
 
     def taking(self, amount: int) -> tuple[Call, ...]:
-        return (deposit_call(self.token, ContractAddress(DEPLOYER), self.ledger.address, amount),)
+        return (deposit_call(self.token, ACCOUNT, self.ledger.address, amount),)
 
-    def giving(self, amount: int, to: ContractAddress = ContractAddress(DEPLOYER)) -> tuple[Call, ...]:
+    def giving(self, amount: int, to: ContractAddress = ACCOUNT) -> tuple[Call, ...]:
         return (withdrawal_call(self.token, to, amount),)
 
 
@@ -98,6 +99,11 @@ async def refuses_other_withdrawals(bank: Bank, deposit: Made) -> None:
     assert await ledger.refusal(good.transition) == ""
 
 
+def withdrawal_of(bank: Bank, deposit: Made) -> Made:
+    """Of all that was deposited."""
+    return bank.ledger.pay(((deposit.ids[0], deposit.coins[0]),), (), calls=bank.giving(40))
+
+
 def signed(made: Transition, proof: bytes) -> Transition:
     return replace(made, signature=DEPOSITOR.sign_compact(binding_of(made.leaf, made.valid_until_s)) + proof)
 
@@ -124,6 +130,10 @@ async def test_tokens_become_coins_and_coins_tokens_by_what_is_proved_alone(kind
         withdrawal = ledger.pay(((deposit.ids[0], deposit.coins[0]),), (coin(25),), calls=bank.giving(15))
         await bank.ask("behave", KEEPING_ONE)
         assert await ledger.committed(withdrawal.transition) == 1, "the ledger gave what it had to"
-        await bank.ask("behave", 0)
+        # A token that uses all that it is given leaves the rest of the round enough of the gas that was worked out.
+        await bank.ask("behave", BURNING)
+        await ledger.commit(withdrawal, ledger.mint(coin(1, salt=3)), withdrawal_of(bank, deposit))
+        assert await bank.has(ledger.address) == 40
+        await bank.ask("behave", HONEST)
         await ledger.commit(withdrawal)
         assert (await bank.has(DEPLOYER), await bank.has(ledger.address)) == (75, 25)

@@ -1,4 +1,4 @@
-"""What the ledger of a token refuses, with the real verifiers, on the embedded chain and on Anvil.
+"""What the ledgers of both kinds of tokens refuse, with the real verifiers, on the embedded chain and on Anvil.
 
 Everything here is asked and not sent, so that one token serves for all refusals; what is good is sent.
 """
@@ -10,21 +10,47 @@ from pathlib import Path
 
 import pytest
 
-from rota.digests import domain_separator
-from rota.domains.zeto.circuits import Statement
+from rota.digests import WORD_BYTES, domain_separator
+from rota.domains.zeto import domain
+from rota.domains.zeto.circuits import CIRCUITS
 from rota.domains.zeto.coins import VALUE_MAX, Coin
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
 from rota.engines.proving.groth16 import Unprovable
-from rota.ledger.proofs import binding_of
+from rota.ledger.proofs import PROOF_BYTES
+from rota.payload import nullifier_reference
 from rota.types import ContractAddress, Preparation, Transition
-from tests.domains.zeto.on_chain import ALICE, BOB, VALID_UNTIL_S, Made, TokenLedger, coin, token_ledger, words
-from tests.domains.zeto.prover import proved
+from tests.domains.zeto.on_chain import (
+    ALICE,
+    BOB,
+    ROOTS,
+    VALID_UNTIL_S,
+    Made,
+    TokenLedger,
+    UnlinkedLedger,
+    age_roots,
+    asked_of,
+    coin,
+    token_ledger,
+    words,
+)
+from tests.domains.zeto.prover import key_of, proved
 from tests.ledger.chains import CHAIN_ID, in_loop, running
 from tests.ledger.participant import deploy_contract
 
 KINDS = ("embedded", "anvil")
 WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
+# In `auth`, behind the length and the validity of its first proof.
+ROOT = slice(10, 10 + WORD_BYTES)
+
+
+@pytest.fixture(params=[ANON, ANON_NULLIFIER])
+def token(request: pytest.FixtureRequest) -> str:
+    """A kind of token, whose small key is read before anything is timed."""
+    name: str = request.param
+    key_of(next(circuit for circuit in CIRCUITS if circuit.kind is domain.KINDS[name]))
+    return name
 
 
 def with_proof_of(transition: Transition, other: Made) -> Transition:
@@ -33,16 +59,16 @@ def with_proof_of(transition: Transition, other: Made) -> Transition:
 
 async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Made) -> None:
     """Each public input, exchanged for another: inputs, outputs, what comes in, delegate, binding."""
-    state = minted.ids
+    spent = ledger.references(minted)
     others = {
-        "input 0": ledger.written((state[2], state[1]), words(spend.coins), intent=101),
-        "input 1": ledger.written((state[0], state[3]), words(spend.coins), intent=101),
-        "no input 1": ledger.written(state[:1], words(spend.coins), intent=101),
-        "output 0": ledger.written(state[:2], words((coin(8), spend.coins[1])), intent=101),
-        "output 1": ledger.written(state[:2], words((spend.coins[0], coin(8))), intent=101),
-        "outputs mixed up": ledger.written(state[:2], words(spend.coins[::-1]), intent=101),
-        "inputs mixed up": ledger.written(state[1::-1], words(spend.coins), intent=101),
-        "binding": ledger.written(state[:2], words(spend.coins), intent=102),
+        "input 0": ledger.written((spent[2], spent[1]), words(spend.coins), intent=101),
+        "input 1": ledger.written((spent[0], spent[3]), words(spend.coins), intent=101),
+        "no input 1": ledger.written(spent[:1], words(spend.coins), intent=101),
+        "output 0": ledger.written(spent[:2], words((coin(8), spend.coins[1])), intent=101),
+        "output 1": ledger.written(spent[:2], words((spend.coins[0], coin(8))), intent=101),
+        "outputs mixed up": ledger.written(spent[:2], words(spend.coins[::-1]), intent=101),
+        "inputs mixed up": ledger.written(spent[1::-1], words(spend.coins), intent=101),
+        "binding": ledger.written(spent[:2], words(spend.coins), intent=102),
     }
     for what, other in others.items():
         assert await ledger.refusal(with_proof_of(other, spend)) == WRONG, what
@@ -54,26 +80,24 @@ async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Mad
     richer = replace(
         stated, net=5, outputs=(replace(stated.outputs[0], value=stated.outputs[0].value + 5), *spend.coins[1:])
     )
-    made = ledger.written(state[:2], words(richer.outputs), intent=101)
-    assert await ledger.refusal(replace(made, signature=proved(bound(richer, made)))) == WRONG
-    locked = replace(stated, delegate=7, inputs=())
+    made = ledger.written(spent[:2], words(richer.outputs), intent=101)
+    assert await ledger.refusal(ledger.proven(made, richer).transition) == WRONG
     empty = ledger.written((), (), intent=101)
-    locked = replace(locked, scalar=0, outputs=())
-    assert await ledger.refusal(replace(empty, signature=proved(bound(locked, empty)))) == WRONG
-
-
-def bound(statement: Statement, transition: Transition) -> Statement:
-    binding = int.from_bytes(binding_of(transition.leaf, transition.valid_until_s), "big") % ORDER
-    return replace(statement, binding=binding)
+    locked = replace(stated, delegate=7, scalar=0, inputs=(), outputs=(), root=0)
+    assert await ledger.refusal(ledger.proven(empty, locked).transition) == WRONG
 
 
 async def refuses_other_proofs(ledger: TokenLedger, spend: Made) -> None:
     """Each element of a proof, changed by one bit, and zeros."""
-    for place in range(31, 256, 32):
-        proof = bytearray(spend.transition.signature)
+    auth = ledger.auth(spend.transition)
+    for place in range(31, PROOF_BYTES, 32):
+        proof = bytearray(auth[-PROOF_BYTES:])
         proof[place] ^= 1
-        assert await ledger.refusal(replace(spend.transition, signature=bytes(proof))), place
-    assert await ledger.refusal(replace(spend.transition, signature=bytes(256))) == WRONG
+        changed = auth[:-PROOF_BYTES] + bytes(proof)
+        assert await ledger.refusal(spend.transition, auth=changed) == WRONG, place
+    zeros = auth[:-PROOF_BYTES] + bytes(PROOF_BYTES)
+    assert await ledger.refusal(spend.transition, auth=zeros) == WRONG
+    assert await ledger.refusal(spend.transition, auth=auth) == "", "as it is it would be taken"
 
 
 async def refuses_values_beyond_their_range(ledger: TokenLedger, minted: Made, spend: Made) -> None:
@@ -86,69 +110,126 @@ async def refuses_values_beyond_their_range(ledger: TokenLedger, minted: Made, s
     for outputs in (wraps, over):
         with pytest.raises(Unprovable):
             proved(outputs)
+    spent = ledger.references(minted)[:2]
     alias = (int.from_bytes(words(spend.coins)[0], "big") + ORDER).to_bytes(32, "big")
-    made = ledger.written(minted.ids[:2], (alias, words(spend.coins)[1]), intent=101)
-    assert await ledger.refusal(replace(made, signature=proved(bound(stated, made)))) == WRONG
+    made = ledger.written(spent, (alias, words(spend.coins)[1]), intent=101)
+    # What goes into a tree is looked at before its proof is.
+    expected = "Malformed(0, 'coin')" if isinstance(ledger, UnlinkedLedger) else WRONG
+    assert await ledger.refusal(replace(made, signature=ledger.proven(made, stated).transition.signature)) == expected
 
 
 async def refuses_somebody_elses_coin(ledger: TokenLedger, minted: Made) -> None:
     """With Alice's secret Bob's coin cannot be proved, and shown as hers it is not the one on the chain."""
+    bobs = minted.inputs[3]
     with pytest.raises(Unprovable):
-        ledger.pay(((minted.ids[3], minted.coins[3]),), (coin(5),))
-    posing: Coin = replace(minted.coins[3], owner=minted.coins[0].owner)
-    made = ledger.pay(((minted.ids[3], posing),), (coin(5),))
-    assert await ledger.refusal(made.transition) == WRONG
+        ledger.pay((bobs,), (coin(5),))
+    posing: Coin = replace(bobs[1], owner=minted.coins[0].owner)
+    if not isinstance(ledger, UnlinkedLedger):
+        made = ledger.pay(((bobs[0], posing),), (coin(5),))
+        assert await ledger.refusal(made.transition) == WRONG
+        return
+    # In a tree of her own it is there: with a root that the ledger does not know, or one that the proof is not for.
+    own = UnlinkedLedger(ledger.chain, ledger.address, ledger.separator)
+    own.tree.extend([words((posing,))])
+    made = own.pay(((bobs[0], posing),), (coin(5),), intent=103)
+    ledger.coins |= own.coins
+    assert await ledger.committed(made.transition) == 0
+    auth = bytearray(ledger.auth(made.transition))
+    auth[ROOT] = ledger.tree.root.to_bytes(WORD_BYTES, "big")
+    assert await ledger.refusal(made.transition, auth=bytes(auth)) == WRONG
 
 
 async def refuses_proofs_of_elsewhere(ledger: TokenLedger, other: TokenLedger, minted: Made, spend: Made) -> None:
     """What was proved for another contract, or for this one on another chain."""
     twin = other.mint(*minted.coins)
     await other.commit(twin)
-    pairs = tuple(zip(twin.ids, twin.coins, strict=True))
-    foreign = other.pay(pairs[:2], spend.coins, intent=101)
+    foreign = other.pay(twin.inputs[:2], spend.coins, intent=101)
     assert await ledger.refusal(with_proof_of(spend.transition, foreign)) == WRONG
     there = domain_separator(CHAIN_ID + 1, ledger.address)
-    forked = ledger.written(minted.ids[:2], words(spend.coins), intent=101, separator=there)
+    spent = ledger.references(minted)[:2]
+    forked = ledger.written(spent, words(spend.coins), intent=101, separator=there)
     stated = spend.statement
     assert stated is not None
-    proof = proved(bound(stated, forked))
-    assert await ledger.refusal(replace(spend.transition, signature=proof)) == WRONG
+    assert await ledger.refusal(with_proof_of(spend.transition, ledger.proven(forked, stated))) == WRONG
 
 
 async def refuses_who_is_not_the_delegate(ledger: TokenLedger) -> None:
     """A locked coin is spent by what its delegate commits, and by nothing else."""
     locked = ledger.mint(coin(9, delegate=int(DELEGATE, 16)))
     await ledger.commit(locked)
-    inputs = ((locked.ids[0], locked.coins[0]),)
-    prepared = ledger.pay(inputs, (coin(9),), preparation=Preparation(DELEGATE, bytes(32)))
+    prepared = ledger.pay(locked.inputs, (coin(9),), preparation=Preparation(DELEGATE, bytes(32)))
     assert (await ledger.refusal(prepared.transition)).startswith("WrongCommitter(0,")
     with pytest.raises(Unprovable):
-        ledger.pay(inputs, (coin(9),))
-    free = ledger.written(locked.ids[:1], words((coin(9),)))
+        ledger.pay(locked.inputs, (coin(9),))
+    free = ledger.written(ledger.references(locked), words((coin(9),)))
     assert await ledger.refusal(with_proof_of(free, prepared)) == WRONG
 
 
+async def refuses_other_roots(ledger: UnlinkedLedger, other: TokenLedger, spend: Made) -> None:
+    """Zero, one that never was, that of another contract, another recent one, and its own when it is too old."""
+
+    async def shown(root: int) -> tuple[str, int]:
+        auth = bytearray(ledger.auth(spend.transition))
+        auth[ROOT] = root.to_bytes(WORD_BYTES, "big")
+        refusal = await ledger.refusal(spend.transition, auth=bytes(auth))
+        return refusal, 0 if refusal else await ledger.committed(spend.transition, auth=bytes(auth))
+
+    assert spend.statement is not None
+    own = spend.statement.root
+    assert await shown(own) == ("", 1)
+    recent = ledger.tree.root
+    assert recent != own, "coins were made since"
+    assert await shown(recent) == (WRONG, 0)
+    assert await shown(0) == (WRONG, 0)
+    assert await shown(7) == ("", 0)
+    assert await shown(own + ORDER) == ("", 0)
+    assert isinstance(other, UnlinkedLedger)
+    await other.commit(other.mint(coin(1, salt=77)))
+    assert await shown(other.tree.root) == ("", 0)
+    for later, expected in ((ROOTS - 2, 1), (1, 0)):
+        await age_roots(ledger.chain.rpc, ledger.address, later)
+        assert await shown(own) == ("", expected), later
+    await age_roots(ledger.chain.rpc, ledger.address, 1 - ROOTS)
+    assert await shown(own) == ("", 1)
+
+
+async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Made) -> None:
+    """They are marked by the spend, and another form of one is none."""
+    for reference in spend.transition.inputs:
+        assert await asked_of(ledger.chain.rpc, ledger.address, "isNullified", reference.leaf) == (1,)
+    unspent = ledger.references(minted)[2]
+    assert await asked_of(ledger.chain.rpc, ledger.address, "isNullified", unspent.leaf) == (0,)
+    alias = nullifier_reference((int.from_bytes(spend.transition.inputs[0].leaf, "big") + ORDER).to_bytes(32, "big"))
+    made = ledger.written((alias,), words((coin(5),)), intent=104)
+    stated = ledger.pay(minted.inputs[:1], (coin(5),), intent=105).statement
+    assert stated is not None
+    assert await ledger.refusal(ledger.proven(made, stated).transition) == WRONG
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 @in_loop
-async def test_ledger_refuses_what_is_not_proved(kind: str, tmp_path: Path) -> None:
+async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain:
         factory = await deploy_contract(chain, "Factory")
-        ledger = await token_ledger(chain, factory)
-        minted = ledger.mint(coin(5), coin(7), coin(5, salt=2), coin(5, BOB))
+        ledger, other = [await token_ledger(chain, factory, number, token) for number in range(2)]
+        minted = ledger.mint(coin(5), coin(7), coin(5, salt=2), coin(5, BOB, salt=3))
         await ledger.commit(minted)
-        pairs = tuple(zip(minted.ids, minted.coins, strict=True))
-        spend = ledger.pay(pairs[:2], (coin(9, BOB), coin(3)), intent=101)
+        spend = ledger.pay(minted.inputs[:2], (coin(9, BOB), coin(3)), intent=101)
         await refuses_other_statements(ledger, minted, spend)
         await refuses_other_proofs(ledger, spend)
         await refuses_values_beyond_their_range(ledger, minted, spend)
         await refuses_somebody_elses_coin(ledger, minted)
-        await refuses_proofs_of_elsewhere(ledger, await token_ledger(chain, factory, 1), minted, spend)
+        await refuses_proofs_of_elsewhere(ledger, other, minted, spend)
         await refuses_who_is_not_the_delegate(ledger)
+        if isinstance(ledger, UnlinkedLedger):
+            await refuses_other_roots(ledger, other, spend)
 
         # The one that all of these were not is taken, once.
-        again = ledger.pay(pairs[:2], (coin(12, ALICE),))
+        again = ledger.pay(minted.inputs[:2], (coin(12, ALICE),))
         assert await ledger.refusal(spend.transition) == ""
         await ledger.commit(spend)
         assert await ledger.committed(spend.transition, again.transition) == 0
+        if isinstance(ledger, UnlinkedLedger):
+            await takes_nullifiers_once(ledger, minted, spend)

@@ -53,7 +53,7 @@ async def query_contract_states(
 async def query_nullifiers(
     node: HasStates, domain: DomainName, schema_ref: SchemaRef, query: QueryJson, qualifier: Qualifier
 ) -> Found:
-    """States of all contracts of a domain that are spent by nullifiers; domains without proofs have none."""
+    """States of all contracts of a domain that nullifiers spend; only who owns a state knows of its nullifier."""
     return [*await node.states.query_nullifiers(domain, None, schema_ref.content, query, qualifier)]
 
 
@@ -66,7 +66,7 @@ async def query_contract_nullifiers(
     query: QueryJson,
     qualifier: Qualifier,
 ) -> Found:
-    """States of a contract that are spent by nullifiers; domains without proofs have none."""
+    """States of a contract that nullifiers spend; only who owns a state knows of its nullifier."""
     found = await node.states.query_nullifiers(domain, contract_address.contract, schema_ref.content, query, qualifier)
     return [*found]
 

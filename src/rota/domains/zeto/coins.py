@@ -34,7 +34,12 @@ class Coin:
 
     def nullifier(self, scalar: int) -> int:
         """What shows that it is spent; only who knows the owner's scalar can tell which coin it belongs to."""
-        return poseidon(self.value, self.salt, scalar)
+        return nullifier_of(self.value, self.salt, scalar)
+
+
+def nullifier_of(value: int, salt: int, scalar: int) -> int:
+    """What shows that a coin is spent, of whatever delegate."""
+    return poseidon(value, salt, scalar)
 
 
 # Fills a slot of a circuit that is not used. It is worth nothing and nobody's.

@@ -7,24 +7,30 @@ speaks of (decision 130). What is assembled here is proved before it counts as s
 Only who makes and who gets a coin ever see it. The issuer's node signs for coins that are made of nothing, and learns
 of no others. Change is spent before it is confirmed, by whoever made it: nobody else knows of it yet.
 
+There are two kinds. `Zeto_Anon` names the coins that it spends. `Zeto_AnonNullifier` spends by nullifiers, and proves
+that its coins are in the tree of all that were made (`membership.py`). What is not in it yet is read by name, one coin
+at most, which shows whose change it is: so what is confirmed is spent first.
+
 Coins are made of a public token too, if the contract was given one, and turned into it (`reserve.py`).
 
 A circuit takes two coins and makes two, so that a transfer pays one party and gives the rest back. Its large form takes
-ten and makes eight, which takes longer to prove: for whoever pays several at once, or has many small coins. With more
-than ten of them they are joined first, by paying oneself.
+ten, or five of the second kind, and makes eight, which takes longer to prove: for whoever pays several at once, or has
+many small coins. With more than that they are joined first, by paying oneself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from rota.domains.available import Available, Known, cover
+from rota.domains.available import Available, Known, Selection, cover
 from rota.domains.base import (
     Assembled,
     Assembly,
     AttestationPlan,
+    Behind,
     Claim,
     Deployment,
     Domain,
@@ -45,9 +51,10 @@ from rota.domains.contents import Role
 from rota.domains.records import Record
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
 from rota.domains.zeto.circuits import INPUTS_MAX, Kind, Spent, Statement
-from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of
+from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of, nullifier_of
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.membership import Members
 from rota.domains.zeto.records import (
     NO_ADDRESS,
     Account,
@@ -74,14 +81,31 @@ from rota.domains.zeto.reserve import (
     shortage_of,
     withdrawal_call,
 )
-from rota.types import Call, Contract, ContractAddress, Mode, Party, Preparation, SubmitMode, address_bytes, node_of
+from rota.types import (
+    Call,
+    Contract,
+    ContractAddress,
+    Mode,
+    Party,
+    Preparation,
+    StateId,
+    SubmitMode,
+    address_bytes,
+    node_of,
+)
 
 ANON: Final = "Zeto_Anon"
-LEDGERS: Final[Mapping[str, ProvedLedger]] = {ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"))}
+ANON_NULLIFIER: Final = "Zeto_AnonNullifier"
+KINDS: Final[Mapping[str, Kind]] = {ANON: Kind.ANON, ANON_NULLIFIER: Kind.ANON_NULLIFIER}
+LEDGERS: Final[Mapping[str, ProvedLedger]] = {
+    ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8")),
+    ANON_NULLIFIER: ProvedLedger("Nullified", ("VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8", "PoseidonTree")),
+}
 MINTS_MAX: Final = 15
 OUTPUTS_MAX: Final = 8
 NO_CONDITION: Final = bytes(32)
 KEYS_KEPT_MAX: Final = 4_096
+NULLIFIERS_KEPT_MAX: Final = 65_536
 
 
 class Zeto(Domain[Configuration]):
@@ -152,8 +176,9 @@ class Zeto(Domain[Configuration]):
                 assert isinstance(arguments, TransferLocked), f"zeto has no {request.function}"
                 if request.submit_mode is not SubmitMode.EXTERNAL:
                     raise Rejected("submitMode", "must be external: only the delegate of a lock can commit it")
-                if not 1 <= len(arguments.locked_inputs) <= INPUTS_MAX[Kind.ANON]:
-                    raise Rejected("lockedInputs", f"must be 1 to {INPUTS_MAX[Kind.ANON]} coins")
+                most = _inputs_max(request.configuration)
+                if not 1 <= len(arguments.locked_inputs) <= most:
+                    raise Rejected("lockedInputs", f"must be 1 to {most} coins")
                 return (sender, *_receivers("transfers", arguments.transfers, OUTPUTS_MAX, sender))
 
     def assemble(self, work: Assembly[Configuration]) -> Outcome:
@@ -163,10 +188,9 @@ class Zeto(Domain[Configuration]):
                 paid = [_coin_for(work, payment) for payment in mints]
                 return Assembled(makes=tuple(paid), info=_told(mints, work.sender))
             case Transfer(transfers):
-                return _paid(work, transfers, _free_coins(work.states, work.sender, work.verifiers))
+                return _paid(work, transfers)
             case Lock(amount, delegate):
-                coins = _free_coins(work.states, work.sender, work.verifiers)
-                return _paid(work, (Payment(work.sender, amount),), coins, delegate)
+                return _paid(work, (Payment(work.sender, amount),), delegate)
             case Deposit(amount):
                 return _deposited(work, amount)
             case Withdraw(amount):
@@ -199,8 +223,8 @@ class Zeto(Domain[Configuration]):
         """What is spent and comes in is worth what is made and leaves. For a mint the issuer signs instead."""
         if not claim.spends and claim.makes and not claim.calls:
             return None
-        return Statement(
-            Kind.ANON,
+        statement = Statement(
+            KINDS[claim.configuration.token_name],
             _scalar_of(claim.secret) if claim.spends else 0,
             tuple(Spent(_opened(known.record, known.salt)) for known in claim.spends),
             tuple(_opened(known.record, known.salt) for known in claim.makes),
@@ -208,6 +232,28 @@ class Zeto(Domain[Configuration]):
             net=net_of(*moved_by(claim.calls)),
             delegate=int(claim.preparation.committer, 16) if claim.preparation is not None else 0,
         )
+        return _in_tree(statement, claim) if statement.kind is Kind.ANON_NULLIFIER else statement
+
+    def nullifier(
+        self, configuration: Configuration, state: Known[Record], secret_of: Callable[[Party], bytes | None]
+    ) -> bytes | None:
+        """Of a coin that is spent by one, if its owner is one of ours by name and key."""
+        coin = state.record
+        if KINDS[configuration.token_name] is not Kind.ANON_NULLIFIER or not isinstance(coin, ZetoCoin):
+            return None
+        secret = secret_of(coin.owner)
+        if secret is None or not _is_of(coin, self.verifier_of(secret)):
+            return None
+        return _nullifier(coin.amount, _salt_of(state.salt), _scalar_of(secret)).to_bytes(32, "big")
+
+    def tree_of(self, configuration: Configuration) -> Members | None:
+        """Of the kind that has one."""
+        return Members() if KINDS[configuration.token_name] is Kind.ANON_NULLIFIER else None
+
+    def shown_with(self, statement: object) -> bytes:
+        """The root."""
+        assert isinstance(statement, Statement), "what this domain has stated"
+        return statement.root.to_bytes(32, "big") if statement.kind is Kind.ANON_NULLIFIER else b""
 
     def is_signed_too(self, claim: Claim[Configuration]) -> bool:
         """Nobody deposits another's tokens."""
@@ -239,7 +285,7 @@ class Zeto(Domain[Configuration]):
         """What an account of this node has; of others nothing is known here."""
         assert isinstance(question.arguments, Account), "the only view"
         account = party_of("account", question.arguments.account, node_of(question.asker))
-        coins = _free_coins(question.states, account, question.verifiers)
+        coins = _free_coins(question.configuration, question.states, account, question.verifiers)
         total = sum(coin.record.amount for coin in coins)
         return {"totalStates": str(len(coins)), "totalBalance": str(total), "overflow": False}
 
@@ -274,15 +320,22 @@ def _require_amount(field: str, amount: int) -> None:
 # Assembling.
 
 
-def _free_coins(states: Available, owner: Party, verifiers: Mapping[Party, str]) -> tuple[Known[ZetoCoin], ...]:
+def _free_coins(
+    configuration: Configuration, states: Available, owner: Party, verifiers: Mapping[Party, str]
+) -> tuple[Known[ZetoCoin], ...]:
     """What a party can spend. Whoever pays may write any key beside a name: only what is the owner's own counts.
 
-    The range of what was minted nobody has proved: a coin that is worth more than any can be is none.
+    The range of what was minted nobody has proved: a coin that is worth more than any can be is none. Of coins that one
+    nullifier spends, which somebody made so on purpose, one counts.
     """
     key = verifiers.get(owner, "")
-    return states.where(
+    coins = states.where(
         ZetoCoin, lambda coin: _is_free(coin) and _is_of(coin, key) and coin.amount <= VALUE_MAX, owner=owner
     )
+    if KINDS[configuration.token_name] is not Kind.ANON_NULLIFIER:
+        return coins
+    first = {(coin.record.amount, _salt_of(coin.salt)): coin for coin in reversed(coins)}
+    return tuple(coin for coin in coins if first[coin.record.amount, _salt_of(coin.salt)] is coin)
 
 
 def _is_of(coin: ZetoCoin, key: str) -> bool:
@@ -296,15 +349,15 @@ def _is_free(coin: ZetoCoin) -> bool:
 def _paid(
     work: Assembly[Configuration],
     payments: tuple[Payment, ...],
-    coins: tuple[Known[ZetoCoin], ...],
     delegate: ContractAddress = NO_ADDRESS,
     calls: tuple[Call, ...] = (),
 ) -> Outcome:
     """Pays, and gives the rest back. What `calls` take out of the contract is paid for like the rest."""
+    coins = _free_coins(work.configuration, work.states, work.sender, work.verifiers)
     amount = sum(payment.amount for payment in payments) + moved_by(calls)[1]
-    selection = cover(coins, amount, _worth, INPUTS_MAX[Kind.ANON])
+    selection = _covered(work, coins, amount)
     if selection is None:
-        return Reverted(_shortage(work.sender, coins, amount))
+        return Reverted(_shortage(work, coins, amount))
     if selection.change and len(payments) == OUTPUTS_MAX:
         return Reverted(
             f"{work.sender} has no coins worth exactly {amount}, and what pays {OUTPUTS_MAX} parties has no room for "
@@ -313,8 +366,43 @@ def _paid(
     makes = [_coin_for(work, payment, delegate) for payment in payments]
     if selection.change:
         makes.append(_coin_for(work, Payment(work.sender, selection.change)))
-    told = _told(payments, work.sender)
-    return Assembled(tuple(coin.id for coin in selection.coins), makes=tuple(makes), info=told, calls=calls)
+    return _spending(work, selection.coins, makes, payments, calls)
+
+
+def _covered(
+    work: Assembly[Configuration], coins: tuple[Known[ZetoCoin], ...], amount: int
+) -> Selection[ZetoCoin] | None:
+    """The coins that pay this. By nullifiers what is confirmed, with one that is not if it has to be.
+
+    When more than one would have to be, `Behind`: they are confirmed soon.
+    """
+    most = _inputs_max(work.configuration)
+    if KINDS[work.configuration.token_name] is Kind.ANON:
+        return cover(coins, amount, _worth, most)
+    confirmed = [coin for coin in coins if work.states.is_confirmed(coin.id)]
+    under_way = [coin for coin in coins if not work.states.is_confirmed(coin.id)]
+    selection = cover(confirmed, amount, _worth, most)
+    if selection is None and under_way:
+        largest = max(under_way, key=lambda coin: (coin.record.amount, coin.id))
+        selection = cover((*confirmed, largest), amount, _worth, most)
+        if selection is None and cover(coins, amount, _worth, most) is not None:
+            raise Behind(f"{work.sender} has coins worth {amount} only with several that are not confirmed yet")
+    return selection
+
+
+def _spending(
+    work: Assembly[Configuration],
+    coins: tuple[Known[ZetoCoin], ...],
+    makes: list[NewState],
+    payments: tuple[Payment, ...],
+    calls: tuple[Call, ...] = (),
+) -> Assembled:
+    """By nullifiers, a coin that is not in the tree yet is read by name."""
+    spends = tuple(coin.id for coin in coins)
+    reads: tuple[StateId, ...] = ()
+    if KINDS[work.configuration.token_name] is Kind.ANON_NULLIFIER:
+        reads = tuple(state for state in spends if not work.states.is_confirmed(state))
+    return Assembled(spends, reads, tuple(makes), _told(payments, work.sender), calls)
 
 
 def _deposited(work: Assembly[Configuration], amount: int) -> Outcome:
@@ -332,7 +420,7 @@ def _withdrawn(work: Assembly[Configuration], amount: int) -> Outcome:
     if shortage:
         return Reverted(shortage)
     calls = (withdrawal_call(reserve.token, reserve.account, amount),)
-    return _paid(work, (), _free_coins(work.states, work.sender, work.verifiers), calls=calls)
+    return _paid(work, (), calls=calls)
 
 
 def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) -> Outcome:
@@ -345,8 +433,7 @@ def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) ->
     makes = [_coin_for(work, payment) for payment in arguments.transfers]
     if change:
         makes.append(_coin_for(work, Payment(work.sender, change)))
-    told = _told(arguments.transfers, work.sender)
-    return Assembled(tuple(coin.id for coin in coins), makes=tuple(makes), info=told)
+    return _spending(work, coins, makes, arguments.transfers)
 
 
 def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[Known[ZetoCoin], ...]:
@@ -362,6 +449,9 @@ def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[K
         coins.append(coin)
     if len({coin.record.delegate for coin in coins}) != 1:
         raise Rejected("lockedInputs", "must be coins of one delegate, who commits this")
+    under_way = sum(not work.states.is_confirmed(coin.id) for coin in coins)
+    if under_way > 1 and KINDS[work.configuration.token_name] is Kind.ANON_NULLIFIER:
+        raise Behind("lockedInputs: more than one of these coins is not confirmed yet")
     return tuple(coins)
 
 
@@ -392,11 +482,11 @@ def _told(payments: Iterable[Payment], sender: Party) -> tuple[NewState, ...]:
     )
 
 
-def _shortage(sender: Party, coins: tuple[Known[ZetoCoin], ...], amount: int) -> str:
-    total = sum(coin.record.amount for coin in coins)
+def _shortage(work: Assembly[Configuration], coins: tuple[Known[ZetoCoin], ...], amount: int) -> str:
+    sender, total = work.sender, sum(coin.record.amount for coin in coins)
     if total < amount:
         return f"{sender} has {total}, and {amount} are needed"
-    most = INPUTS_MAX[Kind.ANON]
+    most = _inputs_max(work.configuration)
     return f"{sender} has {total}, but no {most} coins that are worth {amount}: join some first by paying yourself"
 
 
@@ -404,13 +494,45 @@ def _worth(coin: ZetoCoin) -> int:
     return coin.amount
 
 
+def _inputs_max(configuration: Configuration) -> int:
+    return INPUTS_MAX[KINDS[configuration.token_name]]
+
+
+# Proving.
+
+
+def _in_tree(statement: Statement, claim: Claim[Configuration]) -> Statement:
+    """The same with the way of each coin to the root of now; of the one that is read by name there is none."""
+    assert isinstance(claim.tree, Members), "a contract whose coins are in a tree has one"
+    tree = claim.tree
+    pending = 0
+    inputs: list[Spent] = []
+    for known, spent in zip(claim.spends, statement.inputs, strict=True):
+        commitment = spent.coin.commitment
+        path = () if known.id in claim.reads else tree.path_to(commitment)
+        if path is None:
+            raise Behind("a coin that is to be spent is not on the chain, or not any more")
+        pending = commitment if known.id in claim.reads else pending
+        inputs.append(replace(spent, path=path))
+    needs_root = len(inputs) > len(claim.reads)
+    return replace(statement, inputs=tuple(inputs), root=tree.root if needs_root else 0, pending=pending)
+
+
 # Coins and keys.
 
 
 def _opened(record: Record, salt: bytes) -> Coin:
     assert isinstance(record, ZetoCoin), "the only state of this domain is a coin"
-    number = int.from_bytes(salt, "big") % ORDER
-    return Coin(record.amount, number, _point_of(record.owner_key), int(record.delegate, 16))
+    return Coin(record.amount, _salt_of(salt), _point_of(record.owner_key), int(record.delegate, 16))
+
+
+def _salt_of(salt: bytes) -> int:
+    return int.from_bytes(salt, "big") % ORDER
+
+
+@lru_cache(maxsize=NULLIFIERS_KEPT_MAX)
+def _nullifier(value: int, salt: int, scalar: int) -> int:
+    return nullifier_of(value, salt, scalar)
 
 
 def _shown(known: Known[Record]) -> dict[str, object]:

@@ -184,8 +184,9 @@ class Following:
         known = await self._held(hosted, (*transition.inputs, *transition.reads))
         return cast(JsonValue, hosting.receipt(hosted, transition, known, self._running.name))
 
-    async def _held(self, hosted: hosting.Hosted, states: Sequence[StateId]) -> dict[StateId, State]:
-        return {state.id: state for state in await self._store.states(hosted.contract.address, states)}
+    async def _held(self, hosted: hosting.Hosted, states: Sequence[StateId]) -> hosting.Held:
+        found = await self._store.states(hosted.contract.address, states)
+        return hosting.shelved(hosted, found, self._running.name)
 
     async def _states_of(self, hosted: hosting.Hosted, transition: Transition, at_ms: int) -> TransactionStates:
         referred = await self._held(hosted, (*transition.inputs, *transition.reads))

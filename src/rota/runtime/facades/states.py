@@ -16,7 +16,7 @@ from uuid import UUID
 
 from rota.api import errors
 from rota.api.formats import Address, HexText, Uuid, timestamp_of, uuid_of, word_of
-from rota.api.states import PrivateState, Schema, StateConfirmRecord, StateSpendRecord
+from rota.api.states import PrivateState, Schema, StateConfirmRecord, StateNullifier, StateSpendRecord
 from rota.api.values import JsonValue
 from rota.digests import keccak, state_commitment
 from rota.domains.available import Known, known_in
@@ -71,10 +71,30 @@ class States:
         self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
     ) -> tuple[PrivateState, ...]:
         """The states of one kind that are looked for."""
+        return await self._query(domain, contract, schema, query, qualifier, is_nullified=False)
+
+    async def query_nullifiers(
+        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
+    ) -> tuple[PrivateState, ...]:
+        """Those that a nullifier spends; only who owns a state knows of it."""
+        return await self._query(domain, contract, schema, query, qualifier, is_nullified=True)
+
+    async def _query(
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        *,
+        is_nullified: bool,
+    ) -> tuple[PrivateState, ...]:
         record_type = self._record_type(domain, schema)
         wanted, own_sort = _own_sort(read_query(query))
         found: list[Found] = []
         async for address, archived in self._states(domain, contract, qualifier):
+            if is_nullified and archived.nullifier is None:
+                continue
             known = self._read(address, archived.state)
             if known is None or not isinstance(known.record, record_type) or not _holds(wanted, known.record):
                 continue
@@ -83,17 +103,6 @@ class States:
             if not wanted.sort and not own_sort and len(found) >= (wanted.limit or ROWS_DEFAULT):
                 break
         return tuple(_shown(domain, schema, *each) for each in _sorted(found, wanted, own_sort))
-
-    async def query_nullifiers(
-        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
-    ) -> tuple[PrivateState, ...]:
-        """No domain that is installed spends by nullifiers: what is asked is looked at, and there is none."""
-        self._record_type(domain, schema)
-        read_query(query)
-        _status(qualifier)
-        if contract is not None:
-            self._hosted(domain, contract)
-        return ()
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
         """A state that no transaction made; its id is made of what it holds, so that it is stored once."""
@@ -240,6 +249,7 @@ def _shown(
     domain: str, schema: bytes, contract: ContractAddress, archived: ArchivedState, known: Known[Record]
 ) -> PrivateState:
     identity = archived.state.id
+    spent = StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None
     return PrivateState(
         HexText("0x" + identity.leaf.hex() + f"{identity.output:02x}"),
         timestamp_of(archived.created_at_ms),
@@ -248,7 +258,8 @@ def _shown(
         Address(contract),
         {"salt": "0x" + known.salt.hex(), **shown(known.record)},
         StateConfirmRecord(_uuid(archived.made_by)) if archived.is_committed else None,
-        StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None,
+        spent,
+        StateNullifier(word_of(archived.nullifier), spent) if archived.nullifier is not None else None,
     )
 
 

@@ -1,0 +1,74 @@
+"""Commitments of proved contracts, by leaf, and their order on the chain (`ports.CommitmentStore`).
+
+A leaf binds its commitments, so that these are written once, before the index has the block that they came with, and
+never taken back. The index's own outcomes say which leaves are on the chain and in which order; where it was cut, the
+table of reorganisations says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rota.core.events import LedgerStatus
+from rota.digests import WORD_BYTES, void_leaf
+from rota.ports.commitments import COMMITMENTS_A_PAGE, CommitmentPage, CommittedWords, LeafCommitments, OutcomePlace
+from rota.store.database import Door, Reading, Statement
+from rota.types import ContractAddress
+
+# Above all places of a block.
+_LAST_PLACE: Final = 2**62
+
+
+class Commitments:
+    """`ports.CommitmentStore` on a database. `separators` are those of the contracts that the node has."""
+
+    def __init__(self, door: Door, separators: Mapping[ContractAddress, bytes]) -> None:
+        self._door: Final = door
+        self._separators: Final = separators
+
+    async def keep(self, commitments: Sequence[LeafCommitments]) -> None:
+        """Have these for good."""
+        if commitments:
+            await self._door.write(
+                [Statement(_KEEP, (each.contract, each.leaf, b"".join(each.words)), each.leaf) for each in commitments]
+            )
+
+    async def page(
+        self, contract: ContractAddress, after: OutcomePlace, since: int, limit: int = COMMITMENTS_A_PAGE
+    ) -> CommitmentPage:
+        """What was committed behind this place, for whoever knows of all reorganisations up to `since`."""
+        return await self._door.read(self._page(contract, after, since, limit))
+
+    def _page(self, contract: ContractAddress, after: OutcomePlace, since: int, limit: int) -> Reading[CommitmentPage]:
+        rows: Any = yield Statement(_PARTED, (since,))
+        parted_at, latest = rows[0]
+        if parted_at is not None and parted_at < after.height:
+            after = OutcomePlace(parted_at, _LAST_PLACE)
+        rows = yield Statement(_COMMITTED, (contract, *after, limit))
+        transitions = []
+        for height, place, intent, leaf, words in rows:
+            if words is None:
+                is_void = leaf == void_leaf(self._separators[contract], intent)
+                assert is_void, f"what 0x{leaf.hex()} of {contract} commits to was kept before it was indexed"
+            split = _words(words or b"")
+            transitions.append(CommittedWords(OutcomePlace(height, place), split))
+        return CommitmentPage(latest or since, parted_at, tuple(transitions), len(rows) < limit)
+
+
+def _words(joined: bytes) -> tuple[bytes, ...]:
+    return tuple(joined[start : start + WORD_BYTES] for start in range(0, len(joined), WORD_BYTES))
+
+
+_KEEP: Final = """
+INSERT INTO commitments (contract, leaf, words) VALUES (?, ?, ?) ON CONFLICT (contract, leaf) DO NOTHING"""
+
+_PARTED: Final = "SELECT MIN(parted_at), MAX(position) FROM reorganisations WHERE position > ?"
+
+_COMMITTED: Final = f"""
+SELECT outcomes.height, outcomes.place, outcomes.intent, outcomes.leaf, commitments.words
+FROM outcomes LEFT JOIN commitments
+    ON commitments.contract = outcomes.contract AND commitments.leaf = outcomes.leaf
+WHERE outcomes.contract = ? AND outcomes.status = '{LedgerStatus.COMMITTED.value}'
+    AND (outcomes.height, outcomes.place) > (?, ?)
+ORDER BY outcomes.height, outcomes.place LIMIT ?"""

@@ -1,0 +1,241 @@
+"""Tokens whose spends cannot be linked to coins, on three real nodes: real proofs, checked by the chain."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rota.config import Config
+from rota.domains.zeto.circuits import CIRCUITS
+from rota.domains.zeto.domain import ANON_NULLIFIER, KINDS
+from rota.types import NodeName
+from tests.domains.zeto.on_chain import ROOTS, age_roots, asked_of
+from tests.domains.zeto.prover import key_of
+from tests.domains.zeto.test_kept_proofs import StopsWhenProved
+from tests.domains.zeto.test_network import NAMES, TOKEN_ABI, balance, begun, pay, token, until_balance
+from tests.ledger.chains import in_loop
+from tests.runtime.callers import Caller, CallFailed, callers
+from tests.runtime.kit import Network, network
+from tests.runtime.test_public_flow import FREE
+
+BLOCK_MS = 150
+LOOK_S = 0.05
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_key() -> None:
+    """Read before anything waits for a proof."""
+    key_of(next(circuit for circuit in CIRCUITS if circuit.kind is KINDS[ANON_NULLIFIER]))
+
+
+async def coin_schema(caller: Caller) -> str:
+    """The id of the schema of coins."""
+    found = await caller.call("pstate_listSchemas", "zeto")
+    identity: str = next(each["id"] for each in found if "Coin" in each["signature"])
+    return identity
+
+
+async def mint(issuer: Caller, contract: str, *payments: dict[str, object]) -> None:
+    await issuer.succeed(
+        type="private", to=contract, from_="a@node1", function="mint", data={"mints": [*payments]}, abi=TOKEN_ABI
+    )
+
+
+async def transfer(caller: Caller, contract: str, sender: str, *payments: dict[str, object]) -> dict[str, Any]:
+    return await caller.succeed(
+        type="private", to=contract, from_=sender, function="transfer", data={"transfers": [*payments]}, abi=TOKEN_ABI
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restart(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
+        prover = await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 100), pay("c@node3", 50))
+        await until_balance(two, contract, "b@node2", 100)
+        await until_balance(three, contract, "c@node3", 50)
+
+        # Each is proved for a root that the others' coins make an older one; the second of b spends b's change.
+        receipts = await asyncio.gather(
+            transfer(two, contract, "b@node2", pay("c@node3", 10)),
+            transfer(two, contract, "b@node2", pay("c@node3", 10)),
+            transfer(three, contract, "c@node3", pay("a@node1", 5)),
+        )
+        await until_balance(three, contract, "c@node3", 65)
+        await until_balance(one, contract, "a@node1", 5)
+        assert len(prover.statements) == 3, "nobody's spend makes another's worthless"
+        assert sum(bool(statement.pending) for statement in prover.statements) == 1
+
+        # The tree is worked out from what is stored.
+        await net.stop(NodeName("node2"))
+        await net.start(NodeName("node2"))
+        two = callers(session, net)[1]
+        assert await balance(two, contract, "b@node2") == 80
+        await transfer(two, contract, "b@node2", pay("a@node1", 30))
+        await until_balance(one, contract, "a@node1", 35)
+        await until_balance(two, contract, "b@node2", 50)
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 10
+
+        place = ("zeto", contract, await coin_schema(two), {"limit": 9})
+        spent = await two.call("pstate_queryContractNullifiers", *place, "spent")
+        assert sorted(each["data"]["amount"] for each in spent) == ["100", "80", "90"]
+        spenders = {each["nullifier"]["spent"]["transaction"] for each in spent}
+        assert {receipt["id"] for receipt in receipts[:2]} < spenders
+        for each in spent:
+            assert await asked_of(
+                net.client.call, contract, "isNullified", bytes.fromhex(each["nullifier"]["id"][2:])
+            ) == (1,)
+        (change,) = await two.call("pstate_queryContractNullifiers", *place, "available")
+        assert change["data"]["amount"] == "50"
+        assert await asked_of(
+            net.client.call, contract, "isNullified", bytes.fromhex(change["nullifier"]["id"][2:])
+        ) == (0,)
+        full = await two.call("ptx_getTransactionReceiptFull", receipts[0]["id"])
+        assert [each["data"]["amount"] for each in full["states"]["spent"]] in (["100"], ["90"])
+        assert "unavailable" not in full["states"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_coin_is_locked_and_spent_by_its_delegate(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 100))
+        await until_balance(two, contract, "b@node2", 100)
+        delegate = await three.call("ptx_resolveVerifier", "d@node3", "ecdsa:secp256k1", "eth_address")
+        of_token = {"type": "private", "to": contract}
+        lock = {"amount": 30, "delegate": delegate}
+        locked = await two.succeed(**of_token, from_="b@node2", function="lock", data=lock)
+        await until_balance(two, contract, "b@node2", 70)
+        told = await two.call("ptx_getDomainReceipt", "zeto", locked["id"])
+        (coin,) = [each for each in told["coins"] if each.get("delegate") == delegate]
+        spends = {"lockedInputs": [coin["id"]], "delegate": "d@node3", "transfers": [pay("c@node3", 30)]}
+        sent = await two.call(
+            "ptx_prepareTransaction", {**of_token, "from": "b@node2", "function": "transferLocked", "data": spends}
+        )
+        while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
+            await asyncio.sleep(LOOK_S)
+        stranger = await two.do(**prepared["transaction"], from_="b@node2")
+        assert "WrongCommitter" in stranger["failureMessage"]
+        await three.succeed(**prepared["transaction"], from_="d@node3")
+        assert (await two.receipt(sent))["success"]
+        await until_balance(three, contract, "c@node3", 30)
+
+
+async def recovered(net: Network, session: aiohttp.ClientSession, contract: str, account: str, amount: int) -> Caller:
+    """An application of the second node when that has the contract again, with these coins; it may begin a new life."""
+    while True:
+        caller = callers(session, net)[1]
+        with suppress(CallFailed, aiohttp.ClientError):
+            if await balance(caller, contract, account) == amount:
+                return caller
+        await asyncio.sleep(LOOK_S)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 40), pay("c@node3", 5))
+        await until_balance(two, contract, "b@node2", 40)
+        await transfer(two, contract, "b@node2", pay("b@node2", 40))
+        await mint(one, contract, pay("b@node2", 7))
+        await until_balance(two, contract, "b@node2", 47)
+        await net.stop(NodeName("node2"))
+        for file in (net.home / "node2").glob("rota.db*"):
+            file.unlink()
+        await net.start(NodeName("node2"))
+
+        # What the issuer made comes from its node, and what of it is spent the chain says. Nobody else had the change.
+        two = await recovered(net, session, contract, "b@node2", 7)
+        await transfer(two, contract, "b@node2", pay("c@node3", 3))
+        await until_balance(three, contract, "c@node3", 8)
+        await until_balance(two, contract, "b@node2", 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path: Path) -> None:
+    config = Config(confirmations=4)
+    async with network(tmp_path, *NAMES, config=config) as net, aiohttp.ClientSession() as session:
+        await net.client.call("rota_setIntervalMining", BLOCK_MS)
+        await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 40))
+        await until_balance(two, contract, "b@node2", 40)
+
+        # Another coin makes the root that b's spend is proved for. Both are taken back before they are final.
+        mints = {"mints": [pay("c@node3", 5)]}
+        of_token = {"type": "private", "to": contract, "abi": TOKEN_ABI}
+        minted = await one.call(
+            "ptx_sendTransaction", {**of_token, "from": "a@node1", "function": "mint", "data": mints}
+        )
+        while (await asked_of(net.client.call, contract, "size"))[0] < 2:
+            await asyncio.sleep(LOOK_S)
+        await net.client.call("rota_setIntervalMining", 0)
+        before = int(str(await net.client.call("eth_blockNumber")), 16)
+        await until_balance(two, contract, "b@node2", 40)
+        transfers = {"transfers": [pay("c@node3", 10)]}
+        sent = await two.call(
+            "ptx_sendTransaction", {**of_token, "from": "b@node2", "function": "transfer", "data": transfers}
+        )
+        while (await asked_of(net.client.call, contract, "size"))[0] < 4:
+            await net.client.call("anvil_mine", "0x1")
+            await asyncio.sleep(LOOK_S)
+        height = int(str(await net.client.call("eth_blockNumber")), 16)
+        depth = min(height - before + 1, 200)
+        await net.client.call("anvil_reorg", depth, [])
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 1
+        await net.client.call("rota_setIntervalMining", BLOCK_MS)
+        for caller, transaction in ((one, minted), (two, sent)):
+            assert (await caller.receipt(transaction))["success"]
+        await until_balance(three, contract, "c@node3", 15)
+        await until_balance(two, contract, "b@node2", 30)
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("is_old", [False, True])
+@in_loop
+async def test_proof_of_the_life_before_is_used_while_the_ledger_takes_its_root(is_old: bool, tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES[:2]) as net, aiohttp.ClientSession() as session:
+        node2 = NodeName("node2")
+        dying = net.watchers[node2] = StopsWhenProved(net, node2)
+        prover = await begun(net)
+        one, two = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 100))
+        await until_balance(two, contract, "b@node2", 100)
+        transfers = {"transfers": [pay("a@node1", 10)]}
+        wanted = {"type": "private", "to": contract, "from": "b@node2", "function": "transfer", "data": transfers}
+        sent = await two.call("ptx_sendTransaction", wanted)
+        await net.until(lambda: dying.made)
+        await net.kill(node2)
+        if is_old:
+            await age_roots(net.client.call, contract, ROOTS)
+        await mint(one, contract, pay("a@node1", 1))
+        net.watchers.clear()
+        await net.start(node2)
+        two = callers(session, net)[1]
+        assert (await two.receipt(sent))["success"]
+        await until_balance(one, contract, "a@node1", 11)
+        assert len(prover.statements) == 1 + is_old

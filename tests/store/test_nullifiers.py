@@ -1,0 +1,176 @@
+"""Coins that are spent by nullifiers, and the commitments of transitions in the order of the chain."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rota.core.effects import BlocksIndexed, StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.node import OWN
+from rota.digests import domain_separator, keccak, void_leaf
+from rota.payload import nullifier_reference
+from rota.ports import LeafCommitments, OutcomePlace, StateStatus
+from rota.ports.commitments import BEFORE_ALL
+from rota.store import DatabaseStore
+from rota.store.database import Database
+from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, NOW_MS, Opened, in_loop, new_postgres, new_sqlite
+from tests.store.servers import PostgresServer
+
+OURS, THEIRS = b"coin of ours", b"coin of somebody else"
+NULLIFIER = keccak(OURS)
+
+
+def nullifier_of(_contract: ContractAddress, state: State) -> bytes | None:
+    """What the owner's node works out."""
+    return NULLIFIER if state.content == OURS else None
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
+    """Makes an empty database of each kind."""
+    if request.param == "sqlite":
+
+        async def made() -> Database:
+            return new_sqlite(tmp_path)
+    else:
+        server: PostgresServer = request.getfixturevalue("server")
+
+        async def made() -> Database:
+            return await new_postgres(server)
+
+    return made
+
+
+@asynccontextmanager
+async def opened_on(database: Database, contracts: tuple[Contract, ...] = CONTRACTS) -> AsyncIterator[Opened]:
+    opened = Opened(database)
+    opened.store = DatabaseStore(database, NODE, CONFIG, opened.events.put_nowait, lambda: NOW_MS, nullifier_of)
+    await opened.start(contracts)
+    try:
+        yield opened
+    finally:
+        await opened.store.close()
+
+
+def transition(number: int, *contents: bytes, inputs: tuple[StateId, ...] = ()) -> Transition:
+    leaf = Leaf(keccak(b"leaf %d" % number))
+    states = tuple(State(StateId(leaf, n), keccak(each), (NODE,), each) for n, each in enumerate(contents))
+    return Transition(IntentId(b"%016d" % number), leaf, inputs, (), states)
+
+
+def block(height: int, *committed: Transition, fork: str = "a") -> ChainBlock:
+    outcomes = tuple(
+        (FIRST, LedgerOutcome(made.intent, made.leaf, Digest(made.leaf), LedgerStatus.COMMITTED, inputs=made.inputs))
+        for made in committed
+    )
+    return ChainBlock(
+        height, BlockHash(f"{fork}{height}".encode()), BlockHash(f"{fork}{height - 1}".encode()), height, outcomes
+    )
+
+
+async def index(opened: Opened, parted_at: int, *blocks: ChainBlock) -> None:
+    assert await opened.write(OWN, BlocksIndexed(parted_at, blocks))
+
+
+async def receive(opened: Opened, *transitions: Transition) -> None:
+    assert await opened.write(FIRST, StatesReceived(Digest(transitions[0].leaf), transitions))
+
+
+async def unspent(opened: Opened) -> list[bytes | None]:
+    return [state.content for state in (await opened.store.unspent_states(FIRST)).states]
+
+
+MADE = transition(1, OURS, THEIRS)
+SPEND = transition(2, b"change", inputs=(nullifier_reference(NULLIFIER),))
+STRANGE = transition(3, b"other", inputs=(nullifier_reference(keccak(b"of nobody here")),))
+
+
+@in_loop
+async def test_coin_is_spent_with_its_nullifier_and_given_back_by_a_reorganisation(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    async with opened_on(await make()) as opened:
+        await receive(opened, MADE)
+        await index(opened, 0, block(1, MADE))
+        changes = await opened.store.state_changes(FIRST, 0)
+        assert len(changes.held) == 2
+        await index(opened, 1, block(2, STRANGE, SPEND))
+        assert await unspent(opened) == [THEIRS]
+        spent = await opened.store.state_changes(FIRST, changes.as_of)
+        assert spent.gone == (MADE.outputs[0].id,)
+        await index(opened, 1, block(2, fork="b"))
+        assert await unspent(opened) == [OURS, THEIRS]
+        back = await opened.store.state_changes(FIRST, spent.as_of)
+        assert [state.content for state in back.held] == [OURS]
+
+
+@in_loop
+async def test_coin_that_arrives_after_it_was_spent_is_spent(make: Callable[[], Awaitable[Database]]) -> None:
+    async with opened_on(await make()) as opened:
+        await index(opened, 0, block(1, MADE), block(2, SPEND))
+        await receive(opened, MADE)
+        await receive(opened, MADE)
+        assert await unspent(opened) == [THEIRS]
+        await index(opened, 1, block(2, fork="b"))
+        assert await unspent(opened) == [OURS, THEIRS]
+
+
+@in_loop
+async def test_state_is_found_by_its_nullifier_and_shows_who_spent_it(make: Callable[[], Awaitable[Database]]) -> None:
+    async with opened_on(await make()) as opened:
+        await receive(opened, MADE)
+        await index(opened, 0, block(1, MADE), block(2, SPEND))
+        by_nullifier = nullifier_reference(NULLIFIER)
+        (found,) = await opened.store.states(FIRST, (by_nullifier, nullifier_reference(keccak(b"unknown"))))
+        assert found == MADE.outputs[0]
+        page = await opened.store.archive.page(FIRST, StateStatus.ALL, None, 10)
+        told = {each.state.content: (each.nullifier, each.is_spent, each.spent_by) for each in page.states}
+        assert told == {OURS: (NULLIFIER, True, SPEND.intent), THEIRS: (None, False, None)}
+
+
+def committing(number: int, *words: bytes) -> tuple[Transition, LeafCommitments]:
+    made = transition(number)
+    return made, LeafCommitments(FIRST, made.leaf, tuple(keccak(word) for word in words))
+
+
+@in_loop
+async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_are_told(
+    make: Callable[[], Awaitable[Database]],
+) -> None:
+    async with opened_on(await make()) as opened:
+        store = opened.store.commitments
+        made = [committing(number, b"%d a" % number, b"%d b" % number) for number in range(4)]
+        await store.keep([each for _, each in made])
+        await store.keep([made[0][1]])
+        first, second, third, fourth = (each for each, _ in made)
+        intent = IntentId(b"an empty one    ")
+        separator = domain_separator(CONTRACTS[0].chain_id, FIRST)
+        void = Transition(intent, void_leaf(separator, intent))
+        await index(opened, 0, block(1, second, void), block(2, first))
+        page = await store.page(FIRST, BEFORE_ALL, 0, 2)
+        assert ([each.words for each in page.transitions], page.is_complete) == ([made[1][1].words, ()], False)
+        assert page.parted_at is None
+        rest = await store.page(FIRST, page.transitions[-1].at, page.as_of, 2)
+        assert [(each.at, each.words) for each in rest.transitions] == [(OutcomePlace(2, 0), made[0][1].words)]
+        assert rest.is_complete
+
+        await index(opened, 2, block(3, third))
+        await index(opened, 1, block(2, fourth, fork="b"))
+        told = await store.page(FIRST, OutcomePlace(2, 0), rest.as_of)
+        assert (told.parted_at, [each.words for each in told.transitions]) == (1, [made[3][1].words])
+        quiet = await store.page(FIRST, told.transitions[-1].at, told.as_of)
+        assert (quiet.parted_at, quiet.transitions, quiet.as_of) == (None, (), told.as_of)
+
+
+@in_loop
+async def test_outcome_whose_commitments_were_not_kept_is_our_own_error(tmp_path: Path) -> None:
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        await index(opened, 0, block(1, transition(1)))
+        with pytest.raises(AssertionError, match="was kept before it was indexed"):
+            await opened.store.commitments.page(FIRST, BEFORE_ALL, 0)
