@@ -37,6 +37,7 @@ from rota.types import (
     Party,
     RequestId,
     State,
+    StateId,
     Transition,
     node_of,
 )
@@ -224,6 +225,31 @@ async def test_each_flipped_byte_of_a_message_is_refused_with_words() -> None:
 
 
 @in_loop
+async def test_nonsense_of_a_peer_is_refused_and_ends_nothing() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        (left,) = transitions_in(said)
+        (state,) = left.outputs
+        names = (
+            b"",
+            b"@",
+            b"@node2",
+            b"/@node2",
+            b"\0\n@node2",
+            "\N{SNOWMAN}".encode() * 80 + b"@node2",
+            b"\xff@node2",
+        )
+        contents = [bytes([1, len(name)]) + name + bytes(80) for name in names]
+        for wrong in (
+            *(replace(state, content=content) for content in contents),
+            *(replace(state, content=content) for content in (b"", b"\1", b"\1\xff", bytes(4_000))),
+            replace(state, id=StateId(state.id.leaf, (1 << 32) - 1)),
+        ):
+            assert not await owner.hear(replace(left, outputs=(wrong,))), wrong
+        assert await owner.hear(left), "it is still at work"
+
+
+@in_loop
 async def test_coin_that_comes_in_the_clear_is_refused() -> None:
     async with side(NODE1) as maker, side(NODE2) as owner:
         coins = minted(maker, BOB).as_seen_by(NODE2)
@@ -325,6 +351,20 @@ async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatc
             maker.peers.send(SendMessage(NODE2, enveloped(body)))
         await idle()
         assert len(maker.wire.said) == 2
+
+
+@in_loop
+async def test_peer_that_says_too_much_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encrypted_peers, "PLACES_OF_A_PEER_MAX", 2)
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        other = NodeName("node3")
+        for _ in range(2):
+            for peer in (NODE1, NODE1, NODE1, other):
+                owner.wire.tell(MessageReceived(peer, said.envelope))
+            await idle()
+            assert [event.peer for event in owner.told if isinstance(event, MessageReceived)] == [NODE1, NODE1, other]
+            owner.told.clear()
 
 
 @in_loop

@@ -66,7 +66,7 @@ _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
 # Of a tree of coins (`Nullified.sol`), whatever its depth: what a round's coins share, two nodes and a word that is
 # kept of each of 16 levels; what each coin takes beside; and a nullifier's own word, beside what every input takes.
 _TREE_GAS: Final = 1_450_000
-_COIN_GAS: Final = 39_000
+_COIN_GAS: Final = 20_000
 _NULLIFIER_GAS: Final = _NEW_WORD_GAS - _COLD_LOAD_GAS - _CHANGE_GAS
 _FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
 

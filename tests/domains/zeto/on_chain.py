@@ -6,7 +6,9 @@ made of, is for each kind to say.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
@@ -17,7 +19,7 @@ from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
 from rota.domains.zeto.reserve import moved_by
 from rota.keys.secp256k1 import PrivateKey
-from rota.ledger.bindings import deploy_proved, encode_call, read_deployment
+from rota.ledger.bindings import decode_result, deploy_proved, encode_call, read_deployment
 from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of, encode_proofs, rooted
 from rota.ledger.proved_ledgers import code_of
@@ -42,6 +44,9 @@ VALID_UNTIL_S = 2**40
 CALL_GAS = 8_000_000
 ISSUER = PrivateKey(keccak(b"issuer"))
 ALICE, BOB = 1_234_567, 7_654_321
+# How many roots a ledger takes, and among how many of its words the numbers of coins and roots are looked for.
+ROOTS = 1_024
+STORAGE_WORDS = 32
 
 # A coin that is spent: the state that it is, and what it holds.
 Input = tuple[StateId, Coin]
@@ -252,6 +257,29 @@ def bound(statement: Statement, transition: Transition) -> Statement:
 
 def words(coins: tuple[Coin, ...]) -> tuple[bytes, ...]:
     return tuple(each.commitment.to_bytes(32, "big") for each in coins)
+
+
+# Asks a chain: a test's own way to it, or a node's.
+Ask = Callable[..., Awaitable[Any]]
+
+
+async def asked_of(ask: Ask, contract: str, function: str, *arguments: object) -> tuple[int, ...]:
+    """What a ledger of nullifiers answers."""
+    call = {"to": contract, "data": data(encode_call("Nullified", function, *arguments))}
+    answer = str(await ask("eth_call", call, "latest"))
+    return tuple(map(int, decode_result("Nullified", function, bytes.fromhex(answer.removeprefix("0x")))))
+
+
+async def age_roots(ask: Ask, contract: str, count: int) -> None:
+    """Set a ledger's number of roots, as so many rounds would do it, or take that back."""
+    coins, roots = await asked_of(ask, contract, "size")
+    for place in range(STORAGE_WORDS):
+        slot = "0x" + place.to_bytes(32, "big").hex()
+        if int(str(await ask("eth_getStorageAt", contract, hex(place), "latest")), 16) == coins | roots << 128:
+            changed = (coins | (roots + count) << 128).to_bytes(32, "big")
+            await ask("anvil_setStorageAt", contract, slot, data(changed))
+            return
+    raise AssertionError("the ledger keeps both numbers in one word")
 
 
 TOKENS: dict[str, type[TokenLedger]] = {ANON: TokenLedger, ANON_NULLIFIER: UnlinkedLedger}

@@ -17,18 +17,19 @@ from rota.domains.zeto.coins import VALUE_MAX, Coin
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
 from rota.engines.proving.groth16 import Unprovable
-from rota.ledger.bindings import decode_result, encode_call
-from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import PROOF_BYTES
 from rota.payload import nullifier_reference
 from rota.types import ContractAddress, Preparation, Transition
 from tests.domains.zeto.on_chain import (
     ALICE,
     BOB,
+    ROOTS,
     VALID_UNTIL_S,
     Made,
     TokenLedger,
     UnlinkedLedger,
+    age_roots,
+    asked_of,
     coin,
     token_ledger,
     words,
@@ -42,7 +43,6 @@ WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
 # In `auth`, behind the length and the validity of its first proof.
 ROOT = slice(10, 10 + WORD_BYTES)
-ROOTS = 1_024
 
 
 @pytest.fixture(params=[ANON, ANON_NULLIFIER])
@@ -186,38 +186,19 @@ async def refuses_other_roots(ledger: UnlinkedLedger, other: TokenLedger, spend:
     assert isinstance(other, UnlinkedLedger)
     await other.commit(other.mint(coin(1, salt=77)))
     assert await shown(other.tree.root) == ("", 0)
-    # As many roots later: the ledger's count of them is set, as so many rounds would do it.
-    slot, counts = await _counts(ledger)
-    for later, expected in ((ROOTS - 2, 1), (ROOTS - 1, 0)):
-        number = (counts + (later << 128)).to_bytes(WORD_BYTES, "big")
-        await ledger.chain.rpc("anvil_setStorageAt", ledger.address, slot, data(number))
+    for later, expected in ((ROOTS - 2, 1), (1, 0)):
+        await age_roots(ledger.chain.rpc, ledger.address, later)
         assert await shown(own) == ("", expected), later
-    await ledger.chain.rpc("anvil_setStorageAt", ledger.address, slot, data(counts.to_bytes(WORD_BYTES, "big")))
-
-
-async def _counts(ledger: UnlinkedLedger) -> tuple[str, int]:
-    """The word of the ledger that has the numbers of its coins and roots, and where it is."""
-    told = await _asked(ledger, "size")
-    wanted = told[0] | told[1] << 128
-    for place in range(32):
-        found = await ledger.chain.rpc("eth_getStorageAt", ledger.address, hex(place), "latest")
-        if int(found, 16) == wanted:
-            return "0x" + place.to_bytes(WORD_BYTES, "big").hex(), wanted
-    raise AssertionError("the ledger keeps both numbers in one word")
-
-
-async def _asked(ledger: UnlinkedLedger, function: str, *arguments: object) -> tuple[int, ...]:
-    call = {"to": ledger.address, "data": data(encode_call("Nullified", function, *arguments))}
-    answer = await ledger.chain.rpc("eth_call", call, "latest")
-    return tuple(map(int, decode_result("Nullified", function, bytes.fromhex(answer[2:]))))
+    await age_roots(ledger.chain.rpc, ledger.address, 1 - ROOTS)
+    assert await shown(own) == ("", 1)
 
 
 async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Made) -> None:
     """They are marked by the spend, and another form of one is none."""
     for reference in spend.transition.inputs:
-        assert await _asked(ledger, "isNullified", reference.leaf) == (1,)
+        assert await asked_of(ledger.chain.rpc, ledger.address, "isNullified", reference.leaf) == (1,)
     unspent = ledger.references(minted)[2]
-    assert await _asked(ledger, "isNullified", unspent.leaf) == (0,)
+    assert await asked_of(ledger.chain.rpc, ledger.address, "isNullified", unspent.leaf) == (0,)
     alias = nullifier_reference((int.from_bytes(spend.transition.inputs[0].leaf, "big") + ORDER).to_bytes(32, "big"))
     made = ledger.written((alias,), words((coin(5),)), intent=104)
     stated = ledger.pay(minted.inputs[:1], (coin(5),), intent=105).statement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import pytest
 from rota.config import Config
 from rota.domains.zeto.circuits import CIRCUITS
 from rota.domains.zeto.domain import ANON_NULLIFIER, KINDS
-from rota.ledger.bindings import decode_result, encode_call
-from rota.ledger.hexadecimal import data
 from rota.types import NodeName
+from tests.domains.zeto.on_chain import ROOTS, age_roots, asked_of
 from tests.domains.zeto.prover import key_of
+from tests.domains.zeto.test_kept_proofs import StopsWhenProved
 from tests.domains.zeto.test_network import NAMES, TOKEN_ABI, balance, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
+from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network
 from tests.runtime.test_public_flow import FREE
 
@@ -30,14 +31,6 @@ LOOK_S = 0.05
 def small_key() -> None:
     """Read before anything waits for a proof."""
     key_of(next(circuit for circuit in CIRCUITS if circuit.kind is KINDS[ANON_NULLIFIER]))
-
-
-async def asked(net: Network, contract: str, function: str, *arguments: object) -> tuple[Any, ...]:
-    """What the token's ledger answers."""
-    call = {"to": contract, "data": data(encode_call("Nullified", function, *arguments))}
-    answer = await net.client.call("eth_call", call, "latest")
-    assert isinstance(answer, str)
-    return decode_result("Nullified", function, bytes.fromhex(answer.removeprefix("0x")))
 
 
 async def coin_schema(caller: Caller) -> str:
@@ -90,7 +83,7 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
         await transfer(two, contract, "b@node2", pay("a@node1", 30))
         await until_balance(one, contract, "a@node1", 35)
         await until_balance(two, contract, "b@node2", 50)
-        assert (await asked(net, contract, "size"))[0] == 10
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 10
 
         place = ("zeto", contract, await coin_schema(two), {"limit": 9})
         spent = await two.call("pstate_queryContractNullifiers", *place, "spent")
@@ -98,10 +91,14 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
         spenders = {each["nullifier"]["spent"]["transaction"] for each in spent}
         assert {receipt["id"] for receipt in receipts[:2]} < spenders
         for each in spent:
-            assert await asked(net, contract, "isNullified", bytes.fromhex(each["nullifier"]["id"][2:])) == (True,)
+            assert await asked_of(
+                net.client.call, contract, "isNullified", bytes.fromhex(each["nullifier"]["id"][2:])
+            ) == (1,)
         (change,) = await two.call("pstate_queryContractNullifiers", *place, "available")
         assert change["data"]["amount"] == "50"
-        assert await asked(net, contract, "isNullified", bytes.fromhex(change["nullifier"]["id"][2:])) == (False,)
+        assert await asked_of(
+            net.client.call, contract, "isNullified", bytes.fromhex(change["nullifier"]["id"][2:])
+        ) == (0,)
         full = await two.call("ptx_getTransactionReceiptFull", receipts[0]["id"])
         assert [each["data"]["amount"] for each in full["states"]["spent"]] in (["100"], ["90"])
         assert "unavailable" not in full["states"]
@@ -137,6 +134,16 @@ async def test_coin_is_locked_and_spent_by_its_delegate(tmp_path: Path) -> None:
         await until_balance(three, contract, "c@node3", 30)
 
 
+async def recovered(net: Network, session: aiohttp.ClientSession, contract: str, account: str, amount: int) -> Caller:
+    """An application of the second node when that has the contract again, with these coins; it may begin a new life."""
+    while True:
+        caller = callers(session, net)[1]
+        with suppress(CallFailed, aiohttp.ClientError):
+            if await balance(caller, contract, account) == amount:
+                return caller
+        await asyncio.sleep(LOOK_S)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @in_loop
@@ -154,10 +161,9 @@ async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_
         for file in (net.home / "node2").glob("rota.db*"):
             file.unlink()
         await net.start(NodeName("node2"))
-        two = callers(session, net)[1]
 
         # What the issuer made comes from its node, and what of it is spent the chain says. Nobody else had the change.
-        await until_balance(two, contract, "b@node2", 7)
+        two = await recovered(net, session, contract, "b@node2", 7)
         await transfer(two, contract, "b@node2", pay("c@node3", 3))
         await until_balance(three, contract, "c@node3", 8)
         await until_balance(two, contract, "b@node2", 4)
@@ -182,7 +188,7 @@ async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path
         minted = await one.call(
             "ptx_sendTransaction", {**of_token, "from": "a@node1", "function": "mint", "data": mints}
         )
-        while (await asked(net, contract, "size"))[0] < 2:
+        while (await asked_of(net.client.call, contract, "size"))[0] < 2:
             await asyncio.sleep(LOOK_S)
         await net.client.call("rota_setIntervalMining", 0)
         before = int(str(await net.client.call("eth_blockNumber")), 16)
@@ -191,16 +197,45 @@ async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path
         sent = await two.call(
             "ptx_sendTransaction", {**of_token, "from": "b@node2", "function": "transfer", "data": transfers}
         )
-        while (await asked(net, contract, "size"))[0] < 4:
+        while (await asked_of(net.client.call, contract, "size"))[0] < 4:
             await net.client.call("anvil_mine", "0x1")
             await asyncio.sleep(LOOK_S)
         height = int(str(await net.client.call("eth_blockNumber")), 16)
         depth = min(height - before + 1, 200)
         await net.client.call("anvil_reorg", depth, [])
-        assert (await asked(net, contract, "size"))[0] == 1
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 1
         await net.client.call("rota_setIntervalMining", BLOCK_MS)
         for caller, transaction in ((one, minted), (two, sent)):
             assert (await caller.receipt(transaction))["success"]
         await until_balance(three, contract, "c@node3", 15)
         await until_balance(two, contract, "b@node2", 30)
-        assert (await asked(net, contract, "size"))[0] == 4
+        assert (await asked_of(net.client.call, contract, "size"))[0] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("is_old", [False, True])
+@in_loop
+async def test_proof_of_the_life_before_is_used_while_the_ledger_takes_its_root(is_old: bool, tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES[:2]) as net, aiohttp.ClientSession() as session:
+        node2 = NodeName("node2")
+        dying = net.watchers[node2] = StopsWhenProved(net, node2)
+        prover = await begun(net)
+        one, two = callers(session, net)
+        contract = await token(one, ANON_NULLIFIER)
+        await mint(one, contract, pay("b@node2", 100))
+        await until_balance(two, contract, "b@node2", 100)
+        transfers = {"transfers": [pay("a@node1", 10)]}
+        wanted = {"type": "private", "to": contract, "from": "b@node2", "function": "transfer", "data": transfers}
+        sent = await two.call("ptx_sendTransaction", wanted)
+        await net.until(lambda: dying.made)
+        await net.kill(node2)
+        if is_old:
+            await age_roots(net.client.call, contract, ROOTS)
+        await mint(one, contract, pay("a@node1", 1))
+        net.watchers.clear()
+        await net.start(node2)
+        two = callers(session, net)[1]
+        assert (await two.receipt(sent))["success"]
+        await until_balance(one, contract, "a@node1", 11)
+        assert len(prover.statements) == 1 + is_old

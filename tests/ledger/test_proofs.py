@@ -1,0 +1,65 @@
+"""What a transition that is proved shows the ledger: its root, the makers of what it names, and its proof."""
+
+from __future__ import annotations
+
+import random
+
+from rota.digests import keccak
+from rota.ledger.proofs import BASE_FIELD, PROOF_BYTES, encode_proofs, root_and_proof, rooted
+from rota.payload import nullifier_reference
+from rota.types import IntentId, Leaf, StateId, Transition
+from rota.wire.limits import DEFAULT_LIMITS
+
+ROOT = keccak(b"root")
+MAKER, COINS = Leaf(keccak(b"maker")), keccak(b"one coin") + keccak(b"another")
+
+
+def word(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def point(chance: random.Random) -> bytes:
+    """One of the curve y² = x³ + 3."""
+    while True:
+        x = chance.randrange(BASE_FIELD)
+        y = pow(x**3 + 3, (BASE_FIELD + 1) // 4, BASE_FIELD)
+        if y * y % BASE_FIELD == (x**3 + 3) % BASE_FIELD:
+            return word(x) + word(chance.choice((y, BASE_FIELD - y)))
+
+
+def proof(chance: random.Random) -> bytes:
+    return point(chance) + chance.randbytes(128) + point(chance)
+
+
+def test_root_and_proof_go_where_a_signature_has_room_and_come_back() -> None:
+    chance = random.Random(1)
+    for _ in range(50):
+        made = proof(chance)
+        assert len(rooted(ROOT, made)) <= DEFAULT_LIMITS.signature_bytes_max
+        assert root_and_proof(rooted(ROOT, made)) == (ROOT, made)
+        depositor = chance.randbytes(64)
+        assert root_and_proof(depositor + rooted(ROOT, made)) == (ROOT, depositor + made)
+        for without_root in (made, depositor, depositor + made):
+            assert root_and_proof(without_root) == (b"", without_root)
+
+
+def test_bytes_that_are_no_proof_are_written_out_as_some_that_no_ledger_takes() -> None:
+    _, written = root_and_proof(b"\xff" * len(rooted(ROOT, proof(random.Random(2)))))
+    assert len(written) == PROOF_BYTES
+
+
+def test_makers_are_shown_of_what_is_spent_by_name_and_of_what_is_read_beside_nullifiers() -> None:
+    state, nullifier = StateId(MAKER, 1), nullifier_reference(keccak(b"nullifier"))
+    made = proof(random.Random(3))
+    validity = (7).to_bytes(8, "big")
+
+    def shown(inputs: tuple[StateId, ...], reads: tuple[StateId, ...], signature: bytes) -> bytes:
+        transition = Transition(IntentId(bytes(16)), Leaf(bytes(32)), inputs, reads, (), (), 7, signature)
+        auth = encode_proofs((transition,), {MAKER: COINS}.__getitem__)
+        assert int.from_bytes(auth[:2], "big") == len(auth) - 2
+        return auth[2:]
+
+    assert shown((state,), (), made) == validity + b"\x02" + COINS + made
+    assert shown((nullifier,), (), rooted(ROOT, made)) == validity + ROOT + made
+    assert shown((nullifier,), (state,), rooted(ROOT, made)) == validity + ROOT + b"\x02" + COINS + made
+    assert shown((), (), rooted(bytes(32), made)) == validity + bytes(32) + made
