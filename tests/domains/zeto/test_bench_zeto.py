@@ -20,7 +20,7 @@ def little(*_: object, **__: object) -> ZetoFigures:
 
 
 def few(*_: object, **__: object) -> tuple[TransferFigures, ...]:
-    return (TransferFigures("Zeto_Anon", True, 20, 5.0, 4.0, 3, 150_000.0),)
+    return (TransferFigures("Zeto_Anon", True, 20, 5.0, 4.0, 0.25, 3, 150_000.0),)
 
 
 def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,3 +65,4 @@ def test_transfers_of_one_owner_are_counted_on_a_real_node() -> None:
         assert 1 <= figures.rounds <= 2
         assert figures.gas > 0
         assert figures.per_s > 0
+        assert figures.processor_s > 0

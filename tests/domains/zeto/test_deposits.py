@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from rota.domains.zeto.domain import LEDGERS
 from tests.domains.zeto.test_network import NAMES, balance, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, callers
@@ -49,12 +50,13 @@ async def address_of(caller: Caller, party: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
-async def test_tokens_become_coins_and_coins_become_tokens(tmp_path: Path) -> None:
+async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
         await begun(net)
         one, two, three = callers(session, net)
-        contract = await token(one)
+        contract = await token(one, kind)
         erc20 = await PublicToken.deployed(one)
         set_it = {"type": "public", "to": contract, "abi": SET_ABI, "function": "setERC20"}
         stranger = await two.do(**set_it, from_="b@node2", data={"erc20": erc20.address})

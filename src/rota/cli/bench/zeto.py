@@ -98,5 +98,6 @@ def _print(figures: ZetoFigures, paid: tuple[TransferFigures, ...]) -> None:
         how = "gathered" if each.gathered else "at once"
         console.print(
             f"{each.token}, {how}: one owner made {each.transfers} transfers in {each.seconds:.1f} s, "
-            f"{each.per_s:.2f} a second, in {each.rounds} rounds, for {each.gas:,.0f} gas each."
+            f"{each.per_s:.2f} a second, with {each.processor_s:.2f} s of a core each, in {each.rounds} rounds, for "
+            f"{each.gas:,.0f} gas each."
         )
