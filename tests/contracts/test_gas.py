@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from rota.bench import gas as bench
 from rota.bench.gas import MeasuredLedger, Writer, measure_load
+from rota.cli.bench import gas as gas_command
 from rota.cli.main import main
 from rota.digests import round_digest
 from rota.payload import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
@@ -164,10 +165,29 @@ def test_figures_have_stable_names(figures: bench.GasFigures) -> None:
 
 
 def test_command_prints_a_table_and_json(monkeypatch: pytest.MonkeyPatch, figures: bench.GasFigures) -> None:
+    zeto = {"Zeto_Anon": {"transfer": {1: 325_611.0, 10: 141_736.6}, "mint": {1: 82_229.0}}}
     monkeypatch.setattr(bench, "measure_gas", lambda progress: progress("everything") or figures)
+    monkeypatch.setattr(gas_command, "measure_zeto_gas", lambda **_: zeto)
     table = CliRunner().invoke(main, ("bench", "gas"), prog_name="rota")
     assert table.exit_code == 0
     assert all(name in table.stdout for name in ("group 3", "hashed 3", "chained", "unspent", "mint", "149190"))
     told = CliRunner().invoke(main, ("bench", "gas", "--json"), prog_name="rota")
-    assert json.loads(told.stdout) == bench.as_json(figures)
+    shown = json.loads(told.stdout)
+    assert shown.pop("zeto") == {
+        "Zeto_Anon": {"transfer": {"1": 325_611, "10": 141_737}, "mint": {"1": 82_229}},
+        "published": {"Zeto_Anon": 326_583, "Zeto_AnonNullifier": 2_005_587},
+    }
+    assert all(each in table.stdout for each in ("Zeto_Anon transfer", "325611", "326583"))
+    assert shown == bench.as_json(figures)
     assert "measuring everything ..." in told.stderr
+
+
+def test_command_says_what_zero_knowledge_tokens_need(
+    monkeypatch: pytest.MonkeyPatch, figures: bench.GasFigures
+) -> None:
+    monkeypatch.setattr(bench, "measure_gas", lambda **_: figures)
+    monkeypatch.setattr("rota.engines.proving.curve.importlib.util.find_spec", lambda _: None)
+    table = CliRunner().invoke(main, ("bench", "gas"), prog_name="rota")
+    assert table.exit_code == 0
+    assert "rota[zeto]" in table.stdout
+    assert "rota[zeto]" in str(gas_command.measure()["zeto"])

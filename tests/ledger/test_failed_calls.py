@@ -20,6 +20,7 @@ from tests.ledger.participant import DEPLOYER, send
 ARTIFACTS = Path(__file__).parents[1] / "contracts" / "artifacts"
 NOBODY = ContractAddress("0x" + "ab" * 20)
 GAS = 100_000
+HONEST, SILENT, DECLINING = range(3)
 
 
 def failing_with(reason: bytes) -> bytes:
@@ -54,6 +55,39 @@ async def test_the_chain_tells_why_a_call_fails(kind: str, tmp_path: Path) -> No
             assert "gas" in (await told(keccak(b"burn()")[:4])).lower()
             height += 1_000_000
             assert await told(keccak(b"fail()")[:4]) != ""
+        finally:
+            await client.close()
+
+
+@in_loop
+async def test_what_moves_tokens_fails_though_the_token_succeeds(tmp_path: Path) -> None:
+    async with running("embedded", tmp_path) as chain:
+        bytecode = artifact_from_json((ARTIFACTS / "TestToken.json").read_text(encoding="utf-8")).bytecode
+        token, ledger = [(await send(chain, {"from": DEPLOYER, "data": data(bytecode)})).contract for _ in range(2)]
+        assert token is not None
+        assert ledger is not None
+        client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
+        call = Call(token, GAS, keccak(b"transfer(address,uint256)")[:4] + encode(["address", "uint256"], [NOBODY, 5]))
+
+        async def told(ways: int, is_move: bool = True) -> str:
+            behave = keccak(b"behave(uint8)")[:4] + encode(["uint8"], [ways])
+            await send(chain, {"to": token, "data": data(behave)})
+            height = int(str(await chain.rpc("eth_blockNumber")), 16)
+            return await reason_of(client, Asked(FailedCall(ledger, Leaf(bytes(32)), 0, call), height, is_move))
+
+        try:
+            assert (await told(HONEST)).startswith("reverted with 0xe450d38c"), "it has nothing"
+            await send(
+                chain,
+                {
+                    "to": token,
+                    "data": data(keccak(b"mint(address,uint256)")[:4] + encode(["address", "uint256"], [ledger, 9])),
+                },
+            )
+            for ways in (HONEST, SILENT):
+                assert "must move exactly what is said, and be the contract's own ERC-20" in await told(ways)
+            assert await told(DECLINING) == "it answers that it is not done"
+            assert (await told(DECLINING, is_move=False)).startswith("it would succeed after block")
         finally:
             await client.close()
 

@@ -15,12 +15,13 @@ from structlog.testing import capture_logs
 from rota import hosting, messages
 from rota.core.distribution import is_true
 from rota.core.effects import SendMessage
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.core.events import AssemblyFailed, AssemblyFinished, ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
 from rota.domains.base import ENTROPY_BYTES
 from rota.domains.zeto.domain import Zeto
 from rota.genesis import encode_genesis
 from rota.hosting import Background, UserCall
+from rota.hosting.encryption import OVERHEAD_BYTES_MAX
 from rota.messages import Envelope, Handover, ListingRequest, Message, StateDistribution
 from rota.ports import Tell, Unavailable, UnknownKey
 from rota.runtime import encrypted_peers
@@ -37,9 +38,11 @@ from rota.types import (
     Party,
     RequestId,
     State,
+    StateId,
     Transition,
     node_of,
 )
+from rota.wire.codec import Frame, decode_frame, encode_frame
 from tests.domains.kit import ADDRESS, assembly_order, intent, transition_of
 from tests.ledger.chains import in_loop
 
@@ -156,15 +159,19 @@ async def side(name: NodeName) -> AsyncIterator[Side]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def minted(maker: Side, *parties: Party) -> Transition:
+def minted(maker: Side, *parties: Party, memo: bytes = MEMO) -> Transition:
     """Coins for these, with a word for each."""
+    return transition_of(assembled(maker, *parties, memo=memo))
+
+
+def assembled(maker: Side, *parties: Party, memo: bytes) -> AssemblyFinished | AssemblyFailed:
     hosted = maker.contracts.hosted(ADDRESS)
     assert hosted is not None
-    payments = [{"to": party, "amount": MARKED_AMOUNT, "data": "0x" + MEMO.hex()} for party in parties]
+    payments = [{"to": party, "amount": MARKED_AMOUNT, "data": "0x" + memo.hex()} for party in parties]
     order = assembly_order([intent(hosted, 1, UserCall(ISSUER, "mint", {"mints": payments}))])
-    keys = {party: Zeto().verifier_of(secret(party)) for party in (ISSUER, BOB, CAROL)}
+    keys = {party: Zeto().verifier_of(secret(party)) for party in (ISSUER, *parties)}
     (made,) = hosting.assemble(hosted, order, {}, NODE1, Background(verifiers=keys))
-    return transition_of(made)
+    return made
 
 
 def transitions_in(order: SendMessage) -> tuple[Transition, ...]:
@@ -196,6 +203,26 @@ async def test_coin_leaves_encrypted_and_arrives_as_it_was() -> None:
 
 
 @in_loop
+async def test_longest_coin_for_the_longest_name_still_goes_into_a_frame() -> None:
+    longest = Party("b" * (255 - len("@node2")) + "@node2")
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        # All that is said to one party is with its first coin.
+        least = minted(maker, *[longest] * 8, memo=b".").outputs
+        bytes_max = hosting.TRANSITION_BYTES_MAX - 8 * OVERHEAD_BYTES_MAX
+        room = bytes_max - sum(len(state.content or b"") for state in least)
+        memo = b"." * (1 + room // (8 * len(b".".hex())))
+        coins = minted(maker, *[longest] * 8, memo=memo)
+        (said,) = await maker.say(coins)
+        frame = decode_frame(encode_frame((said.envelope,)))
+        assert isinstance(frame, Frame)
+        body = frame.envelopes[0].body
+        assert isinstance(body, StateDistribution)
+        assert await owner.hear(*body.transitions) == (coins,)
+        refused = assembled(maker, *[longest] * 8, memo=memo + b".")
+        assert refused.reason == f"the states of a transition are at most {bytes_max} bytes"
+
+
+@in_loop
 async def test_no_two_messages_have_anything_in_common() -> None:
     async with side(NODE1) as maker:
         coins = minted(maker, BOB)
@@ -221,6 +248,31 @@ async def test_each_flipped_byte_of_a_message_is_refused_with_words() -> None:
         assert [line["event"] for line in logged] == ["states are refused"] * len(places)
         assert all(line["peer"] == NODE1 and line["reason"].startswith("state: ") for line in logged)
         assert await owner.hear(left), "nothing else was wrong with it"
+
+
+@in_loop
+async def test_nonsense_of_a_peer_is_refused_and_ends_nothing() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        (left,) = transitions_in(said)
+        (state,) = left.outputs
+        names = (
+            b"",
+            b"@",
+            b"@node2",
+            b"/@node2",
+            b"\0\n@node2",
+            "\N{SNOWMAN}".encode() * 80 + b"@node2",
+            b"\xff@node2",
+        )
+        contents = [bytes([1, len(name)]) + name + bytes(80) for name in names]
+        for wrong in (
+            *(replace(state, content=content) for content in contents),
+            *(replace(state, content=content) for content in (b"", b"\1", b"\1\xff", bytes(4_000))),
+            replace(state, id=StateId(state.id.leaf, (1 << 32) - 1)),
+        ):
+            assert not await owner.hear(replace(left, outputs=(wrong,))), wrong
+        assert await owner.hear(left), "it is still at work"
 
 
 @in_loop
@@ -325,6 +377,20 @@ async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatc
             maker.peers.send(SendMessage(NODE2, enveloped(body)))
         await idle()
         assert len(maker.wire.said) == 2
+
+
+@in_loop
+async def test_peer_that_says_too_much_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encrypted_peers, "PLACES_OF_A_PEER_MAX", 2)
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        other = NodeName("node3")
+        for _ in range(2):
+            for peer in (NODE1, NODE1, NODE1, other):
+                owner.wire.tell(MessageReceived(peer, said.envelope))
+            await idle()
+            assert [event.peer for event in owner.told if isinstance(event, MessageReceived)] == [NODE1, NODE1, other]
+            owner.told.clear()
 
 
 @in_loop

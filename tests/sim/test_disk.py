@@ -172,3 +172,5 @@ def test_block_that_was_taken_back_confirms_nothing() -> None:
     assert disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents == ()
     disk.blocks.pop()
     assert [known.intent.id for known in disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents] == [own.intent]
+    # It had ended for a node that was restored in between: a judge does not count it among those that users opened.
+    assert disk.over == {own.intent}

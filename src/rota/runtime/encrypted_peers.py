@@ -6,7 +6,8 @@ frame, no queue and no relay ever has the content. Contracts whose domain encryp
 
 Encrypting takes milliseconds a state. Messages with states wait in line for it, one line a direction, while all others
 go on; the core says and takes states in any order, and until they are acknowledged, again and again. So a line that is
-full drops what comes, and a peer that is gone takes what it said with it.
+full drops what comes, and a peer that is gone takes what it said with it. No peer may fill the line of the others: each
+has so many places in it. What is wrong in a message ends the work on it.
 
 In such a contract a sender coordinates by itself, and nobody endorses: states go to their readers and nowhere else. Any
 other message that could carry one is not sent.
@@ -15,6 +16,7 @@ other message that could carry one is not sent.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -42,6 +44,7 @@ from rota.runtime.encryption import StateEncryption
 from rota.types import NodeName
 
 LINE_MAX: Final = 1_024
+PLACES_OF_A_PEER_MAX: Final = 64
 
 # What may have states in it beside their distribution.
 WITH_STATES: Final[tuple[type[Message], ...]] = (
@@ -68,6 +71,7 @@ class EncryptedPeers:
         # With each message, how often the connection to its peer had been lost when it came.
         self._coming: Final[asyncio.Queue[tuple[MessageReceived, int]]] = asyncio.Queue(LINE_MAX)
         self._losses: Final[dict[NodeName, int]] = {}
+        self._places: Final[Counter[NodeName]] = Counter()
         self._peers: Final = connect(self._hear)
 
     async def run(self) -> None:
@@ -99,15 +103,20 @@ class EncryptedPeers:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case MessageReceived(peer, Envelope(contract=contract, body=StateDistribution())) if (
+            case MessageReceived(envelope=Envelope(contract=contract, body=StateDistribution())) if (
                 self._encryption.hosted(contract) is not None
             ):
-                _line_up(self._coming, (event, self._losses.get(peer, 0)))
+                self._let_wait(event)
             case ConnectionLost(peer):
                 self._losses[peer] = self._losses.get(peer, 0) + 1
                 self._tell(event)
             case _:
                 self._tell(event)
+
+    def _let_wait(self, event: MessageReceived) -> None:
+        losses = self._losses.get(event.peer, 0)
+        if self._places[event.peer] < PLACES_OF_A_PEER_MAX and _line_up(self._coming, (event, losses)):
+            self._places[event.peer] += 1
 
     async def _encrypt(self) -> None:
         while True:
@@ -124,6 +133,7 @@ class EncryptedPeers:
     async def _decrypt(self) -> None:
         while True:
             event, losses = await self._coming.get()
+            self._places[event.peer] -= 1
             envelope, body = event.envelope, event.envelope.body
             hosted = self._encryption.hosted(envelope.contract)
             assert hosted is not None, "a contract that is known stays known"
@@ -138,7 +148,9 @@ class EncryptedPeers:
                 self._tell(replace(event, envelope=replace(envelope, body=body)))
 
 
-def _line_up(line: asyncio.Queue[T], message: T) -> None:
-    """What finds no place comes again."""
-    if not line.full():
-        line.put_nowait(message)
+def _line_up(line: asyncio.Queue[T], message: T) -> bool:
+    """Whether there was a place; what finds none comes again."""
+    if line.full():
+        return False
+    line.put_nowait(message)
+    return True

@@ -59,7 +59,7 @@ class StateEncryption:
         def decrypt(state: State) -> State:
             try:
                 return decrypted(hosted, state, self._secret_of)
-            except UnknownKey as error:
+            except (UnknownKey, ValueError) as error:
                 raise Rejected("state", str(error)) from None
 
         return tuple([await _with_states(transition, decrypt) for transition in transitions])

@@ -45,7 +45,7 @@ from rota.core.effects import (
     SubmitTransaction,
     TakeInContract,
 )
-from rota.core.events import MessageReceived, Persisted, PersistFailed, StopRequested
+from rota.core.events import MessageReceived, Persisted, PersistFailed, StatesWanted, StopRequested
 from rota.core.events.chain import HeadSeen
 from rota.core.machine import Event
 from rota.core.node import Node as Core
@@ -54,6 +54,7 @@ from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
+from rota.runtime.asking_makers import Makers
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.encryption import StateEncryption
@@ -154,12 +155,10 @@ class RunningNode:
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
         self.mail: Final = GroupMail(
-            name,
-            contracts,
-            self.adapters.store,
-            self.adapters.peers.send,
-            lambda: (self.engine.core.incarnation, self.engine.core.height),
-            monotonic_ms,
+            name, contracts, self.adapters.store, self.adapters.peers.send, self._author, monotonic_ms
+        )
+        self._makers: Final = Makers(
+            contracts, self.adapters.peers.send, self._author, lambda: self.engine.core.deployments.connected
         )
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
         self.feed: LiveFeed | None = None
@@ -171,7 +170,7 @@ class RunningNode:
             self.adapters.store,
             self.adapters.chain.heights_of_rounds,
             lambda: self.engine.core.height,
-            self.tell,
+            self._ask_for_states,
             self.begin_again,
             self._are_holders_there,
             lambda: self.engine.core.acquaintance.is_idle,
@@ -359,6 +358,15 @@ class RunningNode:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
+
+    def _ask_for_states(self, wanted: Event) -> None:
+        self.tell(wanted)
+        if isinstance(wanted, StatesWanted):
+            self._makers.ask(wanted)
+
+    def _author(self) -> tuple[int, int]:
+        """This life's number, and the height that it has seen: what every message has of who says it."""
+        return self.engine.core.incarnation, self.engine.core.height
 
     def _are_holders_there(self, contract: ContractAddress) -> bool:
         """Everybody is connected who may have its private states."""

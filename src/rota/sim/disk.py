@@ -204,6 +204,8 @@ class Disk:
     fate: Fate = Fate.WORKS
     contents: Contents = field(default_factory=Contents)
     untold: set[StatesAcknowledged] = field(default_factory=set)
+    # Intents that had ended when a node was restored: an index that goes back opens them once more.
+    over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -347,6 +349,7 @@ class Disk:
         intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
             self._settle(final, known, intents[known.address], outcomes)
+        self.over.update(outcomes)
         stored = {
             address: read.prepared.get(address, NOTHING_PREPARED).add_to(
                 StoredContract(

@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
     contract_count: int
     owed_count: int
     taken_back_count: int
-    reported: Container[IntentId]
+    over: Container[IntentId]
 
 
 def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
@@ -56,7 +56,8 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     What is to be delivered has no bound of its own, because a peer may be away for long: it is as much as is owed on
     the disk, and what was acknowledged is not kept. Rounds whose blocks are taken back are under way once
     more, beside those that were opened since: for each block as many as may be ahead of the chain. What was
-    reported is over; a new life whose index has gone back holds it once more until the chain says the same again.
+    reported is over, and so is what a life did not hold because its index had it; a later life whose index has gone
+    back holds it once more until the chain says the same again.
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
@@ -67,7 +68,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
     yield Measured(core.name, "deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
     intents = sum(
-        intent not in around.reported
+        intent not in around.over
         for sequencer in core.sequencers.loaded.values()
         for intent in sequencer.sender.transactions
     )

@@ -300,7 +300,8 @@ class World:
 
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
-        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, self.receipts)
+        over = self.receipts.keys() | node.disk.over
+        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, over)
         for measured in queues_of(core, around):
             self.judge.tell(measured)
 

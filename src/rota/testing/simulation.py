@@ -15,6 +15,9 @@ seed plays the same run, so that a finding can be looked at again.
 
 The nodes are called A, B, C and so on. What `yield` gives back is the id of the intent that the call became, or nothing
 when the domain refused it.
+
+Where transitions are proved, no proof is made: `prove` is given what there would be one of, and may say that it is not
+true. Only contracts whose transitions name the states that they spend can be played.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from rota.core.effects import (
     PermissionGranted,
     Record,
     RoundDispatch,
+    SignTransition,
     StatesReceived,
     TransitionIssued,
     TransitionPrepared,
@@ -42,6 +46,7 @@ from rota.core.events import ForContract, IntentSubmitted, RoundChecked
 from rota.core.machine import Event
 from rota.digests import void_leaf
 from rota.domains.available import Known, known_in
+from rota.domains.base import Claim
 from rota.domains.records import Record as DomainRecord
 from rota.domains.records import Rejected
 from rota.hosting import (
@@ -58,6 +63,7 @@ from rota.hosting import (
     learn,
     open_genesis,
 )
+from rota.hosting.proving import Revealed, reveal
 from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import intent_id
@@ -69,6 +75,7 @@ from rota.types import (
     ContractAddress,
     Intent,
     IntentId,
+    Leaf,
     NodeName,
     Party,
     Receipt,
@@ -150,13 +157,14 @@ def simulate(
     minutes: float = 0.5,
     faults: tuple[str, ...] | None = None,
     recorder: Callable[[], Recorder] = Recorder,
+    prove: Callable[[object], None] = lambda _: None,
 ) -> tuple[SeedReport, ...]:
     """Play each seed: so many minutes of trouble, then calm until every intent has ended.
 
     `faults` names those to draw from (`rota.sim.plan.FAULTS`); the seed chooses when not given. A recorder hears of
-    everything that happens.
+    everything that happens, and `prove` of what a prover would be given; what it raises ends the run.
     """
-    return tuple(_play(domain, workload, seed, minutes, faults, recorder()) for seed in seeds)
+    return tuple(_play(domain, workload, seed, minutes, faults, recorder(), prove) for seed in seeds)
 
 
 def findings(reports: Iterable[SeedReport]) -> list[str]:
@@ -165,11 +173,17 @@ def findings(reports: Iterable[SeedReport]) -> list[str]:
 
 
 def _play(
-    domain: AnyDomain, workload: Workload, seed: int, minutes: float, faults: tuple[str, ...] | None, recorder: Recorder
+    domain: AnyDomain,
+    workload: Workload,
+    seed: int,
+    minutes: float,
+    faults: tuple[str, ...] | None,
+    recorder: Recorder,
+    prove: Callable[[object], None],
 ) -> SeedReport:
     plan = draw_plan(seed, Settings(nodes=workload.node_count, contracts=1, minutes=minutes, faults=faults, intents=0))
     hosted = _deployed(domain, workload, seed)
-    swarm = HostedSwarm(seed, replace(plan, contracts=(hosted.contract,)), hosted, workload, recorder)
+    swarm = HostedSwarm(seed, replace(plan, contracts=(hosted.contract,)), hosted, workload, recorder, prove)
     played = swarm.play()
     receipts = swarm.receipts()
     violations = [str(violation) for violation in played.violations]
@@ -200,12 +214,20 @@ def _deployed(domain: AnyDomain, workload: Workload, seed: int) -> Hosted:
 class HostedSwarm(Swarm):
     """One seed, with a hosted domain in the place of the simulator's own, and with its own users."""
 
-    def __init__(self, seed: int, plan: Plan, hosted: Hosted, workload: Workload, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan,
+        hosted: Hosted,
+        workload: Workload,
+        recorder: Recorder,
+        prove: Callable[[object], None],
+    ) -> None:
         super().__init__(seed, recorder=recorder, plan=replace(plan, submissions=()))
         self.hosted = hosted
         self.refused = 0
         self.calls: dict[IntentId, UserCall] = {}
-        self.services = HostedServices(self.world, hosted)
+        self.services = HostedServices(self.world, hosted, prove)
         self.world.services = self.services
         self._random = Random(f"{seed}/calls")
         self._calls = workload.calls(Scene(self._random, plan.names, hosted))
@@ -287,10 +309,12 @@ class HostedSwarm(Swarm):
 class HostedServices(Services):
     """Asks a hosted domain what the simulator's own would be asked."""
 
-    def __init__(self, world: World, hosted: Hosted) -> None:
+    def __init__(self, world: World, hosted: Hosted, prove: Callable[[object], None]) -> None:
         super().__init__({hosted.contract.address: hosted.contract}, {})
         self.world = world
         self.hosted = hosted
+        self.prove = prove
+        self.verifiers = Verifiers(hosted.domain)
         self.holdings = {name: Holdings(node.disk) for name, node in world.nodes.items()}
         self._lives: dict[NodeName, _Life] = {}
 
@@ -298,9 +322,15 @@ class HostedServices(Services):
         """Assembly and judgement are the domain's; signatures and keys are the world's."""
         match effect:
             case AssembleIntents(contract):
-                held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
-                results = assemble(hosted, effect, held, node, self._background(node))
+                held, current = self.holdings[node].held(contract), self._life(node, life)
+                results = assemble(current.hosted, effect, held, node, self._background(node))
+                if current.hosted.domain.ledgers:
+                    background = self._background(node)
+                    current.revealed |= reveal(current.hosted, effect, results, held, node, background)
                 return [ForContract(contract, result) for result in results]
+            case SignTransition(party=party, leaf=leaf) if self.hosted.domain.ledgers:
+                self._prove(party, leaf, self._life(node, life).revealed.get(leaf))
+                return super().answer(node, effect, unspent, life, contents)
             case CheckRound(contract, peer, request_id, digest):
                 held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
                 checked = check(hosted, effect, held, node, self._background(node))
@@ -310,6 +340,16 @@ class HostedServices(Services):
                 return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
             case _:
                 return super().answer(node, effect, unspent, life, contents)
+
+    def _prove(self, party: Party, leaf: Leaf, revealed: Revealed | None) -> None:
+        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is known."""
+        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf)
+        if revealed is not None:
+            spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
+            claim = replace(claim, spends=spends, makes=makes, preparation=preparation)
+        statement = self.hosted.domain.statement(claim)
+        if statement is not None:
+            self.prove(statement)
 
     def _life(self, node: NodeName, life: int) -> _Life:
         """What a node has in memory: a new life has nothing, and learns what is on its disk."""
@@ -322,24 +362,41 @@ class HostedServices(Services):
         return current
 
     def _background(self, node: NodeName) -> Background:
-        return Background(self.holdings[node].written().get, VERIFIERS)
+        return Background(self.holdings[node].written().get, self.verifiers)
 
 
 @dataclass(slots=True)
 class _Life:
-    """One life of a node's process: its domain's memory, and how much of the disk that has learned."""
+    """One life of a node's process: its domain's memory, how much of the disk that has learned, what may be proved."""
 
     number: int
     hosted: Hosted
     learned_count: int = 0
+    revealed: dict[Leaf, Revealed] = field(default_factory=dict)
+
+
+def secret_of(party: Party) -> bytes:
+    """By what a party owns what is its own where transitions are proved."""
+    return hashlib.sha384(party.encode()).digest()
 
 
 class Verifiers(Mapping[Party, str]):
-    """Every party has an address that follows from its name; a nobody has none."""
+    """Every party has an address, or a key, that follows from its name; a nobody has none."""
+
+    def __init__(self, domain: AnyDomain) -> None:
+        self._domain = domain
+        self._known: dict[Party, str] = {}
 
     def __getitem__(self, party: Party) -> str:
         if party.startswith("nobody"):
             raise KeyError(party)
+        if party not in self._known:
+            self._known[party] = self._verifier_of(party)
+        return self._known[party]
+
+    def _verifier_of(self, party: Party) -> str:
+        if self._domain.ledgers:
+            return self._domain.verifier_of(secret_of(party))
         return "0x" + hashlib.sha256(party.encode()).hexdigest()[:40]
 
     def __iter__(self) -> Iterator[Party]:
@@ -347,9 +404,6 @@ class Verifiers(Mapping[Party, str]):
 
     def __len__(self) -> int:
         return 0
-
-
-VERIFIERS: Final = Verifiers()
 
 
 @dataclass(slots=True)

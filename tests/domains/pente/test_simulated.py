@@ -16,12 +16,13 @@ from rota.hosting import Background, UserCall, call, learn
 from rota.messages import PROTOCOL_VERSION, Envelope
 from rota.sim.world import Recorder, World
 from rota.testing import Ended, Scene, Workload, findings, simulate
-from rota.testing.simulation import VERIFIERS, Holdings
+from rota.testing.simulation import Holdings, Verifiers
 from rota.types import IntentId, NodeName, Party, node_of
 from rota.wire.codec import encode_frame
 from tests.domains.pente.members import call_of, entry_of, errors_of, token
 
 MEMBERS = tuple(Party(f"member@{node}") for node in "ABC")
+VERIFIERS = Verifiers(Pente(PrivateEvm))
 HOLDERS = (*(VERIFIERS[member] for member in MEMBERS), "0x" + "0e" * 20)
 MARK = b"for members only"
 # The name of a token, and an account that gets tokens, as they are and in hex.

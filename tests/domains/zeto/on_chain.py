@@ -24,7 +24,16 @@ from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of, encode_proofs, rooted
 from rota.ledger.proved_ledgers import code_of
 from rota.ledger.reading import CallReceipt
-from rota.payload import NO_CONDITION, AuthCost, Entry, encode_commit, encode_payload, gas_bound, nullifier_reference
+from rota.payload import (
+    NO_CONDITION,
+    ROUND_TOPIC,
+    AuthCost,
+    Entry,
+    encode_commit,
+    encode_payload,
+    gas_bound,
+    nullifier_reference,
+)
 from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import decode_error
 from tests.domains.zeto.prover import proved
@@ -184,7 +193,9 @@ class TokenLedger:
         limit = gas_bound(entries, VALID_UNTIL_S, AuthCost.of_proofs())
         call = data(self.call_data(*entries))
         receipt = await send(self.chain, {"to": self.address, "data": call, "gas": hex(limit)})
-        self.follow(*made)
+        (log,) = [log for log in receipt.logs if log.address == self.address and log.topics[0] == ROUND_TOPIC]
+        mask = int.from_bytes(log.data[:32], "big")
+        self.follow(*(each for place, each in enumerate(made) if mask >> place & 1))
         return receipt
 
     async def refusal(self, *entries: Entry, auth: bytes | None = None) -> str:

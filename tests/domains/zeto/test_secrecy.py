@@ -247,7 +247,7 @@ def frames_but_for_keys(tap: Tap) -> Iterator[bytes]:
 async def balance_if_known(caller: Caller, contract: str) -> int:
     """Nothing while the node does not know the contract, or is between two lives."""
     try:
-        return await balance(caller, contract, "b@node2")
+        return await balance(caller, contract, "c@node3")
     except (aiohttp.ClientError, CallFailed):
         return 0
 
@@ -255,26 +255,32 @@ async def balance_if_known(caller: Caller, contract: str) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @in_loop
-async def test_owner_that_lost_its_database_is_sent_its_coin_again_and_encrypted(tmp_path: Path, tap: Tap) -> None:
-    async with network(tmp_path, NODE1, NODE2) as net, aiohttp.ClientSession() as session:
+async def test_owner_that_lost_its_database_is_sent_its_coins_again_and_encrypted(tmp_path: Path, tap: Tap) -> None:
+    names = (NODE1, NODE2, NODE3)
+    async with network(tmp_path, *names) as net, aiohttp.ClientSession() as session:
         await begun(net)
-        one, two = callers(session, net)
+        one, two, three = callers(session, net)
         contract = await token(one)
-        mints = {"mints": [pay("b@node2", AMOUNT, MEMO)]}
-        await one.succeed(type="private", to=contract, from_="a@node1", function="mint", data=mints)
+        of_token = {"type": "private", "to": contract}
+        # One coin of the issuer, and one of somebody whom no contract names.
+        mints = {"mints": [pay("b@node2", AMOUNT, MEMO), pay("c@node3", 5)]}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
         await until_balance(two, contract, "b@node2", AMOUNT)
-        await net.stop(NODE2)
-        for path in (net.home / NODE2).glob("rota.db*"):
+        transfers = {"transfers": [pay("c@node3", AMOUNT, MEMO)]}
+        await two.succeed(**of_token, from_="b@node2", function="transfer", data=transfers)
+        await until_balance(three, contract, "c@node3", AMOUNT + 5)
+        await net.stop(NODE3)
+        for path in (net.home / NODE3).glob("rota.db*"):
             path.unlink()
-        said = len(tap.written[(NODE1, NODE2)])
-        await net.start(NODE2)
+        said = len(tap.written[(NODE2, NODE3)])
+        await net.start(NODE3)
         # It makes up for what it lacks, and begins another life on the way.
-        while await balance_if_known(callers(session, net)[1], contract) != AMOUNT:
+        while await balance_if_known(callers(session, net)[2], contract) != AMOUNT + 5:
             await asyncio.sleep(0.05)
-        again = list(tap.envelopes(tap.written[(NODE1, NODE2)][said:]))
+        again = list(tap.envelopes(tap.written[(NODE2, NODE3)][said:]))
         assert any(isinstance(envelope.body, StateDistribution) for envelope in again)
         for forms in (number_forms(AMOUNT), (MEMO, MEMO.hex().encode())):
-            assert found(forms, disk_of(net, NODE2))
+            assert found(forms, disk_of(net, NODE3))
             assert not found(forms, b"".join(tap.parts()))
 
 

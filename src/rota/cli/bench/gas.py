@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from rota.bench import gas as gas_bench
+from rota.bench.zeto_gas import MEANINGS, ZETO, ByLoad, measure_zeto_gas
 from rota.cli.bench.printing import json_option, print_json, tell_progress
+from rota.engines.proving.curve import CurveMissing
 
 
 @click.command()
 @json_option
 def command(as_json: bool) -> None:
-    """What a transition costs on the chain, by the size of its round, beside Paladin's contracts.
+    """What a transition costs on the chain, by the size of its round, beside Paladin's and Zeto's contracts.
+
+    Zero-knowledge tokens need the extra `zeto`; their proofs take two minutes.
 
     \b
     Example:
@@ -29,13 +35,48 @@ def command(as_json: bool) -> None:
 
 
 def measure() -> dict[str, object]:
-    """Gas per transition by kind and round size."""
-    return gas_bench.as_json(gas_bench.measure_gas(progress=tell_progress))
+    """Gas per transition by kind and round size; of zero-knowledge tokens, or what they need."""
+    figures = gas_bench.as_json(gas_bench.measure_gas(progress=tell_progress))
+    try:
+        found = measure_zeto_gas(progress=tell_progress)
+    except CurveMissing as error:
+        return {**figures, "zeto": {"missing": str(error)}}
+    return {**figures, "zeto": {**_whole(found), "published": ZETO}}
 
 
 def show() -> None:
     """Tables."""
-    show_gas(Console(), gas_bench.measure_gas(progress=tell_progress))
+    console = Console()
+    show_gas(console, gas_bench.measure_gas(progress=tell_progress))
+    try:
+        show_zeto_gas(console, measure_zeto_gas(progress=tell_progress))
+    except CurveMissing as error:
+        click.echo(str(error))
+
+
+def _whole(figures: Mapping[str, ByLoad]) -> dict[str, object]:
+    return {
+        token: {load: {str(size): round(gas) for size, gas in found.items()} for load, found in by_load.items()}
+        for token, by_load in figures.items()
+    }
+
+
+def show_zeto_gas(console: Console, figures: Mapping[str, ByLoad]) -> None:
+    """One row a load of each kind, one column a size, and Zeto's published figure beside transfers."""
+    title = "Gas per transition of zero-knowledge tokens, by transitions in a round"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    table.add_column("", no_wrap=True)
+    sizes = sorted({size for by_load in figures.values() for found in by_load.values() for size in found})
+    for name in (*map(str, sizes), "Zeto"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for token, by_load in figures.items():
+        for load, found in by_load.items():
+            shown = [f"{found[size]:.0f}" if size in found else "" for size in sizes]
+            table.add_row(f"{token} {load}", *shown, str(ZETO[token]) if load in ("transfer", "chained") else "")
+    console.print(table)
+    for name, meaning in MEANINGS.items():
+        console.print(f"[bold]{name}[/bold]: {meaning}.")
+    console.print("Whole transactions with real proofs. Zeto's figures are of 2 inputs and 2 outputs, alone.")
 
 
 def show_gas(console: Console, figures: gas_bench.GasFigures) -> None:

@@ -545,7 +545,7 @@ def _shown(known: Known[Record]) -> dict[str, object]:
 def _about(recipient: Recipient) -> bytes:
     """All parts but the last have one length, so that it can be read in one way only."""
     leaf, output = recipient.state
-    return address_bytes(recipient.contract) + leaf + output.to_bytes(2, "big") + recipient.party.encode()
+    return address_bytes(recipient.contract) + leaf + output.to_bytes(4, "big") + recipient.party.encode()
 
 
 def _scalar_of(secret: bytes) -> int:

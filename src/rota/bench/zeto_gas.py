@@ -1,0 +1,333 @@
+"""What zero-knowledge tokens cost on the chain: the real contracts and real proofs, by the size of a round.
+
+A figure is the gas of a whole transaction on the embedded chain divided by its transitions, as in `gas`. Every intent
+has a page of its own, as those of these tokens have: pages would show who sends. What is measured of each kind:
+
+transfer    2 coins in, of two transitions, and 2 out
+chained     1 in, 2 out; each spends the change of the one before it, in the round or in the last one
+mint        by the issuer's signature, 1 out
+deposit     a coin of the tokens of an ERC-20, 1 out
+withdrawal  a coin into tokens, 1 in and 1 out
+
+The ERC-20 is the one for privacy groups: what it takes itself is in the figure. The tree of `Zeto_AnonNullifier` has
+some 400 coins. Proofs are made one after the other, so that a kind takes a minute. Needs the extra `zeto`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from rota.bench.gas import address_of
+from rota.digests import core_of, domain_separator, keccak, leaf_of
+from rota.domains.zeto.babyjubjub import key_of
+from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
+from rota.domains.zeto.coins import Coin, net_of
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS
+from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.membership import Members
+from rota.domains.zeto.reserve import deposit_call, is_deposit, moved_by, withdrawal_call
+from rota.domains.zeto.tree import EMPTY
+from rota.engines.proving.curve import require_curve
+from rota.engines.proving.groth16 import ProvingKey, prove
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key
+from rota.keys import secp256k1
+from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.bindings import creation_code, encode_call
+from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
+from rota.ledger.embedded.blocks import Receipt
+from rota.ledger.embedded.chain import EmbeddedChain
+from rota.ledger.embedded.settings import Settings
+from rota.ledger.proofs import binding_of, coins_in, encode_proofs, rooted
+from rota.ledger.transaction import DynamicFeeTransaction
+from rota.payload import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
+from rota.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
+
+CHAIN_ID: Final = 1337
+VALID_UNTIL_S: Final = 2**40
+GAS_LIMIT: Final = 30_000_000
+FEE_WEI: Final = 10**12
+MINTED_AT_ONCE: Final = 10
+MINTED_COINS_MAX: Final = 15
+IN_TREE: Final = 360
+SCALAR: Final = 1_234_567
+VALUE: Final = 1_000
+MOVED: Final = 300
+PLENTY: Final = 10**9
+ISSUER: Final = PrivateKey(keccak(b"issuer"))
+ACCOUNT: Final = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+SIZES: Final = (1, 2, 5, 10, 20)
+FEW_SIZES: Final = (1, 10)
+LOADS: Final = {
+    "transfer": FEW_SIZES,
+    "chained": SIZES,
+    "mint": FEW_SIZES,
+    "deposit": FEW_SIZES,
+    "withdrawal": FEW_SIZES,
+}
+
+# Zeto's own figures for a transfer of 2 inputs and 2 outputs; its transactions are alone.
+ZETO: Final = {ANON: 326_583, ANON_NULLIFIER: 2_005_587}
+
+MEANINGS: Final = {
+    "transfer": "2 coins in, of two transitions, and 2 out",
+    "chained": "1 in, 2 out; each spends the change of the one before it",
+    "mint": "by the issuer's signature, 1 out",
+    "deposit": "a coin of an ERC-20's tokens, 1 out; the token's own gas is in it",
+    "withdrawal": "a coin into tokens, 1 in and 1 out; the same",
+}
+
+ByLoad = dict[str, dict[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A coin of the owner's, and the state that it is."""
+
+    state: StateId
+    coin: Coin
+
+
+def measure_zeto_gas(
+    progress: Callable[[str], None] = lambda _: None, loads: Mapping[str, tuple[int, ...]] = LOADS
+) -> dict[str, ByLoad]:
+    """Gas per transition, by the kind of token, the load and the size of a round. `CurveMissing` without the extra."""
+    require_curve()
+    # The library has a thread for each core unless it is told otherwise, before its first work.
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    figures: dict[str, ByLoad] = {}
+    for token in LEDGERS:
+        ledger = BENCHES[token]()
+        figures[token] = {}
+        for load, sizes in loads.items():
+            progress(f"{token}, {load}")
+            figures[token][load] = {size: ledger.measure(load, size) for size in sizes}
+    return figures
+
+
+class ZetoBench(ABC):
+    """A ledger of one kind, its owner's coins, and its ERC-20. Each transaction is a block: all storage is cold."""
+
+    token: str
+    kind: Kind
+
+    def __init__(self) -> None:
+        self._chain: Final = EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1)
+        self._makers: Final[dict[Leaf, bytes]] = {}
+        self._written = 0
+        parts = [self._deployed(name) for name in LEDGERS[self.token].verifiers]
+        self.address: Final = self._deployed(LEDGERS[self.token].contract, address_of(ISSUER), *parts)
+        self.separator: Final = domain_separator(CHAIN_ID, self.address)
+        self._erc20: Final = self._with_erc20()
+        self._change: Owned | None = None
+
+    def measure(self, load: str, size: int) -> float:
+        """The gas of one transition in a round of so many."""
+        return self._commit(*_LOADS[load](self, size)) / size
+
+    # Loads.
+
+    def transfers(self, size: int) -> list[Transition]:
+        """Each spends two coins of two transitions."""
+        coins = self._minted(2 * size)
+        return [self._spending((coins[2 * n], coins[2 * n + 1]), (VALUE + 1, VALUE - 1))[0] for n in range(size)]
+
+    def chained(self, size: int) -> list[Transition]:
+        """Each spends the change of the one before it."""
+        change = self._change or self._minted(1, PLENTY)[0]
+        found = []
+        for _ in range(size):
+            made, (_, change) = self._spending((change,), (1, change.coin.value - 1))
+            found.append(made)
+        self._change = change
+        return found
+
+    def mints(self, size: int) -> list[Transition]:
+        """By the issuer."""
+        return [self._minting(VALUE)[0] for _ in range(size)]
+
+    def deposits(self, size: int) -> list[Transition]:
+        """Of one account."""
+        call = deposit_call(self._erc20, address_of(ACCOUNT), self.address, MOVED)
+        return [self._spending((), (MOVED,), (call,))[0] for _ in range(size)]
+
+    def withdrawals(self, size: int) -> list[Transition]:
+        """To the same account."""
+        call = withdrawal_call(self._erc20, address_of(ACCOUNT), MOVED)
+        return [self._spending((coin,), (VALUE - MOVED,), (call,))[0] for coin in self._minted(size)]
+
+    # Coins.
+
+    def _minted(self, count: int, value: int = VALUE) -> list[Owned]:
+        """Coins of as many transitions, committed."""
+        owned: list[Owned] = []
+        for first in range(0, count, MINTED_AT_ONCE):
+            made = [self._minting(value) for _ in range(first, min(first + MINTED_AT_ONCE, count))]
+            self._commit(*(transition for transition, _ in made))
+            owned += [coin for _, coins in made for coin in coins]
+        return owned
+
+    def _minting(self, *values: int) -> tuple[Transition, tuple[Owned, ...]]:
+        made, coins = self._written_out((), (), values, ())
+        signature = ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))
+        return replace(made, signature=signature), coins
+
+    def _written_out(
+        self, inputs: tuple[StateId, ...], reads: tuple[StateId, ...], values: tuple[int, ...], calls: tuple[Call, ...]
+    ) -> tuple[Transition, tuple[Owned, ...]]:
+        """A transition that makes coins of these values; without its proof."""
+        self._written += 1
+        intent = IntentId(keccak(b"intent %d" % self._written)[:16])
+        coins = tuple(
+            Coin(value, int.from_bytes(keccak(b"%d %d" % (self._written, n)), "big") % ORDER, key_of(SCALAR))
+            for n, value in enumerate(values)
+        )
+        info = tuple(coin.commitment.to_bytes(32, "big") for coin in coins)
+        outputs = tuple(keccak(b"content" + word) for word in info)
+        core = core_of(self.separator, intent, reads=reads, inputs=inputs, outputs=outputs, info=info, calls=calls)
+        leaf = leaf_of(core)
+        states = tuple(State(StateId(leaf, n), word, ()) for n, word in enumerate(outputs))
+        made = Transition(intent, leaf, inputs, reads, states, info, VALID_UNTIL_S, calls=calls)
+        self._makers[leaf] = coins_in(made)
+        return made, tuple(Owned(state.id, coin) for state, coin in zip(states, coins, strict=True))
+
+    @abstractmethod
+    def _spending(
+        self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()
+    ) -> tuple[Transition, tuple[Owned, ...]]:
+        """A transition with its proof."""
+
+    @abstractmethod
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """These are on the chain now."""
+
+    # The chain.
+
+    def _commit(self, *transitions: Transition) -> int:
+        """Commit a round, every transition of which must succeed; its gas."""
+        payload = encode_payload(transitions, VALID_UNTIL_S)
+        receipt = self._sent(self.address, encode_commit(payload, encode_proofs(transitions, self._makers.__getitem__)))
+        (log,) = [log for log in receipt.logs if log.topics[0] == ROUND_TOPIC]
+        assert int.from_bytes(log.data[:32], "big") == (1 << len(transitions)) - 1, "a transition was skipped"
+        self._follow(transitions)
+        return receipt.gas_used
+
+    def _with_erc20(self) -> ContractAddress:
+        """The account has plenty and lets the ledger take it; the ledger has some."""
+        token = self._deployed("PrivateToken", "T", "T")
+        call = encode_call(LEDGERS[self.token].contract, "setERC20", token)
+        self._sent(self.address, call + ISSUER.sign_compact(keccak(self.separator + call)))
+        for account in (address_of(ACCOUNT), self.address):
+            self._sent(token, encode_call("PrivateToken", "mint", account, PLENTY))
+        self._sent(token, encode_call("PrivateToken", "approve", self.address, PLENTY))
+        return token
+
+    def _deployed(self, name: str, *arguments: object) -> ContractAddress:
+        made = self._sent(None, creation_code(name, *arguments)).contract_address
+        assert made is not None, f"{name} was deployed"
+        return ContractAddress("0x" + made.hex())
+
+    def _sent(self, to: ContractAddress | None, call: bytes) -> Receipt:
+        account = DEVELOPMENT_ACCOUNTS[0]
+        transaction = DynamicFeeTransaction(
+            chain_id=CHAIN_ID,
+            nonce=self._chain.next_nonce(account.address),
+            max_priority_fee_per_gas=0,
+            max_fee_per_gas=FEE_WEI,
+            gas_limit=GAS_LIMIT,
+            to=address_bytes(to) if to is not None else None,
+            data=call,
+        )
+        receipt = self._chain.history.receipt(self._chain.sign_and_submit(account, transaction))
+        assert receipt is not None, "a transaction is in a block at once"
+        assert receipt.succeeded, "a transaction failed; the figures would mean nothing"
+        return receipt
+
+
+class AnonBench(ZetoBench):
+    """Coins that are spent are named."""
+
+    token = ANON
+    kind = Kind.ANON
+
+    def _spending(
+        self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()
+    ) -> tuple[Transition, tuple[Owned, ...]]:
+        made, owned = self._written_out(tuple(each.state for each in spent), (), values, calls)
+        statement = _stated(self.kind, made, tuple(Spent(each.coin) for each in spent), owned)
+        return replace(made, signature=_signed(made) + _proved(statement)), owned
+
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """Nothing but the chain has to know."""
+
+
+class NullifierBench(ZetoBench):
+    """Coins are spent by nullifiers, and shown to be in the tree; one that is not in it yet is read by name."""
+
+    token = ANON_NULLIFIER
+    kind = Kind.ANON_NULLIFIER
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tree: Final = Members()
+        for _ in range(0, IN_TREE, MINTED_COINS_MAX):
+            self._commit(self._minting(*(VALUE,) * MINTED_COINS_MAX)[0])
+
+    def _spending(
+        self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()
+    ) -> tuple[Transition, tuple[Owned, ...]]:
+        paths = [self._tree.path_to(each.coin.commitment) for each in spent]
+        pending = [each for each, path in zip(spent, paths, strict=True) if path is None]
+        inputs = tuple(nullifier_reference(each.coin.nullifier(SCALAR).to_bytes(32, "big")) for each in spent)
+        made, owned = self._written_out(inputs, tuple(each.state for each in pending), values, calls)
+        shown = tuple(Spent(each.coin, path or ()) for each, path in zip(spent, paths, strict=True))
+        statement = replace(
+            _stated(self.kind, made, shown, owned),
+            root=self._tree.root if len(spent) > len(pending) else EMPTY,
+            pending=pending[0].coin.commitment if pending else EMPTY,
+        )
+        proof = rooted(statement.root.to_bytes(32, "big"), _proved(statement))
+        return replace(made, signature=_signed(made) + proof), owned
+
+    def _follow(self, transitions: tuple[Transition, ...]) -> None:
+        """The tree grows with that of the contract."""
+        self._tree.extend([each.info for each in transitions])
+
+
+def _stated(kind: Kind, made: Transition, spent: tuple[Spent, ...], owned: tuple[Owned, ...]) -> Statement:
+    return Statement(
+        kind,
+        SCALAR if spent else 0,
+        spent,
+        tuple(each.coin for each in owned),
+        int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % ORDER,
+        net=net_of(*moved_by(made.calls)),
+    )
+
+
+def _signed(made: Transition) -> bytes:
+    """What a deposit shows before its proof."""
+    return ACCOUNT.sign_compact(binding_of(made.leaf, VALID_UNTIL_S)) if any(map(is_deposit, made.calls)) else b""
+
+
+def _proved(statement: Statement) -> bytes:
+    return prove(_key(statement.circuit), trace(statement)).to_bytes()
+
+
+@cache
+def _key(circuit: Circuit) -> ProvingKey:
+    return load_key(DEVELOPMENT_KEYS, circuit)
+
+
+BENCHES: Final[Mapping[str, type[ZetoBench]]] = {ANON: AnonBench, ANON_NULLIFIER: NullifierBench}
+_LOADS: Final[Mapping[str, Callable[[ZetoBench, int], list[Transition]]]] = {
+    "transfer": ZetoBench.transfers,
+    "chained": ZetoBench.chained,
+    "mint": ZetoBench.mints,
+    "deposit": ZetoBench.deposits,
+    "withdrawal": ZetoBench.withdrawals,
+}

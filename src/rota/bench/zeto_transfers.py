@@ -1,0 +1,137 @@
+"""Transfers of a zero-knowledge token by one owner, through a real node: asked for, proved, committed, and receipted.
+
+One node in a process of its own on an embedded chain, with the prover that comes with it: one process on one core. The
+owner has one coin and pays with it again and again, so that each transfer spends the change of the one before, before
+that is confirmed. They are asked for all at once. The clock runs from the first request to the last receipt. A transfer
+comes before, so that keys have been read.
+
+A proof takes longer than all the rest, and what is proved goes to the chain at once: so rounds are of one or two. Where
+only one round may be on its way (`dispatch_ahead_max`), what is proved meanwhile waits and goes together; with a block
+every two seconds that is `gathered`.
+
+per_s        transfers a second, by the clock: of a machine that does other things too, this is the least
+processor_s  seconds of one core that a transfer takes at the node and its prover, whatever else runs
+rounds       base-ledger transactions that they took
+gas          of a transfer, all rounds together
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from rota.client.transactions import Transaction
+from rota.domains.zeto.domain import LEDGERS
+from rota.engines.proving.curve import require_curve
+from rota.network.chain_book import ChainBook
+from rota.network.local import LocalNetwork, LocalNode, Plan
+from rota.types import ContractAddress, NodeName
+
+NODE: Final = NodeName("node1")
+ISSUER, OWNER, RECEIVER = "issuer", "alice", "bob"
+TRANSFERS_DEFAULT: Final = 60
+BLOCK_S: Final = 2
+# In /proc/PID/stat, counted behind the name in parentheses: whose child it is; its time as a user, and in the system.
+PARENT_FIELD: Final = 1
+TIMES_FIELDS: Final = slice(11, 13)
+# A first proof reads a key of 22 seconds, and a slow machine makes one proof in ten.
+TIMEOUT_MS: Final = 1_200_000
+
+
+@dataclass(frozen=True, slots=True)
+class TransferFigures:
+    """What transfers of one kind of token took."""
+
+    token: str
+    gathered: bool
+    transfers: int
+    seconds: float
+    per_s: float
+    processor_s: float
+    rounds: int
+    gas: float
+
+
+def measure_transfers(
+    transfers: int = TRANSFERS_DEFAULT, progress: Callable[[str], None] = lambda _: None
+) -> tuple[TransferFigures, ...]:
+    """Of each kind. `CurveMissing` without the extra."""
+    require_curve()
+    found: list[TransferFigures] = []
+    for gathered in (False, True):
+        with TemporaryDirectory(prefix="rota-zeto-") as folder:
+            found += asyncio.run(_measured(Path(folder) / "network", transfers, gathered, progress))
+    return tuple(sorted(found, key=lambda each: each.token))
+
+
+async def _measured(
+    home: Path, transfers: int, gathered: bool, progress: Callable[[str], None]
+) -> list[TransferFigures]:
+    figures = []
+    settings = {"sequencer.dispatch_ahead_max": 1} if gathered else {}
+    async with LocalNetwork(Plan(home=home, names=(NODE,), settings=settings)) as network:
+        await network.start(NODE)
+        for token in LEDGERS:
+            progress(f"{transfers} transfers of {token} by one owner{', gathered' if gathered else ''}")
+            figures.append(await _of_kind(network, token, transfers, gathered))
+    return figures
+
+
+async def _of_kind(network: LocalNetwork, token: str, transfers: int, gathered: bool) -> TransferFigures:
+    node = network.nodes[NODE]
+    deployed = await (await node.client.deploy("zeto", {"tokenName": token}, sender=ISSUER)).confirmed(TIMEOUT_MS)
+    assert deployed.contract_address is not None, "what was deployed has an address"
+    contract = ContractAddress(deployed.contract_address)
+    minted = {"mints": [_payment(OWNER, transfers + 1)]}
+    await (await node.client.send(contract, "mint", minted, sender=ISSUER)).confirmed(TIMEOUT_MS)
+    await _paid(node, contract, 1)
+    book = ChainBook(network.ledger, network.chain_id, (contract,))
+    await book.read_on()
+    earlier = set(book.transactions)
+    if gathered:
+        await network.ledger.call("evm_setAutomine", False)
+        await network.ledger.call("evm_setIntervalMining", BLOCK_S)
+    began_s, used_s = time.monotonic(), _processor_s(node)
+    await _paid(node, contract, transfers)
+    seconds, used_s = time.monotonic() - began_s, _processor_s(node) - used_s
+    if gathered:
+        await network.ledger.call("evm_setIntervalMining", 0)
+        await network.ledger.call("evm_setAutomine", True)
+    await book.read_on()
+    await book.read_gas()
+    rounds = set(book.transactions) - earlier
+    gas = sum(book.gas[found] for found, _ in rounds)
+    per_s, processor_s = transfers / seconds, used_s / transfers
+    return TransferFigures(token, gathered, transfers, seconds, per_s, processor_s, len(rounds), gas / transfers)
+
+
+async def _paid(node: LocalNode, contract: ContractAddress, count: int) -> None:
+    """So many transfers, asked for at once; back when all are confirmed."""
+    calls = [("transfer", {"transfers": [_payment(RECEIVER, 1)]})] * count
+    sent: tuple[Transaction, ...] = await node.client.send_all(contract, calls, sender=OWNER)
+    for each in sent:
+        await each.confirmed(TIMEOUT_MS)
+
+
+def _processor_s(node: LocalNode) -> float:
+    """What the node's process and those that it started have used, by the kernel's word."""
+    used: dict[int, tuple[int, int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = path.read_text().rpartition(")")[2].split()
+            used[int(path.parent.name)] = (int(fields[PARENT_FIELD]), sum(map(int, fields[TIMES_FIELDS])))
+    family = {node.child.pid}
+    while found := {pid for pid, (parent, _) in used.items() if parent in family and pid not in family}:
+        family |= found
+    return sum(used[pid][1] for pid in family if pid in used) / os.sysconf("SC_CLK_TCK")
+
+
+def _payment(party: str, amount: int) -> dict[str, object]:
+    return {"to": f"{party}@{NODE}", "amount": amount, "data": "0x"}
