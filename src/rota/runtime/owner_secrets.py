@@ -31,6 +31,7 @@ class OwnerSecrets:
             secret = self._kept[party] = self._keys.derive(coins_key(party), OWNER_PURPOSE, OWNER_BYTES)
             if len(self._kept) > KEPT_MAX:
                 self._kept.popitem(last=False)
+        self._kept.move_to_end(party)
         return secret
 
     def find(self, party: Party) -> bytes | None:

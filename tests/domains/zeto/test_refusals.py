@@ -12,7 +12,7 @@ import pytest
 
 from rota.digests import WORD_BYTES, domain_separator
 from rota.domains.zeto import domain
-from rota.domains.zeto.circuits import CIRCUITS
+from rota.domains.zeto.circuits import CIRCUITS, Circuit
 from rota.domains.zeto.coins import VALUE_MAX, Coin
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
@@ -49,8 +49,13 @@ ROOT = slice(10, 10 + WORD_BYTES)
 def token(request: pytest.FixtureRequest) -> str:
     """A kind of token, whose small key is read before anything is timed."""
     name: str = request.param
-    key_of(next(circuit for circuit in CIRCUITS if circuit.kind is domain.KINDS[name]))
+    key_of(circuits_of(name)[0])
     return name
+
+
+def circuits_of(token: str) -> list[Circuit]:
+    """The small one and the large one."""
+    return [circuit for circuit in CIRCUITS if circuit.kind is domain.KINDS[token]]
 
 
 def with_proof_of(transition: Transition, other: Made) -> Transition:
@@ -233,3 +238,30 @@ async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path
         assert await ledger.committed(spend.transition, again.transition) == 0
         if isinstance(ledger, UnlinkedLedger):
             await takes_nullifiers_once(ledger, minted, spend)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("token", [ANON, ANON_NULLIFIER])
+def test_both_shapes_go_in_one_round_on_top_of_one_another(token: str, tmp_path: Path) -> None:
+    """As many coins as may be become as many, and one of these is spent at once; where it must be, it is named."""
+    small, large = circuits_of(token)
+    for circuit in (small, large):
+        key_of(circuit)
+
+    @in_loop
+    async def commit() -> None:
+        async with running("embedded", tmp_path) as chain:
+            ledger = await token_ledger(chain, token=token)
+            minted = ledger.mint(*(coin(4, salt=number) for number in range(large.input_count)))
+            await ledger.commit(minted)
+            parts = tuple(coin(1, salt=100 + number) for number in range(large.output_count - 1))
+            rest = coin(4 * large.input_count - len(parts), salt=99)
+            joined = ledger.pay(minted.inputs, (*parts, rest))
+            pending = joined.inputs[-1] if isinstance(ledger, UnlinkedLedger) else None
+            paid = ledger.pay(joined.inputs[-1:], (coin(rest.value, BOB),), pending=pending)
+            assert [each.statement.circuit for each in (joined, paid) if each.statement] == [large, small]
+            assert await ledger.committed(joined.transition, paid.transition) == 0b11
+            await ledger.commit(joined, paid)
+
+    commit()
