@@ -15,12 +15,13 @@ from structlog.testing import capture_logs
 from rota import hosting, messages
 from rota.core.distribution import is_true
 from rota.core.effects import SendMessage
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.core.events import AssemblyFailed, AssemblyFinished, ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
 from rota.domains.base import ENTROPY_BYTES
 from rota.domains.zeto.domain import Zeto
 from rota.genesis import encode_genesis
 from rota.hosting import Background, UserCall
+from rota.hosting.encryption import OVERHEAD_BYTES_MAX
 from rota.messages import Envelope, Handover, ListingRequest, Message, StateDistribution
 from rota.ports import Tell, Unavailable, UnknownKey
 from rota.runtime import encrypted_peers
@@ -41,6 +42,7 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.wire.codec import Frame, decode_frame, encode_frame
 from tests.domains.kit import ADDRESS, assembly_order, intent, transition_of
 from tests.ledger.chains import in_loop
 
@@ -157,15 +159,19 @@ async def side(name: NodeName) -> AsyncIterator[Side]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def minted(maker: Side, *parties: Party) -> Transition:
+def minted(maker: Side, *parties: Party, memo: bytes = MEMO) -> Transition:
     """Coins for these, with a word for each."""
+    return transition_of(assembled(maker, *parties, memo=memo))
+
+
+def assembled(maker: Side, *parties: Party, memo: bytes) -> AssemblyFinished | AssemblyFailed:
     hosted = maker.contracts.hosted(ADDRESS)
     assert hosted is not None
-    payments = [{"to": party, "amount": MARKED_AMOUNT, "data": "0x" + MEMO.hex()} for party in parties]
+    payments = [{"to": party, "amount": MARKED_AMOUNT, "data": "0x" + memo.hex()} for party in parties]
     order = assembly_order([intent(hosted, 1, UserCall(ISSUER, "mint", {"mints": payments}))])
-    keys = {party: Zeto().verifier_of(secret(party)) for party in (ISSUER, BOB, CAROL)}
+    keys = {party: Zeto().verifier_of(secret(party)) for party in (ISSUER, *parties)}
     (made,) = hosting.assemble(hosted, order, {}, NODE1, Background(verifiers=keys))
-    return transition_of(made)
+    return made
 
 
 def transitions_in(order: SendMessage) -> tuple[Transition, ...]:
@@ -194,6 +200,26 @@ async def test_coin_leaves_encrypted_and_arrives_as_it_was() -> None:
         (come,) = await owner.hear(left)
         assert come == coins.as_seen_by(NODE2)
         assert is_taken(owner, come)
+
+
+@in_loop
+async def test_longest_coin_for_the_longest_name_still_goes_into_a_frame() -> None:
+    longest = Party("b" * (255 - len("@node2")) + "@node2")
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        # All that is said to one party is with its first coin.
+        least = minted(maker, *[longest] * 8, memo=b".").outputs
+        bytes_max = hosting.TRANSITION_BYTES_MAX - 8 * OVERHEAD_BYTES_MAX
+        room = bytes_max - sum(len(state.content or b"") for state in least)
+        memo = b"." * (1 + room // (8 * len(b".".hex())))
+        coins = minted(maker, *[longest] * 8, memo=memo)
+        (said,) = await maker.say(coins)
+        frame = decode_frame(encode_frame((said.envelope,)))
+        assert isinstance(frame, Frame)
+        body = frame.envelopes[0].body
+        assert isinstance(body, StateDistribution)
+        assert await owner.hear(*body.transitions) == (coins,)
+        refused = assembled(maker, *[longest] * 8, memo=memo + b".")
+        assert refused.reason == f"the states of a transition are at most {bytes_max} bytes"
 
 
 @in_loop

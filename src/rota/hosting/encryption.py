@@ -19,7 +19,7 @@ from rota.domains.base import PARTY_BYTES_MAX, Recipient, Rejected
 from rota.hosting.contracts import Hosted
 from rota.types import NodeName, Party, State, node_of
 
-# What encryption may add to a content; the rest of a domain's own is less than half of it.
+# What encryption may add to a content, with the longest of names.
 OVERHEAD_BYTES_MAX: Final = 1_024
 
 _FORM: Final = 1

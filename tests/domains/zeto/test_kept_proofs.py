@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from rota.core.events import ForContract, TransitionSigned
+from rota.domains.zeto.domain import LEDGERS
 from rota.types import NodeName
 from tests.domains.zeto.test_network import begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
@@ -56,13 +57,14 @@ def proofs_in_store(net: Network, node: NodeName) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
-async def test_node_that_dies_between_proof_and_round_does_not_prove_again(tmp_path: Path) -> None:
+async def test_node_that_dies_between_proof_and_round_does_not_prove_again(tmp_path: Path, kind: str) -> None:
     async with network(tmp_path, NODE1, NODE2) as net, aiohttp.ClientSession() as session:
         dying = net.watchers[NODE2] = StopsWhenProved(net, NODE2)
         prover = await begun(net)
         one, two = callers(session, net)
-        contract = await token(one)
+        contract = await token(one, kind)
         of_token = {"type": "private", "to": contract}
         await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
         await until_balance(two, contract, "b@node2", 100)
