@@ -6,7 +6,8 @@ import {IProofVerifier} from "./IProofVerifier.sol";
 import {StateLedger} from "./StateLedger.sol";
 
 /// @title What all ledgers have in common whose transitions each carry a zero-knowledge proof
-/// @notice Nobody signs a round: whoever has the proofs may commit it. Coins are made by the issuer's signature.
+/// @notice Nobody signs a round: whoever has the proofs may commit it. Coins are made by the issuer's signature, or of the
+/// tokens of an ERC-20.
 ///
 /// @dev The payload is that of every ledger. Of a transition's info, the first words are the commitments of its coins,
 /// one for each output: what a proof is about. An output itself is the hash of all that its owner is told.
@@ -131,8 +132,8 @@ abstract contract Proofs is StateLedger {
     }
 
     /// @notice Say which ERC-20 coins are made of and turned into, once and for ever.
-    /// @dev The issuer is known here by an address that signs and sends nothing, so whoever sends this has its signature
-    /// with him: 64 bytes behind the argument, of the hash of this ledger's domain and all that stands before them.
+    /// @dev The issuer is known here by an address that only signs, so whoever sends this has its signature with him: 64
+    /// bytes behind the argument, of the hash of this ledger's domain and all that stands before them.
     /// @param token The ERC-20
     function setERC20(address token) external {
         bytes32 digest = keccak256(abi.encodePacked(domainSeparator(), msg.data[:SET_BYTES]));

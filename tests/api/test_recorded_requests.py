@@ -41,18 +41,17 @@ ABI_OF["<abi 56 entries>"] = [
     }
 ]
 
-NO_ERC20: Final = "function: must be one of lock, mint, transfer, transferLocked"
+ERC20: Final = json.loads((Path(__file__).parents[1] / "contracts/artifacts/TestToken.json").read_text())
 
 # What this node does not do, and says so before there is a transaction.
-REFUSED: Final = {
-    "NotoFactory.newNoto(hooks)": "hooks of a private contract are not supported; basic is",
-    "zeto.deposit": NO_ERC20,
-    "zeto.withdraw": NO_ERC20,
-}
+REFUSED: Final = {"NotoFactory.newNoto(hooks)": "hooks of a private contract are not supported; basic is"}
 
-# The recorded spend names no states, and a zero-knowledge token has no such functions, so that the ledger refuses it;
+# The recorded spend names no states, and a zero-knowledge token has no such function, so that the ledger refuses it;
 # what matters is that it is told.
-REVERTED: Final = ("noto.spendLock(public)", "zeto.delegateLock(public)", "zeto.setERC20(public)")
+REVERTED: Final = ("noto.spendLock(public)", "zeto.delegateLock(public)")
+
+# What the next request stands on.
+AWAITED: Final = ("zeto.setERC20(public)", "zeto.deposit")
 
 # What is only prepared ends when somebody commits it.
 PREPARED: Final = "ptx_getPreparedTransaction"
@@ -71,6 +70,7 @@ class Replay:
         self.stored = ""
         self.coins = ""
         self.locked = ""
+        self.erc20 = ""
         self.prepared: list[str] = []
         self._token_call("mint", {"to": "a@node1", "amount": 1_000, "data": "0x"})
 
@@ -96,7 +96,10 @@ class Replay:
         helper = recorded["helper"]
         if helper.startswith("zeto."):
             replaced = {ADDRESS: self.coins, WORD: self.locked, TRANSACTION: self.latest.get(helper, TRANSACTION)}
-            return [_put_back(each, replaced) for each in recorded["params"]]
+            params: list[Any] = [_put_back(each, replaced) for each in recorded["params"]]
+            if helper == "zeto.setERC20(public)":
+                params[0]["data"]["erc20"] = self.erc20
+            return params
         replaced = {ADDRESS: self.stored if helper.startswith("contract.") else self.token}
         replaced[WORD] = self.group if helper.startswith(("group.", "contract.", "PenteFactory")) else self.lock
         replaced[TRANSACTION] = self.latest.get(helper, TRANSACTION)
@@ -107,6 +110,16 @@ class Replay:
         mint = {"type": "private", "from": "a@node1", "to": self.coins, "function": "mint"}
         mints = [{"to": "a@node1", "amount": 100, "data": "0x"}]
         self.node.receipt(self.node.ask("ptx_sendTransaction", {**mint, "data": {"mints": mints}}))
+
+    def give_tokens(self) -> None:
+        """An ERC-20 of which who deposits has some, and lets the token's contract take it."""
+        deploy = {"type": "public", "from": "a@node1", "abi": ERC20["abi"], "bytecode": ERC20["bytecode"], "data": {}}
+        self.erc20 = self.node.receipt(self.node.ask("ptx_sendTransaction", deploy))["contractAddress"]
+        account = self.node.ask("ptx_resolveVerifier", "a@node1", "ecdsa:secp256k1", "eth_address")
+        of_it = {"type": "public", "from": "a@node1", "abi": ERC20["abi"], "to": self.erc20}
+        for function, values in (("mint", [account, 100]), ("approve", [self.coins, 100])):
+            call = {**of_it, "function": function, "data": values}
+            self.node.receipt(self.node.ask("ptx_sendTransaction", call))
 
     def note_lock(self, locking: str) -> None:
         """The locked coin has its name in the receipt."""
@@ -124,6 +137,8 @@ class Replay:
             self.latest[recorded["helper"]] = answer
         if recorded["helper"] == "zeto.lock":
             self.note_lock(answer)
+        if recorded["helper"] in AWAITED:
+            self.node.receipt(answer)
         if recorded["method"] == "pgroup_createGroup":
             self.group = answer["id"]
             self.latest[recorded["helper"]] = answer["genesisTransaction"]
@@ -173,6 +188,7 @@ def test_every_recorded_request_is_answered_as_its_helper_expects(replay: Replay
             if helper.startswith("ZetoFactory") and not replay.coins:
                 replay.coins = ended[helper]["contractAddress"]
                 replay.give_coins()
+                replay.give_tokens()
         elif method == PREPARED:
             assert replay.node.wait_for(method, *replay.params_of(recorded))["transaction"]
             replay.prepared.append(helper)

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from rota.domains.zeto.domain import LEDGERS
+from rota.types import NodeName
 from tests.domains.zeto.test_network import NAMES, balance, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, callers
@@ -73,7 +74,12 @@ async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: 
         unlet = await two.do(**deposit, data={"amount": 10})
         assert "b@node2 has let the contract take 3 of the 10" in unlet["failureMessage"]
         await erc20.do("approve", contract, 90, caller=two, from_="b@node2")
-        await two.succeed(**deposit, data={"amount": 60})
+        # Of two that are let each, and not both, the chain takes the first.
+        asked = {"type": "private", "to": contract, "from": "b@node2", "function": "deposit"}
+        sent = [await two.call("ptx_sendTransaction", {**asked, "data": {"amount": each}}) for each in (60, 40)]
+        first, second = [await two.receipt(each) for each in sent]
+        assert first["success"]
+        assert "b@node2 has let the contract take 30 of the 40" in second["failureMessage"]
         await two.succeed(**deposit, data={"amount": 20})
         await until_balance(two, contract, "b@node2", 80)
         assert (await erc20.balance(bob), await erc20.balance(contract)) == (20, 80)
@@ -95,3 +101,30 @@ async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: 
         await three.succeed(**withdraw, data={"amount": 25})
         await until_balance(three, contract, "c@node3", 0)
         assert await erc20.balance(contract) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@in_loop
+async def test_owner_that_dies_while_it_proves_deposits_once_when_it_is_back(tmp_path: Path) -> None:
+    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
+        prover = await begun(net)
+        one, two, _ = callers(session, net)
+        contract = await token(one)
+        erc20 = await PublicToken.deployed(one)
+        await one.succeed(
+            type="public", to=contract, abi=SET_ABI, function="setERC20", from_="a@node1", data={"erc20": erc20.address}
+        )
+        bob = await address_of(two, "b@node2")
+        await erc20.do("mint", bob, 100)
+        await erc20.do("approve", contract, 100, caller=two, from_="b@node2")
+        asked = {"type": "private", "to": contract, "from": "b@node2", "function": "deposit"}
+        sent = [await two.call("ptx_sendTransaction", {**asked, "data": {"amount": 20}}) for _ in range(2)]
+        await net.until(lambda: prover.statements)
+        await net.kill(NodeName("node2"))
+        await net.start(NodeName("node2"))
+        two = callers(session, net)[1]
+        for transaction in sent:
+            assert (await two.receipt(transaction))["success"]
+        await until_balance(two, contract, "b@node2", 40)
+        assert (await erc20.balance(bob), await erc20.balance(contract)) == (60, 40)
