@@ -46,6 +46,12 @@ async def is_nullified(net: Network, contract: str, state: dict[str, Any]) -> bo
     return await asked_of(net.client.call, contract, "isNullified", nullifier) == (1,)
 
 
+async def input_of(net: Network, receipt: dict[str, Any]) -> str:
+    """What the base ledger was given for a transaction."""
+    told = await net.client.call("eth_getTransactionByHash", receipt["transactionHash"])
+    return cast(dict[str, str], told)["input"]
+
+
 async def mint(issuer: Caller, contract: str, *payments: dict[str, object]) -> None:
     await issuer.succeed(
         type="private", to=contract, from_="a@node1", function="mint", data={"mints": [*payments]}, abi=TOKEN_ABI
@@ -86,7 +92,7 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
         await net.start(NodeName("node2"))
         two = callers(session, net)[1]
         assert await balance(two, contract, "b@node2") == 80
-        await transfer(two, contract, "b@node2", pay("a@node1", 30))
+        alone = await transfer(two, contract, "b@node2", pay("a@node1", 30))
         await until_balance(one, contract, "a@node1", 35)
         await until_balance(two, contract, "b@node2", 50)
         assert (await asked_of(net.client.call, contract, "size"))[0] == 10
@@ -101,6 +107,17 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
         (change,) = await two.call("pstate_queryContractNullifiers", *place, "available")
         assert change["data"]["amount"] == "50"
         assert not await is_nullified(net, contract, change)
+
+        # What the chain was given names neither the coin nor what made it, and shows its nullifier.
+        (coin,) = [each for each in spent if each["spent"]["transaction"] == alone["id"]]
+        maker = next(each for each in receipts if each["id"] == coin["confirmed"]["transaction"])
+        told = await two.call("ptx_getDomainReceipt", "zeto", maker["id"])
+        commitments = [f"{int(each['id'], 16):064x}" for each in told["coins"]]
+        given, made = [await input_of(net, each) for each in (alone, maker)]
+        assert coin["nullifier"]["id"].removeprefix("0x") in given
+        assert all(each in made for each in commitments), "the search finds what is there"
+        leaf = coin["id"].removeprefix("0x")[:64]
+        assert not any(each in given for each in (leaf, *commitments))
         full = await two.call("ptx_getTransactionReceiptFull", receipts[0]["id"])
         assert [each["data"]["amount"] for each in full["states"]["spent"]] in (["100"], ["90"])
         assert "unavailable" not in full["states"]
