@@ -120,7 +120,7 @@ async def test_pipeline_ranking_and_coordinator_are_those_of_seq_status(tmp_path
         await look.go("#/network")
         await look.page.until("document.querySelector('#nodes [data-there=false]')")
         assert "not connected" in await look.page.text("#problems")
-        assert await look.page.text("#contract-count") == "1"
+        await look.page.until("document.getElementById('contract-count').textContent === '1'")
         assert look.page.errors == []
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from rota.api.credentials import Role, make_token
-from rota.api.facade import FeedUpdate, TransactionChange
+from rota.api.facade import Explanation, FeedUpdate, TransactionChange
 from rota.types import IntentId
 from tests.api.memory_node import BEGAN_MS, CONTRACT
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
@@ -60,7 +60,7 @@ async def test_a_wrong_token_is_told_and_not_tried_again_and_the_right_one_is_le
         await page.type(token)
         await page.press("Enter")
         await page.until(LIVE)
-        assert await page.text("#contract-count") == "2"
+        await page.until("document.getElementById('contract-count').textContent === '2'")
         assert token not in await page.evaluate("location.href + document.cookie + JSON.stringify(localStorage)")
         # A viewer may look and not touch.
         await show(page, "automation")
@@ -175,6 +175,11 @@ NAMELESS: Final = """
 """
 
 
+CALL = {"type": "private", "from": "alice", "to": CONTRACT, "function": "transfer", "data": {"amount": 5}}
+BODY = {"jsonrpc": "2.0", "id": 1, "method": "ptx_sendTransaction", "params": [CALL]}
+SEND = f"fetch('/', {{method: 'POST', body: {json.dumps(json.dumps(BODY))}}}).then((answer) => answer.json())"
+
+
 @in_browser
 async def test_a_transaction_is_cancelled_only_when_it_was_asked_and_answered(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
@@ -183,11 +188,7 @@ async def test_a_transaction_is_cancelled_only_when_it_was_asked_and_answered(tm
         chromium = await stack.enter_async_context(browser(tmp_path))
         page = await chromium.open(f"{entrance.http_url}/dashboard")
         await page.until(LIVE)
-        call = {"type": "private", "from": "alice", "to": CONTRACT, "function": "transfer", "data": {"amount": 5}}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "ptx_sendTransaction", "params": [call]}
-        sent = await page.evaluate(
-            f"fetch('/', {{method: 'POST', body: {json.dumps(json.dumps(body))}}}).then((answer) => answer.json())"
-        )
+        sent = await page.evaluate(SEND)
         await page.evaluate(f"location.hash = '#/transaction/{sent['result']}'")
         assert "its delegation to be accepted" in await page.text("#waits")
         assert "node2" in await page.text("#waits")
@@ -201,6 +202,30 @@ async def test_a_transaction_is_cancelled_only_when_it_was_asked_and_answered(tm
         await page.click("#ask-yes")
         await page.until("document.querySelector('#standing .state-word').textContent === 'reverted'")
         assert kept.state == "Reverted"
+        assert page.errors == []
+
+
+class EndsMeanwhile(ScriptedNode):
+    """A transaction ends when it has been explained, before its receipt is asked for."""
+
+    async def explain(self, intent: IntentId) -> Explanation | None:
+        explained = await super().explain(intent)
+        if explained is not None and explained.state == "Pending":
+            await self.cancel(intent)
+        return explained
+
+
+@in_browser
+async def test_what_is_explained_of_a_transaction_is_as_late_as_its_receipt(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        node = EndsMeanwhile()
+        entrance = await stack.enter_async_context(served_dashboard(node))
+        chromium = await stack.enter_async_context(browser(tmp_path))
+        page = await chromium.open(f"{entrance.http_url}/dashboard")
+        await page.until(LIVE)
+        sent = await page.evaluate(SEND)
+        await page.evaluate(f"location.hash = '#/transaction/{sent['result']}'")
+        await page.until("document.querySelector('#standing .state-word')?.textContent === 'reverted'")
         assert page.errors == []
 
 

@@ -83,7 +83,9 @@ export class TransactionView {
     if (this.asking === id) return;
     this.asking = id;
     try {
-      const [explained, full] = await Promise.all([this.app.ask("seq_explain", id), this.app.ask("ptx_getTransactionFull", id)]);
+      // In this order: with a receipt nothing is asked again, and then what is explained must be as late as that.
+      const full = await this.app.ask("ptx_getTransactionFull", id);
+      const explained = await this.app.ask("seq_explain", id);
       if (id !== this.id) return;
       this.explained = explained;
       this.full = full;
