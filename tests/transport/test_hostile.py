@@ -38,8 +38,12 @@ async def assert_others_did_not_notice(made: Network) -> None:
     one, two = made["node1"], made["node2"]
     two.send("node1", 77)
     await one.until(lambda: one.numbers("node2") == [77])
-    assert one.count(ConnectionLost, "node2") == 0
-    assert two.count(ConnectionLost, "node1") == 0
+    # Both may have called at once when they began, and then one of two connections went for the other.
+    crossings = sum(
+        node.peers.endings.counts[each] for node in (one, two) for each in (Reason.CROSSED, Reason.REPLACED)
+    )
+    assert one.count(ConnectionLost, "node2") <= crossings
+    assert two.count(ConnectionLost, "node1") <= crossings
 
 
 MALFORMED = {
