@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
+from rota.network.ports import held_port
 from tests.store.servers import PostgresServer, postgres_folder
 
 PROGRAMMES = Path(sys.executable).parent
@@ -24,16 +24,9 @@ LOOK_S = 0.1
 
 @contextmanager
 def held_ports(count: int) -> Iterator[list[int]]:
-    """Ports of the kernel's choice that nobody else is given meanwhile: bound, but not listened at.
-
-    Whoever they are for may listen at them all the same, as both let the address be used again.
-    """
+    """Several at once."""
     with ExitStack() as stack:
-        holders = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for holder in holders:
-            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            holder.bind(("127.0.0.1", 0))
-        yield [holder.getsockname()[1] for holder in holders]
+        yield [stack.enter_context(held_port()) for _ in range(count)]
 
 
 @contextmanager

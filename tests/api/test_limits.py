@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from rota.api.settings import Bind, Limits, Settings
+from rota.network.ports import held_port
 from tests.api.kit import TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import MemoryNode
 
@@ -286,15 +287,12 @@ async def test_a_stopping_entrance_says_goodbye_to_websockets() -> None:
 
 @asynchronous
 async def test_a_taken_port_is_told_and_nothing_is_left_listening() -> None:
-    async with served() as to:
-        taken = port_of(to.entrance.websocket_url)
-        free = socket.socket()
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        with pytest.raises(OSError, match="address already in use"):
-            async with served(settings=Settings(http=Bind(port=port), websocket=Bind(port=taken))):
-                pass
+    with held_port() as port:
+        async with served() as to:
+            taken = Bind(port=port_of(to.entrance.websocket_url))
+            with pytest.raises(OSError, match="address already in use"):
+                async with served(settings=Settings(http=Bind(port=port), websocket=taken)):
+                    pass
         async with served(settings=Settings(http=Bind(port=port), websocket=None)) as other:
             assert await other.call("transport_nodeName") == "node1"
 

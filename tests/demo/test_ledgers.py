@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from rota.demo.ledgers import UnusableLedger, funds, running_chain
@@ -13,6 +11,7 @@ from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.network.chains import CHAIN_ID, RunningChain
+from rota.network.ports import held_port
 from tests.ledger.chains import in_loop
 
 RICH = PrivateKey(DEVELOPMENT_ACCOUNTS[2].secret)
@@ -59,11 +58,8 @@ async def test_where_gas_is_free_nobody_needs_funds() -> None:
 
 @in_loop
 async def test_a_chain_that_does_not_answer_is_told_by_its_place_and_without_its_secrets() -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        port = nobody.getsockname()[1]
-        with pytest.raises(UnusableLedger, match=rf"^http://127\.0\.0\.1:{port}: ") as error:
-            await running_chain(f"http://127.0.0.1:{port}/secret-key", None, Programme())
+    with held_port() as port, pytest.raises(UnusableLedger, match=rf"^http://127\.0\.0\.1:{port}: ") as error:
+        await running_chain(f"http://127.0.0.1:{port}/secret-key", None, Programme())
     assert "secret-key" not in str(error.value)
 
 

@@ -20,6 +20,7 @@ import pytest
 from rota.doctor import Finding, Means, Report, Status, examine
 from rota.keys.certificates import Identity, make_identity
 from rota.keys.node_keys import open_node_keys, read_password
+from rota.network.ports import held_port
 from rota.store import SqliteDatabase
 from rota.types import NodeName
 from tests.cli.kit import CHAIN_ID, ChainProcess, chain_process, init, rota, told
@@ -28,11 +29,11 @@ NAME = NodeName("node1")
 OTHER = NodeName("node2")
 
 
-def unused_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-        return port
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    """Where nobody listens."""
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
@@ -329,8 +330,8 @@ def test_folder_of_the_database_is_missing(folder: Path) -> None:
     assert "elsewhere: there is no such folder" in looked(folder, code=1)["database"]["found"]
 
 
-def test_dead_database_server(folder: Path) -> None:
-    set_key(folder, "store.url", f"postgresql://rota@127.0.0.1:{unused_port()}/rota")
+def test_dead_database_server(folder: Path, unused_port: int) -> None:
+    set_key(folder, "store.url", f"postgresql://rota@127.0.0.1:{unused_port}/rota")
     checks = looked(folder, code=1)
     assert checks["database"]["found"].startswith("PostgreSQL: ")
     assert "Start the server" in checks["database"]["mend"]
@@ -339,12 +340,11 @@ def test_dead_database_server(folder: Path) -> None:
 # Ledger.
 
 
-def test_dead_ledger(folder: Path) -> None:
-    port = unused_port()
-    set_key(folder, "ledger.url", f"http://127.0.0.1:{port}")
+def test_dead_ledger(folder: Path, unused_port: int) -> None:
+    set_key(folder, "ledger.url", f"http://127.0.0.1:{unused_port}")
     checks = looked(folder, code=1)
     assert statuses(checks, "failed") == {"ledger"}
-    assert f"the Ethereum node at http://127.0.0.1:{port} cannot be reached" in checks["ledger"]["found"]
+    assert f"the Ethereum node at http://127.0.0.1:{unused_port} cannot be reached" in checks["ledger"]["found"]
     assert checks["ledger"]["mend"] == "Start it, or correct the address."
 
 
@@ -500,20 +500,19 @@ def peers_of(
     return asyncio.run(look())
 
 
-def test_peers_are_looked_at_where_the_registry_says(folder: Path) -> None:
-    dead = unused_port()
+def test_peers_are_looked_at_where_the_registry_says(folder: Path, unused_port: int) -> None:
     report = peers_of(
         folder,
         lambda port, identity: {
             "node2": (port, identity.certificate.fingerprint),
-            "node3": (dead, bytes(32)),
+            "node3": (unused_port, bytes(32)),
             "node4": (port, bytes(32)),
         },
         make_identity(OTHER, int(time.time())),
     )
     assert named(report, "peer node2").status is Status.OK
     away = named(report, "peer node3")
-    assert (away.status, f"127.0.0.1:{dead} cannot be reached" in away.found) == (Status.WARNING, True)
+    assert (away.status, f"127.0.0.1:{unused_port} cannot be reached" in away.found) == (Status.WARNING, True)
     other = named(report, "peer node4")
     assert (other.status, "which is not registered" in other.found) == (Status.FAILED, True)
     assert "rota doctor" in other.mend
@@ -525,8 +524,8 @@ def test_certificate_of_a_peer_that_has_ended(folder: Path) -> None:
     assert "is not valid since" in named(report, "peer node2").found
 
 
-def test_when_no_peer_can_be_reached_it_is_this_machine(folder: Path) -> None:
-    with_peers(folder, {"node2": (unused_port(), bytes(32)), "node3": (unused_port(), bytes(32))})
+def test_when_no_peer_can_be_reached_it_is_this_machine(folder: Path, unused_port: int) -> None:
+    with_peers(folder, {"node2": (unused_port, bytes(32)), "node3": (unused_port, bytes(32))})
     checks = looked(folder, code=1)
     assert statuses(checks, "failed") == {"peer node2", "peer node3"}
     assert "this machine's network" in checks["peer node2"]["mend"]
@@ -543,12 +542,9 @@ def test_registry_file_that_is_wrong(folder: Path) -> None:
 # Ports.
 
 
-def test_port_that_somebody_has_taken(folder: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        set_key(folder, "rpc.port", port)
+def test_port_that_somebody_has_taken(folder: Path, unused_port: int) -> None:
+    set_key(folder, "rpc.port", unused_port)
+    with socket.create_server(("127.0.0.1", unused_port)):
         checks = looked(folder, code=1)
     assert statuses(checks, "failed") == {"rpc.port"}
     assert "Address already in use" in checks["rpc.port"]["found"]

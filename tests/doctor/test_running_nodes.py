@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from pathlib import Path
 
 import pytest
@@ -15,29 +14,19 @@ from rota.types import NodeName
 ONE, OTHER = NodeName("node1"), NodeName("node2")
 
 
-def unused_ports(count: int) -> list[int]:
-    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [holder.getsockname()[1] for holder in holders]
-    for holder in holders:
-        holder.close()
-    return ports
-
-
 def found(report: Report) -> dict[str, tuple[Status, str]]:
     return {each.name: (each.status, each.found) for each in report.findings}
 
 
 @pytest.mark.slow
 def test_a_running_node_is_asked_and_its_peers_are_looked_at(tmp_path: Path) -> None:
-    rpc, websocket = unused_ports(2)
-
     async def run() -> None:
-        plan = Plan(home=tmp_path / "network", names=(ONE, OTHER), rpc_ports={ONE: (rpc, websocket)})
-        async with LocalNetwork(plan) as network:
+        async with LocalNetwork(Plan(home=tmp_path / "network", names=(ONE, OTHER))) as network:
             await network.start(ONE, OTHER)
+            rpc = network.nodes[ONE].addresses["rpc"].removeprefix("http://")
             well = found(await examine(network.nodes[ONE].folder, Means(block_wait_s=0)))
             assert {name for name, (status, _) in well.items() if status is Status.FAILED} == set()
-            assert well["node"] == (Status.OK, f"it runs and is ready, at 127.0.0.1:{rpc}")
+            assert well["node"] == (Status.OK, f"it runs and is ready, at {rpc}")
             assert well["ports"] == (Status.SKIPPED, "the node runs: they are its own")
             assert well["endpoint"][0] is well["peer node2"][0] is well["integrity"][0] is Status.OK
             await network.nodes[OTHER].stop()
@@ -46,7 +35,7 @@ def test_a_running_node_is_asked_and_its_peers_are_looked_at(tmp_path: Path) -> 
             await network.nodes[ONE].stop()
             stopped = found(await examine(network.nodes[ONE].folder, Means(block_wait_s=0)))
             assert stopped["node"][1].startswith("it does not run")
-            assert stopped["rpc.port"] == (Status.OK, f"127.0.0.1:{rpc} is free")
+            assert stopped["rpc.port"] == (Status.OK, f"{rpc} is free")
             assert stopped["database"][0] is Status.OK
 
     asyncio.run(run())

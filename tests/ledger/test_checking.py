@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import pytest
 
 from rota.ledger.checking import ExpectedContract, check_ledger
 from rota.ledger.client import ClientLimits, RpcClient
+from rota.network.ports import held_port
 from rota.types import ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, Request, proxied, with_status
@@ -54,17 +54,11 @@ async def test_ledger_as_configured_has_no_flaw(kind: str, tmp_path: Path) -> No
         assert await flaws_at(chain.websocket_url, *contracts) == ()
 
 
-def unused_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-        return port
-
-
 @in_loop
 async def test_address_where_nothing_listens() -> None:
-    port = unused_port()
-    assert await flaws_at(f"http://127.0.0.1:{port}") == (
+    with held_port() as port:
+        flaws = await flaws_at(f"http://127.0.0.1:{port}")
+    assert flaws == (
         Told(
             f"ledger.url: the Ethereum node at http://127.0.0.1:{port} cannot be reached: "
             f"Connect call failed ('127.0.0.1', {port}). Start it, or correct the address."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,6 +27,7 @@ from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.follower import FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import CallReceipt, read_receipt
+from rota.network.ports import held_port
 from rota.runtime.configuration import (
     AutomationSection,
     LedgerSection,
@@ -74,16 +74,16 @@ class Network:
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
     prover: Prover | None = None
 
-    def prepare(self) -> None:
-        """Keys for each, and a file in which all are registered."""
+    def prepare(self, ports: Sequence[int]) -> None:
+        """Keys for each, a port for each, and a file in which all are registered."""
         lines = []
-        for name in self.names:
+        for name, port in zip(self.names, ports, strict=True):
             self.keys[name] = make_node_keys(
                 self.home / name / "keys", name, PASSWORD, int(time.time()), cost=CHEAP
             ).keys
-            self.ports[name] = free_port()
+            self.ports[name] = port
             fingerprint = self.keys[name].certificate.fingerprint.hex()
-            lines += [f"[nodes.{name}]", f'endpoint = "127.0.0.1:{self.ports[name]}"', f'fingerprint = "{fingerprint}"']
+            lines += [f"[nodes.{name}]", f'endpoint = "127.0.0.1:{port}"', f'fingerprint = "{fingerprint}"']
         (self.home / "registry.toml").write_text("\n".join(lines))
 
     def configuration(self, name: NodeName) -> NodeConfiguration:
@@ -223,7 +223,7 @@ async def network(
         factory = (await send(client, {"data": data(creation_code("Factory"))})).contract
         assert factory is not None
         made = Network(home, tuple(map(NodeName, names)), chain, client, factory, config or Config())
-        made.prepare()
+        made.prepare([stack.enter_context(held_port()) for _ in names])
         for keys in made.keys.values():
             await send(client, {"to": keys.submitter, "value": hex(FUNDS_WEI)})
             if is_registrar_funded:
@@ -243,14 +243,6 @@ async def send(client: RpcClient, call: dict[str, object]) -> CallReceipt:
         pass
     assert receipt.has_succeeded
     return receipt
-
-
-def free_port() -> int:
-    """One that the kernel chose just now; taken again by the node itself."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def deploy(net: Network, name: str, *arguments: object) -> ContractAddress:

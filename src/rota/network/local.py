@@ -17,7 +17,6 @@ import asyncio
 import json
 import secrets
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -45,6 +44,7 @@ from rota.network.chains import ChainKind, ChainProcess, RunningChain
 from rota.network.children import ROTA, START_TIMEOUT_S, CannotStartProcess, Child, Children
 from rota.network.creating import CreatedContract, create_contract, genesis_for
 from rota.network.namespaces import LOOPBACK, Host, Namespaces
+from rota.network.ports import held_port
 from rota.ports import Signer
 from rota.runtime.configuration import CHAIN, FILE_NAME, write_configuration
 from rota.types import ContractAddress, NodeName, Party
@@ -403,16 +403,8 @@ class LocalNetwork:
         return None if self.hosts is None else self.hosts[name]
 
     def _held_port(self) -> int:
-        """A port that nobody else is given while the network lasts: bound, but not listened at.
-
-        A node may listen at it all the same, as both let the address be used again.
-        """
-        holder = socket.socket()
-        self._stack.callback(holder.close)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((LOOPBACK, 0))
-        port: int = holder.getsockname()[1]
-        return port
+        """A port that nobody else is given while the network lasts."""
+        return self._stack.enter_context(held_port())
 
     def _account(self, signer: Signer, name: str) -> Account:
         return Account(self.ledger, self.chain_id, signer, name, AccountLimits(look_ms=20, looks_max=3_000))
