@@ -25,7 +25,7 @@ from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
 from rota.messages import Envelope, Message, Startup
 from rota.ports import Registration, Tell
-from rota.transport import GrpcPeers, Identity, StaticRegistry, TransportSettings
+from rota.transport import GrpcPeers, Identity, Reason, StaticRegistry, TransportSettings
 from rota.transport.parts import LIFE_BYTES, FramePart, Hello, Part, Ping, hello_bytes, pong_bytes, read_part
 from rota.transport.serving import METHOD
 from rota.types import ContractAddress, NodeName, RequestId
@@ -173,6 +173,17 @@ def assert_told_in_order(node: Node) -> None:
                 assert is_up.get(peer), f"a message of {peer} while it is not connected"
             case _:
                 raise AssertionError(f"the transport tells no {type(event).__name__}")
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait for something that comes without an event: it is looked at in each turn."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+async def until_counted(node: Node, reason: Reason, least: int = 1) -> None:
+    await until(lambda: node.peers.endings.counts.get(reason, 0) >= least)
 
 
 class Network:

@@ -19,16 +19,31 @@ from rota.transport.parts import Goodbye, Pong, frame_bytes, ping_bytes, pong_by
 from rota.types import NodeName
 from rota.wire import peer_pb2
 from rota.wire.codec import encode_frame
-from tests.transport.kit import HOST, SETTINGS, Network, RogueCall, envelope, greeted, network, play, rogue
+from tests.transport.kit import (
+    HOST,
+    SETTINGS,
+    Network,
+    Relay,
+    RogueCall,
+    envelope,
+    greeted,
+    network,
+    play,
+    rogue,
+    until,
+    until_counted,
+)
 from tests.transport.test_rotation import until_renewed
 
 MEBIBYTE = 1024 * 1024
 # Field 100 of a frame, 200,000 bytes long, as a newer minor version might have it.
 UNKNOWN_FIELD = b"\xa2\x06\xc0\x9a\x0c" + b"\0" * 200_000
+# On a machine that is busy, nodes and rogues of one process may all be silent for longer than tests of silence allow.
+UNHURRIED = replace(SETTINGS, heartbeat_ms=2_000)
 
 
 @asynccontextmanager
-async def hostile(settings: TransportSettings = SETTINGS) -> AsyncIterator[tuple[Network, RogueCall]]:
+async def hostile(settings: TransportSettings = UNHURRIED) -> AsyncIterator[tuple[Network, RogueCall]]:
     """node1 and node2 connected, and mallory connected to node1."""
     async with network("node1", "node2", settings=settings) as made, greeted(made, "node1") as call:
         yield made, call
@@ -38,12 +53,8 @@ async def assert_others_did_not_notice(made: Network) -> None:
     one, two = made["node1"], made["node2"]
     two.send("node1", 77)
     await one.until(lambda: one.numbers("node2") == [77])
-    # Both may have called at once when they began, and then one of two connections went for the other.
-    crossings = sum(
-        node.peers.endings.counts[each] for node in (one, two) for each in (Reason.CROSSED, Reason.REPLACED)
-    )
-    assert one.count(ConnectionLost, "node2") <= crossings
-    assert two.count(ConnectionLost, "node1") <= crossings
+    assert one.count(ConnectionLost, "node2") == 0
+    assert two.count(ConnectionLost, "node1") == 0
 
 
 MALFORMED = {
@@ -105,6 +116,33 @@ def test_a_peer_that_misbehaved_is_not_heard_for_a_while() -> None:
     play(story)
 
 
+def test_a_call_of_ours_that_fails_late_does_not_hide_why_a_peer_is_not_heard() -> None:
+    async def story() -> None:
+        async with network("node1", settings=UNHURRIED) as made, rogue(made, "mallory") as mallory:
+            one, name = made["node1"], NodeName("mallory")
+            relay = Relay(int(made.registry.registrations()[name].endpoint.rpartition(":")[2]))
+            await relay.start()
+            made.alter(name, endpoint=f"{HOST}:{relay.port}")
+            await mallory.until_known(one)
+            relay.from_target.clear()
+            relay.cut()
+            relay.passed.clear()
+            await until(lambda: relay.passed)
+            async with mallory.dial(one) as call:
+                await call.say_hello()
+                await call.write(b"\xff")
+                await call.read_until(Goodbye)
+            await until_counted(one, Reason.MALFORMED, 2)
+            why, failed = one.peers.troubles()[name], one.peers.endings.counts[Reason.UNREACHABLE]
+            relay.cut()
+            await until_counted(one, Reason.UNREACHABLE, failed + 1)
+            assert one.peers.troubles()[name] == why
+            assert "part" in why
+            await relay.stop()
+
+    play(story)
+
+
 def test_a_part_of_64_mebibytes_is_refused_before_it_is_in_memory() -> None:
     async def story() -> None:
         async with hostile() as (made, call):
@@ -135,7 +173,7 @@ def test_a_part_of_64_mebibytes_is_refused_before_it_is_in_memory() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) -> None:
-    settings = replace(SETTINGS, frames_per_s_max=100, envelopes_per_s_max=1_000, bytes_per_s_max=2 * MEBIBYTE)
+    settings = replace(UNHURRIED, frames_per_s_max=100, envelopes_per_s_max=1_000, bytes_per_s_max=2 * MEBIBYTE)
 
     async def flood(call: RogueCall) -> None:
         for _ in range(2_000):
@@ -144,11 +182,13 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
     async def story() -> None:
         async with hostile(settings) as (made, call):
             one = made["node1"]
+            begun_s = asyncio.get_running_loop().time()
             flooding = asyncio.create_task(flood(call))
             await one.until_lost("mallory")
+            flooded_s = asyncio.get_running_loop().time() - begun_s
             assert one.peers.endings.counts[Reason.FLOOD] == 1
             assert f"more than {getattr(settings, limit)} " in one.peers.troubles()[NodeName("mallory")]
-            assert len(one.messages("mallory")) <= settings.envelopes_per_s_max * (settings.burst_s + 1)
+            assert len(one.messages("mallory")) <= settings.envelopes_per_s_max * (settings.burst_s + flooded_s)
             await assert_others_did_not_notice(made)
             await asyncio.gather(flooding, return_exceptions=True)
 
@@ -170,7 +210,7 @@ def test_pings_are_answered_with_the_latest_number_and_pongs_do_not_pile_up() ->
 
 def test_garbage_on_the_port_is_closed_and_nobody_notices() -> None:
     async def story() -> None:
-        async with network("node1", "node2") as made:
+        async with network("node1", "node2", settings=UNHURRIED) as made:
             port = made["node1"].peers.port
             for content in (os.urandom(4_096), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(70_000)):
                 reader, writer = await asyncio.open_connection(HOST, port)
@@ -186,7 +226,7 @@ def test_garbage_on_the_port_is_closed_and_nobody_notices() -> None:
 
 def test_a_connection_that_says_nothing_is_closed() -> None:
     async def story() -> None:
-        async with network("node1", "node2", settings=replace(SETTINGS, connect_timeout_ms=200)) as made:
+        async with network("node1", "node2", settings=replace(UNHURRIED, connect_timeout_ms=200)) as made:
             opened = [await asyncio.open_connection(HOST, made["node1"].peers.port) for _ in range(50)]
             async with asyncio.timeout(10):
                 for reader, writer in opened:

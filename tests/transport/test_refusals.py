@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -23,9 +21,7 @@ from rota.wire import peer_pb2
 from rota.wire.codec import encode_frame
 from tests.transport.kit import (
     SETTINGS,
-    WAIT_S,
     Network,
-    Node,
     envelope,
     make_identity,
     network,
@@ -33,20 +29,11 @@ from tests.transport.kit import (
     register,
     rogue,
     served,
+    until,
+    until_counted,
 )
 
 LIFE = b"l" * LIFE_BYTES
-
-
-async def until_counted(node: Node, reason: Reason, least: int = 1) -> None:
-    """Refusals come without an event: the counter is looked at in each turn."""
-    await until(lambda: node.peers.endings.counts.get(reason, 0) >= least)
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not holds():
-            await asyncio.sleep(0)
 
 
 def logged(caplog: pytest.LogCaptureFixture, text: str) -> int:

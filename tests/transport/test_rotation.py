@@ -10,13 +10,11 @@ from rota.core.events import ConnectionLost
 from rota.transport import Reason
 from rota.transport.certificates import look_at_certificate, utc_now
 from rota.types import NodeName
-from tests.transport.kit import WAIT_S, Network, Node, make_identity, network, play
+from tests.transport.kit import WAIT_S, Network, Node, make_identity, network, play, until
 
 
 async def until_renewed(node: Node) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not node.peers.is_renewed():
-            await asyncio.sleep(0)
+    await until(node.peers.is_renewed)
 
 
 async def rotate(made: Network, name: str) -> None:

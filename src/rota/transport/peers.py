@@ -224,7 +224,9 @@ class GrpcPeers:
     def _note_failure(self, state: PeerState, ending: Ending) -> None:
         state.seen_fingerprint = b""
         self.endings.note(state.name, ending)
-        state.failed(self._now_s(), ending)
+        if self._is_dial_due(state) and not state.is_paused(self._now_s()):
+            # Otherwise it has dialed us meanwhile, and is connected, or was and has misbehaved, which says more.
+            state.failed(self._now_s(), ending)
 
     async def _dial(self, state: PeerState) -> None:
         registration = self._registry.registrations().get(state.name)
