@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from rota.bench.gas import address_of
+from rota.bench.gas import CHAIN_ID, GAS_LIMIT, address_of
 from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
@@ -47,9 +47,7 @@ from rota.ledger.transaction import DynamicFeeTransaction
 from rota.payload import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
 from rota.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
 
-CHAIN_ID: Final = 1337
 VALID_UNTIL_S: Final = 2**40
-GAS_LIMIT: Final = 30_000_000
 FEE_WEI: Final = 10**12
 MINTED_AT_ONCE: Final = 10
 MINTED_COINS_MAX: Final = 15
