@@ -21,24 +21,13 @@ from rota.domains.base import ENTROPY_BYTES
 from rota.domains.zeto.domain import Zeto
 from rota.hosting import Background, UserCall
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
-from rota.messages import Envelope, Handover, ListingRequest, Message, StateDistribution
+from rota.messages import Envelope, Handover, Message, StateDistribution, StateDistributionAcknowledgement
 from rota.ports import Tell, Unavailable, UnknownKey
 from rota.runtime import encrypted_peers
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.encrypted_peers import WITH_STATES, EncryptedPeers
 from rota.runtime.encryption import StateEncryption
-from rota.types import (
-    ContractAddress,
-    Digest,
-    HeartbeatNumber,
-    NodeName,
-    Party,
-    RequestId,
-    State,
-    StateId,
-    Transition,
-    node_of,
-)
+from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition, node_of
 from rota.wire.codec import Frame, decode_frame, encode_frame
 from tests.domains.kit import ADDRESS, assembly_order, intent, known_by, transition_of
 from tests.ledger.chains import in_loop
@@ -301,9 +290,9 @@ async def test_state_without_a_reader_at_a_node_is_withheld_from_it() -> None:
 @in_loop
 async def test_other_contracts_and_other_messages_pass_as_they_are_and_at_once() -> None:
     async with side(NODE1) as maker:
-        coins = minted(maker, BOB)
-        distribution = StateDistribution(Digest(bytes(32)), (coins,))
-        for envelope in (enveloped(distribution, PLAIN), enveloped(ListingRequest(HeartbeatNumber(1, 1)))):
+        digest = Digest(bytes(32))
+        states, thanks = StateDistribution(digest, (minted(maker, BOB),)), StateDistributionAcknowledgement(digest)
+        for envelope in (enveloped(states, PLAIN), enveloped(thanks)):
             maker.peers.send(SendMessage(NODE2, envelope))
             assert maker.wire.said.pop() == SendMessage(NODE2, envelope)
             maker.wire.tell(MessageReceived(NODE2, envelope))

@@ -10,7 +10,7 @@ import aiohttp
 
 from rota.types import NodeName
 from tests.domains.zeto.prover import ThreadProver
-from tests.runtime.callers import Caller, CallFailed, callers
+from tests.runtime.callers import BALANCE_OF, Caller, CallFailed, callers
 from tests.runtime.kit import Network
 
 NODE1, NODE2, NODE3 = NAMES = tuple(map(NodeName, ("node1", "node2", "node3")))
@@ -26,16 +26,7 @@ PAYMENT = {
 TOKEN_ABI: list[dict[str, Any]] = [
     {"type": "function", "name": "mint", "inputs": [{"name": "mints", **PAYMENT}], "outputs": []},
     {"type": "function", "name": "transfer", "inputs": [{"name": "transfers", **PAYMENT}], "outputs": []},
-    {
-        "type": "function",
-        "name": "balanceOf",
-        "inputs": [{"name": "account", "type": "string"}],
-        "outputs": [
-            {"name": "totalStates", "type": "uint256"},
-            {"name": "totalBalance", "type": "uint256"},
-            {"name": "overflow", "type": "bool"},
-        ],
-    },
+    BALANCE_OF,
 ]
 
 

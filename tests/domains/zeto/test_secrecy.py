@@ -28,25 +28,13 @@ from rota.transport.link import Link, Stream
 from rota.transport.parts import FramePart, read_part
 from rota.types import NodeName
 from rota.wire.codec import Frame, decode_frame, encode_frame
-from tests.domains.zeto.kit import (
-    NODE1,
-    NODE2,
-    NODE3,
-    begun,
-    lose_database,
-    mint,
-    pay,
-    recovered,
-    token,
-    transfer,
-    until_balance,
-)
+from tests.domains.zeto.kit import begun, lose_database, mint, pay, recovered, token, transfer, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network
 from tests.transport.kit import Relay
 
-NAMES = (NODE1, NODE2, NODE3, NodeName("node4"))
+NODE1, NODE2, NODE3, NODE4 = NAMES = tuple(map(NodeName, ("node1", "node2", "node3", "node4")))
 CONCERNED = (NODE2, NODE3)
 # What nobody else may ever see: an amount that occurs nowhere else, and what the payer says with it.
 AMOUNT = 7_231_904_585_516
