@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,15 @@ TRANSACTIONS: Final = 10_000
 CONTRACTS: Final = 1_000
 INTENT: Final = IntentId(bytes(range(16)))
 UUID: Final = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+@asynccontextmanager
+async def live_page(node: ScriptedNode, profile: Path, place: str = "") -> AsyncIterator[Page]:
+    """The dashboard of a node in a browser, at this place in it, when it follows the node."""
+    async with served_dashboard(node) as entrance, browser(profile) as chromium:
+        page = await chromium.open(f"{entrance.http_url}/dashboard{place}")
+        await page.until(LIVE)
+        yield page
 
 
 async def show(page: Page, view: str) -> None:
@@ -116,12 +125,8 @@ async def test_no_view_is_wider_than_a_narrow_screen(tmp_path: Path) -> None:
 
 @in_browser
 async def test_everything_is_reached_and_named_with_a_keyboard_alone(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        node = ScriptedNode(summaries=summaries(30))
-        entrance = await stack.enter_async_context(served_dashboard(node))
-        chromium = await stack.enter_async_context(browser(tmp_path))
-        page = await chromium.open(f"{entrance.http_url}/dashboard")
-        await page.until(LIVE)
+    node = ScriptedNode(summaries=summaries(30))
+    async with live_page(node, tmp_path) as page:
         await page.press("Tab")
         assert await focused(page) == "Skip to the content"
         for _ in range(5):
@@ -180,16 +185,17 @@ BODY = {"jsonrpc": "2.0", "id": 1, "method": "ptx_sendTransaction", "params": [C
 SEND = f"fetch('/', {{method: 'POST', body: {json.dumps(json.dumps(BODY))}}}).then((answer) => answer.json())"
 
 
+async def send_and_show(page: Page) -> None:
+    """A transaction, and the page at it."""
+    sent = await page.evaluate(SEND)
+    await page.evaluate(f"location.hash = '#/transaction/{sent['result']}'")
+
+
 @in_browser
 async def test_a_transaction_is_cancelled_only_when_it_was_asked_and_answered(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        node = ScriptedNode()
-        entrance = await stack.enter_async_context(served_dashboard(node))
-        chromium = await stack.enter_async_context(browser(tmp_path))
-        page = await chromium.open(f"{entrance.http_url}/dashboard")
-        await page.until(LIVE)
-        sent = await page.evaluate(SEND)
-        await page.evaluate(f"location.hash = '#/transaction/{sent['result']}'")
+    node = ScriptedNode()
+    async with live_page(node, tmp_path) as page:
+        await send_and_show(page)
         assert "its delegation to be accepted" in await page.text("#waits")
         assert "node2" in await page.text("#waits")
         await page.until("document.getElementById('resume').disabled")
@@ -217,14 +223,8 @@ class EndsMeanwhile(ScriptedNode):
 
 @in_browser
 async def test_what_is_explained_of_a_transaction_is_as_late_as_its_receipt(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        node = EndsMeanwhile()
-        entrance = await stack.enter_async_context(served_dashboard(node))
-        chromium = await stack.enter_async_context(browser(tmp_path))
-        page = await chromium.open(f"{entrance.http_url}/dashboard")
-        await page.until(LIVE)
-        sent = await page.evaluate(SEND)
-        await page.evaluate(f"location.hash = '#/transaction/{sent['result']}'")
+    async with live_page(EndsMeanwhile(), tmp_path) as page:
+        await send_and_show(page)
         await page.until("document.querySelector('#standing .state-word')?.textContent === 'reverted'")
         assert page.errors == []
 
@@ -233,12 +233,8 @@ async def test_what_is_explained_of_a_transaction_is_as_late_as_its_receipt(tmp_
 async def test_under_load_the_page_says_how_many_it_shows_and_the_one_that_is_looked_at_is_followed(
     tmp_path: Path,
 ) -> None:
-    async with AsyncExitStack() as stack:
-        node = ScriptedNode(summaries=summaries(1))
-        entrance = await stack.enter_async_context(served_dashboard(node))
-        chromium = await stack.enter_async_context(browser(tmp_path))
-        page = await chromium.open(f"{entrance.http_url}/dashboard#/transaction")
-        await page.until(LIVE)
+    node = ScriptedNode(summaries=summaries(1))
+    async with live_page(node, tmp_path, "#/transaction") as page:
         told = [TransactionChange(IntentId(bytes([each]) * 16), BEGAN_MS, address(0), "accepted") for each in (1, 2)]
         node.tell(FeedUpdate(2, BEGAN_MS, 251, transactions=tuple(told)))
         await page.until("document.getElementById('transaction-count').textContent === '2 shown'")
@@ -261,12 +257,8 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @in_browser
 async def test_what_a_node_tells_is_shown_as_text(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        node = ScriptedNode(summaries=summaries(1), missing=("<img src=x onerror=alert(1)>",))
-        entrance = await stack.enter_async_context(served_dashboard(node))
-        chromium = await stack.enter_async_context(browser(tmp_path))
-        page = await chromium.open(f"{entrance.http_url}/dashboard")
-        await page.until(LIVE)
+    node = ScriptedNode(summaries=summaries(1), missing=("<img src=x onerror=alert(1)>",))
+    async with live_page(node, tmp_path) as page:
         await page.until("document.getElementById('problems').textContent.includes('<img src=x')")
         assert await page.evaluate("document.querySelectorAll('img').length") == 0
 

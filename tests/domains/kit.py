@@ -26,12 +26,24 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.records import Record, Uint256
-from rota.hosting import AnyDomain, ContractDefaults, Hosted, UserCall, deploy, genesis_of, init, open_genesis
+from rota.genesis import encode_genesis
+from rota.hosting import (
+    AnyDomain,
+    ContractDefaults,
+    Hosted,
+    UserCall,
+    deploy,
+    genesis_of,
+    init,
+    load_domains,
+    open_genesis,
+)
 from rota.messages import Snapshot
 from rota.types import (
     ContractAddress,
     Intent,
     IntentId,
+    KnownContract,
     NodeName,
     Party,
     RequestId,
@@ -124,6 +136,14 @@ def hosted_by(
     deployment = deploy(domain, arguments, sender)
     genesis = genesis_of(domain, deployment, ContractDefaults(chain_id), bytes(32))
     return open_genesis({domain.name: domain}, genesis, address, b"k" * 32)
+
+
+def known_by(domain: str, arguments: object, sender: Party, address: ContractAddress) -> KnownContract:
+    """A contract of an installed domain, as a node takes it in; all who sign in it have its own address."""
+    found = load_domains()[domain]
+    genesis = genesis_of(found, deploy(found, arguments, sender), ContractDefaults(1337), bytes(32))
+    contract = genesis.contract(address)
+    return KnownContract(contract, IntentId(bytes(16)), (address,) * len(contract.endorsers), encode_genesis(genesis))
 
 
 def intent(hosted: Hosted, number: int, call: UserCall) -> Intent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -24,12 +26,18 @@ ISSUER = PrivateKey(keccak(b"issuer"))
 ACCOUNT = ContractAddress(DEPLOYER)
 
 
-async def ledger_on(chain: Chain) -> ContractAddress:
-    """A ledger of coins; what verifies its proofs is not asked here."""
-    verifier = await deploy_contract(chain, "VerifierAnon2x2")
-    made = await send(chain, {"data": data(creation_code("Proved", address_of(ISSUER), verifier, verifier))})
-    assert made.contract is not None
-    return made.contract
+@asynccontextmanager
+async def ledger_of_coins(home: Path) -> AsyncIterator[tuple[Chain, RpcClient, ContractAddress]]:
+    """On a chain of its own, with a node's way to it. What verifies its proofs is not asked here."""
+    async with running("embedded", home) as chain:
+        verifier = await deploy_contract(chain, "VerifierAnon2x2")
+        made = await send(chain, {"data": data(creation_code("Proved", address_of(ISSUER), verifier, verifier))})
+        assert made.contract is not None
+        client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
+        try:
+            yield chain, client, made.contract
+        finally:
+            await client.close()
 
 
 async def with_erc20(chain: Chain, ledger: ContractAddress, name: str) -> ContractAddress:
@@ -43,29 +51,19 @@ async def with_erc20(chain: Chain, ledger: ContractAddress, name: str) -> Contra
 
 @in_loop
 async def test_reserve_is_what_the_ledgers_own_erc20_says(tmp_path: Path) -> None:
-    async with running("embedded", tmp_path) as chain:
-        ledger = await ledger_on(chain)
-        client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
-        try:
-            assert await reserve_of(client, ledger, ACCOUNT) is None, "it was given none"
-            token = await with_erc20(chain, ledger, "TestToken")
-            assert await reserve_of(client, ledger, ACCOUNT) == Reserve(token, ACCOUNT, 0, 0, 0)
-            for function, arguments in (("mint", (ACCOUNT, 9)), ("mint", (ledger, 4)), ("approve", (ledger, 7))):
-                await send(chain, {"to": token, "data": data(call_data("TestToken", function, *arguments))})
-            assert await reserve_of(client, ledger, ACCOUNT) == Reserve(token, ACCOUNT, 9, 7, 4)
-        finally:
-            await client.close()
+    async with ledger_of_coins(tmp_path) as (chain, client, ledger):
+        assert await reserve_of(client, ledger, ACCOUNT) is None, "it was given none"
+        token = await with_erc20(chain, ledger, "TestToken")
+        assert await reserve_of(client, ledger, ACCOUNT) == Reserve(token, ACCOUNT, 0, 0, 0)
+        for function, arguments in (("mint", (ACCOUNT, 9)), ("mint", (ledger, 4)), ("approve", (ledger, 7))):
+            await send(chain, {"to": token, "data": data(call_data("TestToken", function, *arguments))})
+        assert await reserve_of(client, ledger, ACCOUNT) == Reserve(token, ACCOUNT, 9, 7, 4)
 
 
 @in_loop
 async def test_what_a_contract_that_is_no_erc20_does_not_say_is_not_known(tmp_path: Path) -> None:
-    async with running("embedded", tmp_path) as chain:
-        ledger = await ledger_on(chain)
-        client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
-        try:
-            target = await with_erc20(chain, ledger, "Target")
-            assert await reserve_of(client, ledger, ACCOUNT) == Reserve(target, ACCOUNT)
-            with pytest.raises(Unavailable, match=f"which ERC-20 {target} has"):
-                await reserve_of(client, target, ACCOUNT)
-        finally:
-            await client.close()
+    async with ledger_of_coins(tmp_path) as (chain, client, ledger):
+        target = await with_erc20(chain, ledger, "Target")
+        assert await reserve_of(client, ledger, ACCOUNT) == Reserve(target, ACCOUNT)
+        with pytest.raises(Unavailable, match=f"which ERC-20 {target} has"):
+            await reserve_of(client, target, ACCOUNT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,6 +14,7 @@ from aiohttp import web
 
 from rota.core.events.chain import BlocksFetched, HeadSeen, MinedStatus, TransactionSent
 from rota.ledger.follower import FollowerLimits
+from rota.types import IntentId
 from tests.ledger.chains import Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, Fault, Request, View, drop, proxied, with_status
 from tests.ledger.participant import CONFIG, DEPLOYER, PAYER, Participant, deploy, taking_part
@@ -19,6 +22,23 @@ from tests.ledger.participant import CONFIG, DEPLOYER, PAYER, Participant, deplo
 KINDS = ("embedded", pytest.param("anvil", marks=pytest.mark.slow))
 
 pytestmark = pytest.mark.parametrize("kind", KINDS)
+
+
+@asynccontextmanager
+async def first_confirmed(kind: str, home: Path) -> AsyncIterator[tuple[Chain, Participant]]:
+    """A chain of this kind and a node that follows it, of which an intent, A-1, is confirmed."""
+    async with running(kind, home) as chain:
+        contract = await deploy(chain)
+        async with taking_part(Participant(chain.url, contract)) as node:
+            await node.confirmed(node.submit("A-1"))
+            yield chain, node
+
+
+async def mine_and_confirm(chain: Chain, node: Participant, intent: IntentId) -> None:
+    """Blocks are made by themselves again, and one at once."""
+    await chain.rpc("evm_setAutomine", True)
+    await chain.mine()
+    await node.confirmed(intent)
 
 
 @in_loop
@@ -55,19 +75,16 @@ async def test_over_a_websocket_heads_come_by_subscription_too(kind: str, tmp_pa
 
 @in_loop
 async def test_chain_that_is_killed_and_comes_back_is_followed_on(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.kill()
-            await node.until(lambda: not node.core.has_ledger)
-            assert node.driver.trouble.startswith(f"the Ethereum node at {chain.url} cannot be reached: ")
-            waiting = node.submit("A-2")
-            await chain.restart()
-            await node.confirmed(waiting)
-            assert node.core.has_ledger
-            assert node.driver.trouble == ""
-            assert len(node.committed()) == 2
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.kill()
+        await node.until(lambda: not node.core.has_ledger)
+        assert node.driver.trouble.startswith(f"the Ethereum node at {chain.url} cannot be reached: ")
+        waiting = node.submit("A-2")
+        await chain.restart()
+        await node.confirmed(waiting)
+        assert node.core.has_ledger
+        assert node.driver.trouble == ""
+        assert len(node.committed()) == 2
 
 
 @in_loop
@@ -84,14 +101,11 @@ async def test_websocket_that_is_lost_is_made_anew(kind: str, tmp_path: Path) ->
 
 @in_loop
 async def test_another_chain_at_the_same_address_is_reported_and_not_believed(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.kill()
-            await chain.restart(is_fresh=True)
-            await node.until(lambda: node.core.index.is_forked and not node.core.has_ledger)
-            assert len(node.committed()) == 1
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.kill()
+        await chain.restart(is_fresh=True)
+        await node.until(lambda: node.core.index.is_forked and not node.core.has_ledger)
+        assert len(node.committed()) == 1
 
 
 @in_loop
@@ -111,36 +125,26 @@ async def test_node_that_restarts_sends_what_it_had_not_sent(kind: str, tmp_path
 
 @in_loop
 async def test_while_mining_stalls_the_transaction_waits(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.rpc("evm_setAutomine", False)
-            intent = node.submit("A-2")
-            await node.until(lambda: len(node.saw(TransactionSent)) >= 3)
-            assert intent not in node.receipts
-            assert node.core.has_ledger
-            await chain.rpc("evm_setAutomine", True)
-            await chain.mine()
-            await node.confirmed(intent)
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.rpc("evm_setAutomine", False)
+        intent = node.submit("A-2")
+        await node.until(lambda: len(node.saw(TransactionSent)) >= 3)
+        assert intent not in node.receipts
+        assert node.core.has_ledger
+        await mine_and_confirm(chain, node, intent)
 
 
 @in_loop
 async def test_transaction_that_the_pool_lost_is_sent_again(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.rpc("evm_setAutomine", False)
-            intent = node.submit("A-2")
-            before = len(node.saw(TransactionSent))
-            await node.until(lambda: len(node.saw(TransactionSent)) > before)
-            await chain.rpc("anvil_dropAllTransactions")
-            again = len(node.saw(TransactionSent))
-            await node.until(lambda: len(node.saw(TransactionSent)) > again)
-            await chain.rpc("evm_setAutomine", True)
-            await chain.mine()
-            await node.confirmed(intent)
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.rpc("evm_setAutomine", False)
+        intent = node.submit("A-2")
+        before = len(node.saw(TransactionSent))
+        await node.until(lambda: len(node.saw(TransactionSent)) > before)
+        await chain.rpc("anvil_dropAllTransactions")
+        again = len(node.saw(TransactionSent))
+        await node.until(lambda: len(node.saw(TransactionSent)) > again)
+        await mine_and_confirm(chain, node, intent)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -169,22 +173,17 @@ async def test_reorganisation_is_undone_and_its_rounds_are_committed_anew(
 
 @in_loop
 async def test_transaction_that_is_stuck_at_its_price_is_offered_for_more(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.rpc("evm_setAutomine", False)
-            intent = node.submit("A-2")
-            await node.until(lambda: 1 in node.core.submitter.submissions)
-            offered = node.core.submitter.submissions[1].dispatch.fees
-            await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
-            await chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(4 * offered.most_wei))
-            await chain.mine()
-            await node.until(lambda: node.core.submitter.submissions[1].dispatch.fees.most_wei > offered.most_wei)
-            await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
-            await chain.rpc("evm_setAutomine", True)
-            await chain.mine()
-            await node.confirmed(intent)
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.rpc("evm_setAutomine", False)
+        intent = node.submit("A-2")
+        await node.until(lambda: 1 in node.core.submitter.submissions)
+        offered = node.core.submitter.submissions[1].dispatch.fees
+        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(4 * offered.most_wei))
+        await chain.mine()
+        await node.until(lambda: node.core.submitter.submissions[1].dispatch.fees.most_wei > offered.most_wei)
+        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await mine_and_confirm(chain, node, intent)
 
 
 @in_loop
@@ -203,40 +202,32 @@ async def test_account_without_funds_is_seen_by_an_operator_and_mended(kind: str
 
 @in_loop
 async def test_nonce_that_a_stranger_took_gives_the_round_another(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.rpc("evm_setAutomine", False)
-            intent = node.submit("A-2")
-            await node.until(lambda: 1 in node.core.submitter.submissions)
-            await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
-            await chain.rpc("anvil_dropAllTransactions")
-            stranger = {"from": PAYER, "to": DEPLOYER, "nonce": "0x1", "gas": "0x5208", "gasPrice": hex(10**12)}
-            await chain.rpc("eth_sendTransaction", stranger)
-            await chain.rpc("evm_setAutomine", True)
-            await chain.mine()
-            await node.confirmed(intent)
-            taken = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
-            assert [mined.status for mined in taken] == [MinedStatus.TAKEN]
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.rpc("evm_setAutomine", False)
+        intent = node.submit("A-2")
+        await node.until(lambda: 1 in node.core.submitter.submissions)
+        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await chain.rpc("anvil_dropAllTransactions")
+        stranger = {"from": PAYER, "to": DEPLOYER, "nonce": "0x1", "gas": "0x5208", "gasPrice": hex(10**12)}
+        await chain.rpc("eth_sendTransaction", stranger)
+        await mine_and_confirm(chain, node, intent)
+        taken = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
+        assert [mined.status for mined in taken] == [MinedStatus.TAKEN]
 
 
 @in_loop
 async def test_round_that_fails_as_a_whole_is_told_with_the_contracts_own_reason(kind: str, tmp_path: Path) -> None:
-    async with running(kind, tmp_path) as chain:
-        contract = await deploy(chain)
-        async with taking_part(Participant(chain.url, contract)) as node:
-            await node.confirmed(node.submit("A-1"))
-            await chain.rpc("evm_setAutomine", False)
-            node.submit("A-2")
-            await node.until(lambda: 1 in node.core.submitter.submissions)
-            await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
-            await chain.rpc("evm_increaseTime", 3_600)
-            await chain.mine()
-            await node.until(lambda: any(block.mined and block.mined[0].nonce == 1 for block in node.disk.blocks))
-            mined = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
-            assert [each.status for each in mined] == [MinedStatus.FAILED]
-            assert mined[0].reason.startswith("Expired(")
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        await chain.rpc("evm_setAutomine", False)
+        node.submit("A-2")
+        await node.until(lambda: 1 in node.core.submitter.submissions)
+        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await chain.rpc("evm_increaseTime", 3_600)
+        await chain.mine()
+        await node.until(lambda: any(block.mined and block.mined[0].nonce == 1 for block in node.disk.blocks))
+        mined = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
+        assert [each.status for each in mined] == [MinedStatus.FAILED]
+        assert mined[0].reason.startswith("Expired(")
 
 
 @in_loop

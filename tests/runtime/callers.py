@@ -11,6 +11,17 @@ import aiohttp
 from tests.runtime.kit import Network
 
 LOOK_S = 0.01
+# How tokens of every domain are asked what somebody has.
+BALANCE_OF: dict[str, Any] = {
+    "type": "function",
+    "name": "balanceOf",
+    "inputs": [{"name": "account", "type": "string"}],
+    "outputs": [
+        {"name": "totalStates", "type": "uint256"},
+        {"name": "totalBalance", "type": "uint256"},
+        {"name": "overflow", "type": "bool"},
+    ],
+}
 
 
 class CallFailed(Exception):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rota import hosting
 from rota.core.effects import SendMessage
 from rota.core.events import StatesWanted
-from rota.genesis import encode_genesis
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateRequest
 from rota.runtime.asking_makers import Makers
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, IntentId, KnownContract, Leaf, NodeName, Party
+from rota.types import ContractAddress, Leaf, NodeName, Party
+from tests.domains.kit import known_by
 
 TOKEN, RING, UNKNOWN = (ContractAddress("0x" + digits * 20) for digits in ("11", "22", "33"))
 ISSUER = Party("issuer@node1")
@@ -18,16 +18,9 @@ NODES = tuple(map(NodeName, ("node1", "node2", "node3")))
 
 def asked(contract: ContractAddress, leaves: int) -> list[SendMessage]:
     """What node4 says, which is connected to three others."""
-    domains = hosting.load_domains()
-    contracts = KnownContracts(NodeName("node4"), 1337, domains, bytes(32))
-    for name, arguments, address in (
-        ("zeto", {"tokenName": "Zeto_Anon"}, TOKEN),
-        ("synthetic", {"members": [ISSUER]}, RING),
-    ):
-        wanted = hosting.deploy(domains[name], arguments, ISSUER)
-        genesis = hosting.genesis_of(domains[name], wanted, hosting.ContractDefaults(1337), bytes(32))
-        known = genesis.contract(address)
-        contracts.add(KnownContract(known, IntentId(bytes(16)), (address,), encode_genesis(genesis)))
+    contracts = KnownContracts(NodeName("node4"), 1337, hosting.load_domains(), bytes(32))
+    contracts.add(known_by("zeto", {"tokenName": "Zeto_Anon"}, ISSUER, TOKEN))
+    contracts.add(known_by("synthetic", {"members": [ISSUER]}, ISSUER, RING))
     said: list[SendMessage] = []
     makers = Makers(contracts, said.append, lambda: (7, 9), lambda: NODES)
     makers.ask(StatesWanted(contract, tuple(Leaf(bytes([number]) * 32) for number in range(leaves))))

@@ -13,8 +13,8 @@ from rota.runtime.commitment_trees import CommitmentTrees
 from rota.store.database import Reading, Statement
 from rota.types import Transition
 from tests.domains.kit import hosted_by
-from tests.store.kit import CONTRACTS, FIRST, SECOND, in_loop, new_sqlite
-from tests.store.test_nullifiers import block, index, opened_on, transition
+from tests.store.kit import FIRST, SECOND, in_loop, new_sqlite, opened_on
+from tests.store.test_nullifiers import block, index, transition
 
 BLOCKS = 60
 
@@ -32,7 +32,7 @@ def committed(made: Transition) -> LeafCommitments:
 async def test_tree_is_that_of_the_chain_after_every_block_and_every_reorganisation(tmp_path: Path) -> None:
     hosted = hosted_by(Zeto(), {"tokenName": "Zeto_AnonNullifier"}, address=FIRST)
     chance = random.Random(7)
-    async with opened_on(new_sqlite(tmp_path), (hosted.contract,)) as opened:
+    async with opened_on(new_sqlite(tmp_path), contracts=(hosted.contract,)) as opened:
         trees = CommitmentTrees(opened.store.commitments, lambda contract: contract == FIRST)
         chain: list[list[Transition]] = []
         for number in range(BLOCKS):
@@ -62,7 +62,7 @@ async def test_tree_is_that_of_the_chain_after_every_block_and_every_reorganisat
 @in_loop
 async def test_commitments_of_contracts_without_a_tree_are_not_kept(tmp_path: Path) -> None:
     plain = hosted_by(Zeto(), {"tokenName": "Zeto_Anon"}, address=SECOND)
-    async with opened_on(new_sqlite(tmp_path), CONTRACTS) as opened:
+    async with opened_on(new_sqlite(tmp_path)) as opened:
         trees = CommitmentTrees(opened.store.commitments, lambda contract: contract == FIRST)
         assert await trees.of(plain) is None
         made = transition(1)

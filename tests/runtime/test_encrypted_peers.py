@@ -19,38 +19,24 @@ from rota.core.events import AssemblyFailed, AssemblyFinished, ConnectionLost, C
 from rota.core.machine import Event
 from rota.domains.base import ENTROPY_BYTES
 from rota.domains.zeto.domain import Zeto
-from rota.genesis import encode_genesis
 from rota.hosting import Background, UserCall
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
-from rota.messages import Envelope, Handover, ListingRequest, Message, StateDistribution
+from rota.messages import Envelope, Handover, Message, StateDistribution, StateDistributionAcknowledgement
 from rota.ports import Tell, Unavailable, UnknownKey
 from rota.runtime import encrypted_peers
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.encrypted_peers import WITH_STATES, EncryptedPeers
 from rota.runtime.encryption import StateEncryption
-from rota.types import (
-    ContractAddress,
-    Digest,
-    HeartbeatNumber,
-    IntentId,
-    KnownContract,
-    NodeName,
-    Party,
-    RequestId,
-    State,
-    StateId,
-    Transition,
-    node_of,
-)
+from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition, node_of
 from rota.wire.codec import Frame, decode_frame, encode_frame
-from tests.domains.kit import ADDRESS, assembly_order, intent, transition_of
+from tests.domains.kit import ADDRESS, assembly_order, intent, known_by, transition_of
 from tests.ledger.chains import in_loop
 
 ISSUER, BOB, CAROL = Party("issuer@node1"), Party("bob@node2"), Party("carol@node2")
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
 MARKED_AMOUNT = 7_231_904_585_517
 MEMO = b"a word for bob alone"
-PLAIN = ContractAddress("0x" + "33" * 20)
+PLAIN, UNKNOWN = ContractAddress("0x" + "33" * 20), ContractAddress("0x" + "22" * 20)
 
 
 @dataclass
@@ -118,16 +104,9 @@ def enveloped(body: Message, contract: ContractAddress = ADDRESS) -> Envelope:
 
 def contracts_of(node: NodeName) -> KnownContracts:
     """A token, and a contract of another domain."""
-    domains = hosting.load_domains()
-    contracts = KnownContracts(node, 1337, domains, b"k" * 32)
-    for name, arguments, address in (
-        ("zeto", {"tokenName": "Zeto_Anon"}, ADDRESS),
-        ("synthetic", {"members": [ISSUER]}, PLAIN),
-    ):
-        wanted = hosting.deploy(domains[name], arguments, ISSUER)
-        genesis = hosting.genesis_of(domains[name], wanted, hosting.ContractDefaults(1337), bytes(32))
-        contract = genesis.contract(address)
-        contracts.add(KnownContract(contract, IntentId(bytes(16)), (address,), encode_genesis(genesis)))
+    contracts = KnownContracts(node, 1337, hosting.load_domains(), b"k" * 32)
+    contracts.add(known_by("zeto", {"tokenName": "Zeto_Anon"}, ISSUER, ADDRESS))
+    contracts.add(known_by("synthetic", {"members": [ISSUER]}, ISSUER, PLAIN))
     return contracts
 
 
@@ -311,13 +290,9 @@ async def test_state_without_a_reader_at_a_node_is_withheld_from_it() -> None:
 @in_loop
 async def test_other_contracts_and_other_messages_pass_as_they_are_and_at_once() -> None:
     async with side(NODE1) as maker:
-        coins = minted(maker, BOB)
-        distribution = StateDistribution(Digest(bytes(32)), (coins,))
-        for envelope in (
-            enveloped(distribution, PLAIN),
-            enveloped(distribution, ContractAddress("0x" + "22" * 20)),
-            enveloped(ListingRequest(HeartbeatNumber(1, 1))),
-        ):
+        digest = Digest(bytes(32))
+        states, thanks = StateDistribution(digest, (minted(maker, BOB),)), StateDistributionAcknowledgement(digest)
+        for envelope in (enveloped(states, PLAIN), enveloped(thanks)):
             maker.peers.send(SendMessage(NODE2, envelope))
             assert maker.wire.said.pop() == SendMessage(NODE2, envelope)
             maker.wire.tell(MessageReceived(NODE2, envelope))
@@ -335,6 +310,32 @@ async def test_nothing_else_that_may_have_states_is_said_of_a_token() -> None:
             await idle()
             assert len(maker.wire.said) == passes
             maker.wire.said.clear()
+
+
+@in_loop
+async def test_contract_without_its_domain_is_heard_of_and_its_states_are_not_said() -> None:
+    async with side(NODE1) as maker:
+        distribution = StateDistribution(Digest(bytes(32)), (minted(maker, BOB),))
+        with capture_logs() as logged:
+            for body in (distribution, Handover(RequestId(1, 1), ())):
+                maker.peers.send(SendMessage(NODE2, enveloped(body, UNKNOWN)))
+            await idle()
+        assert maker.wire.said == []
+        assert [line["message"] for line in logged] == ["StateDistribution", "Handover"]
+        assert {line["reason"] for line in logged} == {"its domain is not here"}
+        heard = MessageReceived(NODE2, enveloped(distribution, UNKNOWN))
+        maker.wire.tell(heard)
+        assert maker.told == [heard], "whether it is taken is for the core to say"
+
+
+@in_loop
+async def test_speaking_of_states_before_the_contracts_are_known_is_our_own_error_and_nothing_is_said() -> None:
+    async with side(NODE1) as maker:
+        coins = minted(maker, BOB)
+        maker.contracts.is_complete = False
+        with pytest.raises(AssertionError, match="before it knows its contracts"):
+            await maker.say(coins)
+        assert maker.wire.said == []
 
 
 def test_all_messages_that_may_have_states_are_known() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota import hosting
-from rota.genesis import encode_genesis
 from rota.ports import Unavailable
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party
+from rota.types import ContractAddress, NodeName, Party
+from tests.domains.kit import known_by
 
 FIRST = ContractAddress("0x" + "00" * 20)
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
@@ -19,13 +21,9 @@ def address(number: int) -> ContractAddress:
 
 
 def added(contracts: KnownContracts, number: int, mode: str, *members: str) -> ContractAddress:
-    domain = hosting.load_domains()["synthetic"]
-    wanted = hosting.deploy(domain, {"members": list(members), "mode": mode}, Party("alice@node1"))
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(1), bytes([number]) * 32)
-    contract = genesis.contract(address(number))
-    signers = (contract.address,) * len(contract.endorsers)
-    contracts.add(KnownContract(contract, IntentId(bytes(16)), signers, encode_genesis(genesis)))
-    return contract.address
+    arguments = {"members": list(members), "mode": mode}
+    contracts.add(known_by("synthetic", arguments, Party("alice@node1"), address(number)))
+    return address(number)
 
 
 def test_rings_are_listed_to_those_that_they_name_and_tokens_to_everybody_in_order_and_in_pages() -> None:
@@ -50,9 +48,8 @@ def test_contract_that_is_added_again_is_listed_once() -> None:
 
 def test_contract_whose_genesis_cannot_be_read_is_listed_to_nobody() -> None:
     contracts = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32))
-    known = hosting.deploy(hosting.load_domains()["synthetic"], {"members": ["alice@node1"]}, Party("alice@node1"))
-    genesis = hosting.genesis_of(hosting.load_domains()["synthetic"], known, hosting.ContractDefaults(1), bytes(32))
-    contracts.add(KnownContract(genesis.contract(address(1)), IntentId(bytes(16)), (address(1),), b"nothing"))
+    known = known_by("synthetic", {"members": ["alice@node1"]}, Party("alice@node1"), address(1))
+    contracts.add(replace(known, genesis=b"nothing"))
     assert contracts.open_to(NODE1, FIRST, 9) == ()
     assert list(contracts.unhosted) == [address(1)]
 

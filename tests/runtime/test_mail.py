@@ -8,16 +8,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rota import hosting
 from rota.core.effects import SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, Tick
 from rota.domains.queries import Query
 from rota.engines.groups import pente
-from rota.genesis import encode_genesis
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.mail import WINDOW, GroupMail
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
+from tests.domains.kit import known_by
 from tests.store.kit import NODE, Opened, in_loop, new_sqlite
 
 ALICE = Party("alice@node1")
@@ -29,12 +28,8 @@ CHAIN_ID = 31_337
 
 def group_contract() -> KnownContract:
     """Alice here, Bob at node2, Carol at node3."""
-    domain = pente()
     arguments = {"members": [ALICE, "bob@node2", "carol@node3"], "salt": GROUP.hex()}
-    wanted = hosting.deploy(domain, arguments, ALICE)
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
-    contract = genesis.contract(CONTRACT)
-    return KnownContract(contract, IntentId(bytes(16)), (CONTRACT,) * 3, encode_genesis(genesis))
+    return known_by("pente", arguments, ALICE, CONTRACT)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 from rota.types import NodeName
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, CallFailed, callers
+from tests.runtime.callers import BALANCE_OF, Caller, CallFailed, callers
 from tests.runtime.kit import network
 from tests.runtime.test_public_flow import FREE, LIMIT
 
@@ -26,16 +26,7 @@ TOKEN_ABI: list[dict[str, Any]] = [
             {"name": "data", "type": "bytes"},
         ],
     },
-    {
-        "type": "function",
-        "name": "balanceOf",
-        "inputs": [{"name": "account", "type": "string"}],
-        "outputs": [
-            {"name": "totalStates", "type": "uint256"},
-            {"name": "totalBalance", "type": "uint256"},
-            {"name": "overflow", "type": "bool"},
-        ],
-    },
+    BALANCE_OF,
 ]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rota.store.database import Database
-from tests.store.kit import new_postgres, new_sqlite
+from tests.store.kit import Make, new_postgres, new_sqlite
 from tests.store.servers import PostgresServer, postgres_folder
 
 
@@ -27,7 +27,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes an empty database of each kind."""
     server = request.getfixturevalue("server") if request.param == "postgres" else None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec
@@ -49,6 +50,7 @@ from rota.ports import StoreEffect
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.records import NullifierOf, spent_by_id
 from rota.types import (
     NO_CONTRACT,
     BlockHash,
@@ -89,6 +91,8 @@ ANSWER_TIMEOUT_S = 60
 NOW_MS = 1_700_000_000_123
 
 Parameters = ParamSpec("Parameters")
+# Makes an empty database, of the kind that a test is run with.
+Make = Callable[[], Awaitable[Database]]
 
 
 def in_loop(test: Callable[Parameters, Awaitable[None]]) -> Callable[Parameters, None]:
@@ -134,9 +138,9 @@ class FaultyDatabase:
 class Opened:
     """A store that is open, with what it has told."""
 
-    def __init__(self, database: Database, config: Config = CONFIG) -> None:
+    def __init__(self, database: Database, config: Config = CONFIG, nullifier_of: NullifierOf = spent_by_id) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS)
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS, nullifier_of)
         self.tokens = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
@@ -170,6 +174,29 @@ class Opened:
     async def next_event(self) -> Event:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             return await self.events.get()
+
+
+@asynccontextmanager
+async def opened_on(
+    database: Database,
+    config: Config = CONFIG,
+    nullifier_of: NullifierOf = spent_by_id,
+    contracts: tuple[Contract, ...] = CONTRACTS,
+) -> AsyncIterator[Opened]:
+    """A store that has these contracts, closed at the end."""
+    opened = await Opened(database, config, nullifier_of).start(contracts)
+    try:
+        yield opened
+    finally:
+        await opened.store.close()
+
+
+def again(database: Database, node: NodeName = NODE) -> Database:
+    """The same database for another process, perhaps of another node."""
+    if isinstance(database, SqliteDatabase):
+        return SqliteDatabase(database._path, node)
+    assert isinstance(database, PostgresDatabase)
+    return PostgresDatabase(database._url, node)
 
 
 async def new_postgres(server: PostgresServer) -> PostgresDatabase:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 
 from rota.abi import entries_of, hash_of
 from rota.domains.queries import Query
-from rota.store.database import Database
-from tests.store.kit import Opened, in_loop
+from tests.store.kit import Make, Opened, in_loop
 
 ABI = entries_of(
     [
@@ -25,7 +22,7 @@ OTHER = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "y",
 
 
 @in_loop
-async def test_abi_and_its_entries_are_found(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_abi_and_its_entries_are_found(make: Make) -> None:
     opened = await Opened(await make()).start(())
     abis = opened.store.abis
     try:

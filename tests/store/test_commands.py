@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -25,33 +24,13 @@ from rota.commands.periods import Acceptance, Stream
 from rota.ports import Unavailable
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands
-from rota.store.database import Database, Statement
+from rota.store.database import Statement
 from rota.types import IntentId, Party
-from tests.store.kit import FaultyDatabase, Opened, in_loop, new_postgres, new_sqlite
-from tests.store.servers import PostgresServer
+from tests.store.kit import FaultyDatabase, Make, Opened, in_loop, new_sqlite
 
 ALICE, BOB = Party("alice@node1"), Party("bob@node1")
 SHOP = CompletionFilter("shop", (ALICE,))
 FAILED = Failure(StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE", "gone", (("field", "x"),))
-
-Make = Callable[[], Awaitable[Database]]
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """A database of each kind."""
-    if request.param == "postgres":
-        server: PostgresServer = request.getfixturevalue("server")
-
-        async def postgres() -> Database:
-            return await new_postgres(server)
-
-        return postgres
-
-    async def sqlite() -> Database:
-        return new_sqlite(tmp_path)
-
-    return sqlite
 
 
 def submission(number: int, application: str = "shop", party: Party = ALICE, key: str = "") -> InFlight:

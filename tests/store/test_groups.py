@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +15,6 @@ from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.genesis import decode_genesis, encode_genesis
 from rota.ports import StateStatus, StoredKey, StoredMail, StoredMessage
-from rota.store.database import Database
 from rota.store.mail import GROUP_MESSAGE
 from rota.types import (
     NO_CONTRACT,
@@ -37,6 +34,7 @@ from tests.store.kit import (
     NOW_MS,
     PEER,
     SECOND,
+    Make,
     Opened,
     a_dispatch,
     a_transition,
@@ -45,25 +43,11 @@ from tests.store.kit import (
     in_loop,
     intent_id,
     leaf,
-    new_postgres,
-    new_sqlite,
 )
 
-Make = Callable[[], Awaitable[Database]]
 ALICE = Party("alice@node1")
 ADDRESS = ContractAddress("0x" + "77" * 20)
 ALL = Query.parse({})
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
 
 
 def where(field: str, value: object) -> Query:

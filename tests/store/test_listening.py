@@ -2,73 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, PermissionGranted, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.digests import domain_separator, void_leaf
 from rota.ports import DueReceipt, ListenerPosition, StoredListener
-from rota.store import PostgresDatabase, SqliteDatabase
-from rota.store.database import Database, Reading, Statement
+from rota.store.database import Reading, Statement
 from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
 from rota.types import NO_CONTRACT, BlockHash, DelegationNumber, IntentId, Leaf, Outcome, Receipt, Transition
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
-    NODE,
     NOW_MS,
     PEER,
+    Make,
     Opened,
     a_dispatch,
     a_transition,
+    again,
     an_intent,
     digest,
     in_loop,
     intent_id,
-    new_postgres,
     new_sqlite,
+    opened_on,
 )
-from tests.store.servers import PostgresServer
 
 NUMBER = DelegationNumber(1, 1)
-Make = Callable[[], Awaitable[Database]]
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    if request.param == "sqlite":
-
-        async def made() -> Database:
-            return new_sqlite(tmp_path)
-    else:
-        server: PostgresServer = request.getfixturevalue("server")
-
-        async def made() -> Database:
-            return await new_postgres(server)
-
-    return made
-
-
-@asynccontextmanager
-async def opened_on(database: Database) -> AsyncIterator[Opened]:
-    opened = await Opened(database).start()
-    try:
-        yield opened
-    finally:
-        await opened.store.close()
-
-
-def again(database: Database) -> Database:
-    if isinstance(database, SqliteDatabase):
-        return SqliteDatabase(database._path, NODE)
-    assert isinstance(database, PostgresDatabase)
-    return PostgresDatabase(database._url, NODE)
 
 
 def block(height: int, *committed: Transition, time_s: int | None = None) -> ChainBlock:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,11 +14,8 @@ from rota.digests import domain_separator, keccak, void_leaf
 from rota.payload import nullifier_reference
 from rota.ports import LeafCommitments, OutcomePlace, StateStatus
 from rota.ports.commitments import BEFORE_ALL
-from rota.store import DatabaseStore
-from rota.store.database import Database
-from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
-from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, NOW_MS, Opened, in_loop, new_postgres, new_sqlite
-from tests.store.servers import PostgresServer
+from rota.types import BlockHash, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from tests.store.kit import CONTRACTS, FIRST, NODE, Make, Opened, in_loop, new_sqlite, opened_on
 
 OURS, THEIRS = b"coin of ours", b"coin of somebody else"
 NULLIFIER = keccak(OURS)
@@ -29,33 +24,6 @@ NULLIFIER = keccak(OURS)
 def nullifier_of(_contract: ContractAddress, state: State) -> bytes | None:
     """What the owner's node works out."""
     return NULLIFIER if state.content == OURS else None
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    if request.param == "sqlite":
-
-        async def made() -> Database:
-            return new_sqlite(tmp_path)
-    else:
-        server: PostgresServer = request.getfixturevalue("server")
-
-        async def made() -> Database:
-            return await new_postgres(server)
-
-    return made
-
-
-@asynccontextmanager
-async def opened_on(database: Database, contracts: tuple[Contract, ...] = CONTRACTS) -> AsyncIterator[Opened]:
-    opened = Opened(database)
-    opened.store = DatabaseStore(database, NODE, CONFIG, opened.events.put_nowait, lambda: NOW_MS, nullifier_of)
-    await opened.start(contracts)
-    try:
-        yield opened
-    finally:
-        await opened.store.close()
 
 
 def transition(number: int, *contents: bytes, inputs: tuple[StateId, ...] = ()) -> Transition:
@@ -92,10 +60,8 @@ STRANGE = transition(3, b"other", inputs=(nullifier_reference(keccak(b"of nobody
 
 
 @in_loop
-async def test_coin_is_spent_with_its_nullifier_and_given_back_by_a_reorganisation(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
-    async with opened_on(await make()) as opened:
+async def test_coin_is_spent_with_its_nullifier_and_given_back_by_a_reorganisation(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
         await receive(opened, MADE)
         await index(opened, 0, block(1, MADE))
         changes = await opened.store.state_changes(FIRST, 0)
@@ -111,8 +77,8 @@ async def test_coin_is_spent_with_its_nullifier_and_given_back_by_a_reorganisati
 
 
 @in_loop
-async def test_coin_that_arrives_after_it_was_spent_is_spent(make: Callable[[], Awaitable[Database]]) -> None:
-    async with opened_on(await make()) as opened:
+async def test_coin_that_arrives_after_it_was_spent_is_spent(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
         await index(opened, 0, block(1, MADE), block(2, SPEND))
         await receive(opened, MADE)
         await receive(opened, MADE)
@@ -122,8 +88,8 @@ async def test_coin_that_arrives_after_it_was_spent_is_spent(make: Callable[[], 
 
 
 @in_loop
-async def test_state_is_found_by_its_nullifier_and_shows_who_spent_it(make: Callable[[], Awaitable[Database]]) -> None:
-    async with opened_on(await make()) as opened:
+async def test_state_is_found_by_its_nullifier_and_shows_who_spent_it(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
         await receive(opened, MADE)
         await index(opened, 0, block(1, MADE), block(2, SPEND))
         by_nullifier = nullifier_reference(NULLIFIER)
@@ -140,10 +106,8 @@ def committing(number: int, *words: bytes) -> tuple[Transition, LeafCommitments]
 
 
 @in_loop
-async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_are_told(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
-    async with opened_on(await make()) as opened:
+async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_are_told(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
         store = opened.store.commitments
         made = [committing(number, b"%d a" % number, b"%d b" % number) for number in range(4)]
         await store.keep([each for _, each in made])
@@ -170,7 +134,7 @@ async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_ar
 
 @in_loop
 async def test_outcome_whose_commitments_were_not_kept_is_our_own_error(tmp_path: Path) -> None:
-    async with opened_on(new_sqlite(tmp_path)) as opened:
+    async with opened_on(new_sqlite(tmp_path), nullifier_of=nullifier_of) as opened:
         await index(opened, 0, block(1, transition(1)))
         with pytest.raises(AssertionError, match="was kept before it was indexed"):
             await opened.store.commitments.page(FIRST, BEFORE_ALL, 0)

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from rota.core.effects import IntentAccepted, IntentFinalised
 from rota.ports import StoredProof
-from rota.store.database import Database
 from rota.types import Leaf, Outcome, Receipt
-from tests.store.kit import FIRST, Opened, an_intent, in_loop, intent_id, new_postgres, new_sqlite
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
+from tests.store.kit import FIRST, Make, an_intent, in_loop, intent_id, opened_on
 
 
 def proof_of(number: int) -> StoredProof:
@@ -31,10 +15,9 @@ def proof_of(number: int) -> StoredProof:
 
 
 @in_loop
-async def test_latest_proof_of_each_open_intent_is_kept(make: Callable[[], Awaitable[Database]]) -> None:
-    opened = await Opened(await make()).start()
-    book = opened.store.proofs
-    try:
+async def test_latest_proof_of_each_open_intent_is_kept(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        book = opened.store.proofs
         for number in (1, 2, 3):
             assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
             await book.keep(proof_of(number))
@@ -44,22 +27,15 @@ async def test_latest_proof_of_each_open_intent_is_kept(make: Callable[[], Await
         await book.forget(intent_id(2))
         await book.forget(intent_id(9))
         assert await book.restore() == (proof_of(3), later)
-    finally:
-        await opened.store.close()
 
 
 @in_loop
-async def test_proofs_of_what_has_ended_or_never_was_are_swept_away_at_the_next_start(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
-    opened = await Opened(await make()).start()
-    book = opened.store.proofs
-    try:
+async def test_proofs_of_what_has_ended_or_never_was_are_swept_away_at_the_next_start(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        book = opened.store.proofs
         for number in (1, 2):
             assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
         for number in (1, 2, 3):
             await book.keep(proof_of(number))
         assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "no")))
         assert await book.restore() == (proof_of(2),)
-    finally:
-        await opened.store.close()

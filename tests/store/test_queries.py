@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,10 +11,10 @@ import pytest
 from rota.domains.queries import Query
 from rota.ports import Unavailable
 from rota.sim.disk import Fate
-from rota.store.database import Database, Reading, Statement
+from rota.store.database import Reading, Statement
 from rota.store.queries import ROWS_DEFAULT, ROWS_MAX, Column, Kind, Table, selection, stored_text
 from rota.types import Rejected
-from tests.store.kit import FaultyDatabase, Opened, in_loop, new_sqlite
+from tests.store.kit import FaultyDatabase, Make, Opened, in_loop, new_sqlite
 
 CREATE = Statement(
     "CREATE TABLE things (n BIGINT PRIMARY KEY, word TEXT, bytes BYTEA, id BYTEA, is_good BIGINT, at_ms BIGINT)"
@@ -100,7 +99,7 @@ def numbers(statement: Statement) -> Reading[list[int]]:
 
 
 @in_loop
-async def test_every_form_of_a_query_finds_what_it_says(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_every_form_of_a_query_finds_what_it_says(make: Make) -> None:
     opened = await Opened(await make()).start(())
     try:
         await opened.store.write((CREATE,))

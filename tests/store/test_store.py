@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,30 +31,29 @@ from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.ports import StatePlace, Store, Unavailable
 from rota.sim.disk import Fate
-from rota.store import DatabaseStore, PostgresDatabase, Refused, SqliteDatabase, group_commit
-from rota.store.database import Answer, Database, Reading, Statement
+from rota.store import DatabaseStore, Refused, group_commit
+from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
 from rota.types import BlockHash, NodeName, Outcome, Receipt, StateId
 from tests.store.kit import (
-    CONFIG,
     FIRST,
     NODE,
     SECOND,
     FaultyDatabase,
-    Opened,
+    Make,
     a_prepared,
     a_transition,
+    again,
     an_intent,
     digest,
     in_loop,
     intent_id,
-    new_postgres,
     new_sqlite,
     one_of_each,
+    opened_on,
 )
-from tests.store.servers import PostgresServer
 
 TOO_LARGE = 2**63
 # Tables that keep what has been, and the names that statements give them.
@@ -79,39 +78,6 @@ class Unheard(Record):
     """A record of a kind that no store knows."""
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    if request.param == "sqlite":
-
-        async def made() -> Database:
-            return new_sqlite(tmp_path)
-    else:
-        server: PostgresServer = request.getfixturevalue("server")
-
-        async def made() -> Database:
-            return await new_postgres(server)
-
-    return made
-
-
-def again(database: Database, node: NodeName = NODE) -> Database:
-    """The same database for another process, perhaps of another node."""
-    if isinstance(database, SqliteDatabase):
-        return SqliteDatabase(database._path, node)
-    assert isinstance(database, PostgresDatabase)
-    return PostgresDatabase(database._url, node)
-
-
-@asynccontextmanager
-async def opened_on(database: Database, config: Config = CONFIG) -> AsyncIterator[Opened]:
-    opened = await Opened(database, config).start()
-    try:
-        yield opened
-    finally:
-        await opened.store.close()
-
-
 def test_the_store_is_what_the_port_asks_for() -> None:
     store: Callable[..., Store] = DatabaseStore
     assert store is DatabaseStore
@@ -132,7 +98,7 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
 
 
 @in_loop
-async def test_what_is_written_twice_changes_nothing(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_is_written_twice_changes_nothing(make: Make) -> None:
     async with opened_on(await make()) as opened:
         for contract, record in one_of_each():
             assert await opened.write(contract, record)
@@ -149,7 +115,7 @@ async def test_a_record_of_another_kind_is_our_own_error(tmp_path: Path) -> None
 
 
 @in_loop
-async def test_all_that_one_turn_orders_is_one_transaction(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_all_that_one_turn_orders_is_one_transaction(make: Make) -> None:
     faulty = FaultyDatabase(await make())
     async with opened_on(faulty) as opened:
         before = faulty.transaction_count
@@ -159,7 +125,7 @@ async def test_all_that_one_turn_orders_is_one_transaction(make: Callable[[], Aw
 
 
 @in_loop
-async def test_what_one_contract_cannot_write_is_not_the_others_fault(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_one_contract_cannot_write_is_not_the_others_fault(make: Make) -> None:
     async with opened_on(await make()) as opened:
         right = opened.order(FIRST, IntentAccepted(an_intent(1)))
         issued = TransitionIssued(a_prepared(a_transition(2), 2), TOO_LARGE)
@@ -171,9 +137,7 @@ async def test_what_one_contract_cannot_write_is_not_the_others_fault(make: Call
 
 
 @in_loop
-async def test_a_text_that_no_database_takes_does_not_stop_its_contract(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
+async def test_a_text_that_no_database_takes_does_not_stop_its_contract(make: Make) -> None:
     async with opened_on(await make()) as opened:
         assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="nul \0")))
         assert await opened.write(FIRST, IntentParked(intent_id(1), "half a pair \ud800 and \0"))
@@ -183,7 +147,7 @@ async def test_a_text_that_no_database_takes_does_not_stop_its_contract(
 
 
 @in_loop
-async def test_what_is_ordered_before_the_end_is_written(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_is_ordered_before_the_end_is_written(make: Make) -> None:
     database = await make()
     async with opened_on(database) as opened:
         opened.order(FIRST, IntentAccepted(an_intent(1)))
@@ -192,7 +156,7 @@ async def test_what_is_ordered_before_the_end_is_written(make: Callable[[], Awai
 
 
 @in_loop
-async def test_a_lost_answer_is_told_as_a_failure_and_found_when_asked(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_a_lost_answer_is_told_as_a_failure_and_found_when_asked(make: Make) -> None:
     faulty = FaultyDatabase(await make())
     async with opened_on(faulty) as opened:
         faulty.fate = Fate.LIES
@@ -205,7 +169,7 @@ async def test_a_lost_answer_is_told_as_a_failure_and_found_when_asked(make: Cal
 
 
 @in_loop
-async def test_a_newer_schema_is_refused(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_a_newer_schema_is_refused(make: Make) -> None:
     database = await make()
     async with opened_on(database) as opened:
         await make_newer(opened.store)
@@ -241,7 +205,7 @@ async def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: P
 
 
 @in_loop
-async def test_a_second_process_does_not_get_the_database(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_a_second_process_does_not_get_the_database(make: Make) -> None:
     database = await make()
     async with opened_on(database):
         with pytest.raises(Refused, match="another process has this database open"):
@@ -249,7 +213,7 @@ async def test_a_second_process_does_not_get_the_database(make: Callable[[], Awa
 
 
 @in_loop
-async def test_another_nodes_database_is_refused(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_another_nodes_database_is_refused(make: Make) -> None:
     database = await make()
     async with opened_on(database):
         pass
@@ -258,7 +222,7 @@ async def test_another_nodes_database_is_refused(make: Callable[[], Awaitable[Da
 
 
 @in_loop
-async def test_a_contract_is_there_after_a_restart(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_a_contract_is_there_after_a_restart(make: Make) -> None:
     database = await make()
     async with opened_on(database) as opened:
         known = await opened.store.contracts()
@@ -271,9 +235,7 @@ async def test_a_contract_is_there_after_a_restart(make: Callable[[], Awaitable[
 
 
 @in_loop
-async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
+async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(make: Make) -> None:
     async with opened_on(await make(), Config(confirmations=0)) as opened:
         committed = a_transition(1)
         outcome = LedgerOutcome(intent_id(1), committed.leaf, digest(1), LedgerStatus.COMMITTED)
@@ -289,7 +251,7 @@ async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(
 
 
 @in_loop
-async def test_blocks_are_kept_for_a_window_and_what_they_did_for_ever(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_blocks_are_kept_for_a_window_and_what_they_did_for_ever(make: Make) -> None:
     async with opened_on(await make()) as opened:
         assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
         for height in range(1, 11):

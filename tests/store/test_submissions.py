@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,9 +13,8 @@ from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
-from rota.store.database import Database
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode
-from tests.store.kit import FIRST, NOW_MS, Opened, an_intent, digest, in_loop, intent_id, leaf
+from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -55,9 +53,7 @@ def like(**fields: object) -> Query:
 
 
 @in_loop
-async def test_what_was_asked_for_is_kept_and_shown_when_it_is_accepted(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
+async def test_what_was_asked_for_is_kept_and_shown_when_it_is_accepted(make: Make) -> None:
     opened = await Opened(await make()).start()
     store = opened.store
     try:
@@ -80,9 +76,7 @@ async def test_what_was_asked_for_is_kept_and_shown_when_it_is_accepted(
 
 
 @in_loop
-async def test_what_was_noted_and_not_accepted_is_shown_to_nobody_and_goes(
-    make: Callable[[], Awaitable[Database]],
-) -> None:
+async def test_what_was_noted_and_not_accepted_is_shown_to_nobody_and_goes(make: Make) -> None:
     opened = await Opened(await make()).start()
     submissions = opened.store.submissions
     try:
@@ -103,7 +97,7 @@ async def test_what_was_noted_and_not_accepted_is_shown_to_nobody_and_goes(
 
 
 @in_loop
-async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_keys_and_dependencies_are_found(make: Make) -> None:
     opened = await Opened(await make()).start()
     submissions = opened.store.submissions
     try:
@@ -133,7 +127,7 @@ async def test_keys_and_dependencies_are_found(make: Callable[[], Awaitable[Data
 
 
 @in_loop
-async def test_what_has_not_ended_is_found(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_has_not_ended_is_found(make: Make) -> None:
     opened = await Opened(await make()).start()
     store = opened.store
     try:
@@ -169,7 +163,7 @@ async def test_what_has_not_ended_is_found(make: Callable[[], Awaitable[Database
 
 
 @in_loop
-async def test_public_transaction_is_kept_as_it_stands(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_public_transaction_is_kept_as_it_stands(make: Make) -> None:
     opened = await Opened(await make()).start()
     public = opened.store.public
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived, TransitionIssued
@@ -11,11 +10,11 @@ from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.core.node import OWN
 from rota.domains.queries import Query
 from rota.ports import LatestRound, StoredSubmission
-from rota.store.database import Database
 from rota.types import BlockHash, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
     SECOND,
+    Make,
     Opened,
     a_dispatch,
     a_prepared,
@@ -28,7 +27,7 @@ from tests.store.kit import (
 
 
 @in_loop
-async def test_copies_of_a_transition_are_put_together(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_copies_of_a_transition_are_put_together(make: Make) -> None:
     opened = await Opened(await make()).start()
     try:
         whole = a_transition(1)
@@ -46,7 +45,7 @@ async def test_copies_of_a_transition_are_put_together(make: Callable[[], Awaita
 
 
 @in_loop
-async def test_what_is_built_on_another_of_its_round_is_chained(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_is_built_on_another_of_its_round_is_chained(make: Make) -> None:
     opened = await Opened(await make()).start()
     traces = opened.store.traces
     try:
@@ -67,7 +66,7 @@ async def test_what_is_built_on_another_of_its_round_is_chained(make: Callable[[
 
 
 @in_loop
-async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_rounds_are_found_by_intent_and_nonce(make: Make) -> None:
     opened = await Opened(await make()).start()
     traces = opened.store.traces
     try:
@@ -97,7 +96,7 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Callable[[], Awaitable
 
 
 @in_loop
-async def test_what_its_user_was_given_tells_what_it_did(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_what_its_user_was_given_tells_what_it_did(make: Make) -> None:
     opened = await Opened(await make()).start()
     submissions = opened.store.submissions
     try:

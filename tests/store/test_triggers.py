@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-
-import pytest
-
 from rota.ports import StoredAnnouncement, StoredTriggers
-from rota.store.database import Database
 from rota.types import ContractAddress, NodeName
-from tests.store.kit import Opened, in_loop, new_postgres, new_sqlite
+from tests.store.kit import Make, Opened, in_loop
 
 NODE2 = StoredAnnouncement(NodeName("node2"), ContractAddress("0x" + "22" * 20), ("a", "b"))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Awaitable[Database]]:
-    """Makes an empty database of each kind."""
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-
-    async def made() -> Database:
-        return new_sqlite(tmp_path) if server is None else await new_postgres(server)
-
-    return made
-
-
 @in_loop
-async def test_pauses_tasks_set_aside_and_announcements_are_kept(make: Callable[[], Awaitable[Database]]) -> None:
+async def test_pauses_tasks_set_aside_and_announcements_are_kept(make: Make) -> None:
     opened = await Opened(await make()).start(())
     book = opened.store.triggers
     try:

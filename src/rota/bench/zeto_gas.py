@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from rota.bench.gas import address_of
+from rota.bench.gas import CHAIN_ID, GAS_LIMIT, address_of
 from rota.digests import core_of, domain_separator, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
 from rota.domains.zeto.coins import Coin, net_of
-from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS, MINTS_MAX
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
 from rota.domains.zeto.reserve import deposit_call, is_deposit, moved_by, withdrawal_call
@@ -47,19 +47,16 @@ from rota.ledger.transaction import DynamicFeeTransaction
 from rota.payload import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
 from rota.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
 
-CHAIN_ID: Final = 1337
 VALID_UNTIL_S: Final = 2**40
-GAS_LIMIT: Final = 30_000_000
 FEE_WEI: Final = 10**12
 MINTED_AT_ONCE: Final = 10
-MINTED_COINS_MAX: Final = 15
 IN_TREE: Final = 360
+ISSUER: Final = PrivateKey(keccak(b"issuer"))
+ACCOUNT: Final = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
 SCALAR: Final = 1_234_567
 VALUE: Final = 1_000
 MOVED: Final = 300
 PLENTY: Final = 10**9
-ISSUER: Final = PrivateKey(keccak(b"issuer"))
-ACCOUNT: Final = PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
 SIZES: Final = (1, 2, 5, 10, 20)
 FEW_SIZES: Final = (1, 10)
 LOADS: Final = {
@@ -274,8 +271,8 @@ class NullifierBench(ZetoBench):
     def __init__(self) -> None:
         super().__init__()
         self._tree: Final = Members()
-        for _ in range(0, IN_TREE, MINTED_COINS_MAX):
-            self._commit(self._minting(*(VALUE,) * MINTED_COINS_MAX)[0])
+        for _ in range(0, IN_TREE, MINTS_MAX):
+            self._commit(self._minting(*(VALUE,) * MINTS_MAX)[0])
 
     def _spending(
         self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()

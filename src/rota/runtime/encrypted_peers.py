@@ -2,7 +2,8 @@
 
 Theory of operation. Between the core and the network stands this: what the core says of states is encrypted behind it,
 and what peers say of them is decrypted before it. So the core counts with contents and hashes as everywhere, and no
-frame, no queue and no relay ever has the content. Contracts whose domain encrypts nothing pass as they are.
+frame, no queue and no relay ever has the content. Contracts whose domain encrypts nothing pass as they are. Where the
+domain is not here to say so, nothing is said that may have states in it; what comes is the core's to judge.
 
 Encrypting takes milliseconds a state. Messages with states wait in line for it, one line a direction, while all others
 go on; the core says and takes states in any order, and until they are acknowledged, again and again. So a line that is
@@ -88,14 +89,23 @@ class EncryptedPeers:
 
     def send(self, order: SendMessage) -> None:
         """Say this to a peer, once its states are encrypted."""
-        body = order.envelope.body
-        may_have_states = isinstance(body, (StateDistribution, *WITH_STATES))
-        if not may_have_states or self._encryption.hosted(order.envelope.contract) is None:
+        contract, body = order.envelope.contract, order.envelope.body
+        if not isinstance(body, (StateDistribution, *WITH_STATES)):
             self._peers.send(order)
-        elif isinstance(body, StateDistribution):
+            return
+        hosted = self._encryption.hosted(contract)
+        if hosted is not None and not hosted.domain.is_encrypted:
+            self._peers.send(order)
+        elif hosted is not None and isinstance(body, StateDistribution):
             _line_up(self._leaving, order)
         else:
-            logger.error("what may have states is not said", peer=order.peer, message=type(body).__name__)
+            logger.error(
+                "what may have states is not said",
+                peer=order.peer,
+                contract=contract,
+                message=type(body).__name__,
+                reason="its domain is not here" if hosted is None else "its domain has states encrypted",
+            )
 
     def troubles(self) -> Mapping[NodeName, str]:
         """What keeps us from each node that we are not connected to."""
@@ -103,10 +113,12 @@ class EncryptedPeers:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case MessageReceived(envelope=Envelope(contract=contract, body=StateDistribution())) if (
-                self._encryption.hosted(contract) is not None
-            ):
-                self._let_wait(event)
+            case MessageReceived(envelope=Envelope(contract=contract, body=StateDistribution())):
+                hosted = self._encryption.hosted(contract)
+                if hosted is not None and hosted.domain.is_encrypted:
+                    self._let_wait(event)
+                else:
+                    self._tell(event)
             case ConnectionLost(peer):
                 self._losses[peer] = self._losses.get(peer, 0) + 1
                 self._tell(event)

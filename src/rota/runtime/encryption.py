@@ -35,9 +35,9 @@ class StateEncryption:
         self._entropy: Final = entropy
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
-        """The contract, if its states are encrypted on their way."""
-        hosted = self._contracts.hosted(contract) if self._contracts.is_complete else None
-        return hosted if hosted is not None and hosted.domain.is_encrypted else None
+        """The contract with its domain, which says whether its states are encrypted; nothing where that is not here."""
+        assert self._contracts.is_complete, "a node neither speaks nor listens before it knows its contracts"
+        return self._contracts.hosted(contract)
 
     async def encrypted(
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]

@@ -28,6 +28,7 @@ from tests.runtime.kit import CHAIN_ID, Network, network, send
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 MEMBERS = tuple(Party(f"alice@{node}") for node in ALL)
+TARGET = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
 TOUCH, FAIL, COUNT = "0xa55526db", "0xa9cc4718", "0x06661abd"
 
 
@@ -154,8 +155,7 @@ async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
         group = await created(nodes, externalCallsEnabled="true")
-        target_artifact = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
-        target = (await send(nodes.client, {"data": data(target_artifact.bytecode)})).contract
+        target = (await send(nodes.client, {"data": data(TARGET.bytecode)})).contract
         place = await group.deploy(NODE1, playground(), 42)
 
         done = await group.invoke(NODE2, place, playground(), "callOutside", target, TOUCH, 2)
@@ -171,15 +171,14 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
         group = await created(nodes, externalCallsEnabled="true")
-        target_artifact = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
-        target = (await send(nodes.client, {"data": data(target_artifact.bytecode)})).contract
+        target = (await send(nodes.client, {"data": data(TARGET.bytecode)})).contract
         place = await group.deploy(NODE1, playground(), 42)
         refused = keccak(b"Refused()")[:4]
         facade = nodes.processes[NODE2].facade
         nobody = "0x" + "ab" * 20
         for to, content, errors, reason in (
             (target, FAIL, playground(), f"{FAIL} of {target}: reverted with 0x{refused.hex()}"),
-            (target, FAIL, target_artifact, f"{FAIL} of {target}: Refused()"),
+            (target, FAIL, TARGET, f"{FAIL} of {target}: Refused()"),
             (target, fail_with(encode_error("Error(string)", "not today")), playground(), "not today"),
             (
                 target,
@@ -203,7 +202,7 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
         assert told is not None
         assert told.revert_data == refused
         assert told.failure_message.endswith(f"reverted with 0x{refused.hex()}")
-        await facade.types.store_abi(list(target_artifact.abi))
+        await facade.types.store_abi(list(TARGET.abi))
         told = await facade.receipt(unknown)
         assert told is not None
         assert told.failure_message.endswith(": Refused()")

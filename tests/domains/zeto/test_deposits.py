@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 
 from rota.domains.zeto.domain import LEDGERS
-from rota.types import NodeName
-from tests.domains.zeto.test_network import NAMES, balance, begun, pay, token, until_balance
+from tests.domains.zeto.kit import NAMES, balance, begun, die_while_proving, pay, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, callers
 from tests.runtime.kit import network
@@ -120,10 +119,7 @@ async def test_owner_that_dies_while_it_proves_deposits_once_when_it_is_back(tmp
         await erc20.do("approve", contract, 100, caller=two, from_="b@node2")
         asked = {"type": "private", "to": contract, "from": "b@node2", "function": "deposit"}
         sent = [await two.call("ptx_sendTransaction", {**asked, "data": {"amount": 20}}) for _ in range(2)]
-        await net.until(lambda: prover.statements)
-        await net.kill(NodeName("node2"))
-        await net.start(NodeName("node2"))
-        two = callers(session, net)[1]
+        two = await die_while_proving(net, session, prover)
         for transaction in sent:
             assert (await two.receipt(transaction))["success"]
         await until_balance(two, contract, "b@node2", 40)

@@ -12,12 +12,10 @@ import pytest
 from rota.core.events import ForContract, TransitionSigned
 from rota.domains.zeto.domain import LEDGERS
 from rota.types import NodeName
-from tests.domains.zeto.test_network import begun, pay, token, until_balance
+from tests.domains.zeto.kit import LOOK_S, NODE1, NODE2, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import callers
 from tests.runtime.kit import Network, network
-
-NODE1, NODE2 = NodeName("node1"), NodeName("node2")
 
 
 class Proofs:
@@ -83,4 +81,4 @@ async def test_node_that_dies_between_proof_and_round_does_not_prove_again(tmp_p
         assert living.made[0] == dying.made[0]
         assert len(prover.statements) == 1, "what was proved is not proved again"
         while proofs_in_store(net, NODE2):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(LOOK_S)

@@ -4,78 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 
-from rota.types import NodeName
-from tests.domains.zeto.prover import ThreadProver
+from rota.domains.zeto.domain import LEDGERS
+from tests.domains.zeto.kit import (
+    LOOK_S,
+    NAMES,
+    TOKEN_ABI,
+    balance,
+    begun,
+    die_while_proving,
+    pay,
+    token,
+    until_balance,
+)
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
-from tests.runtime.kit import Network, network
+from tests.runtime.callers import callers
+from tests.runtime.kit import network
 from tests.runtime.test_public_flow import FREE
-
-NAMES = ("node1", "node2", "node3")
-PAYMENT = {
-    "type": "tuple[]",
-    "components": [
-        {"name": "to", "type": "string"},
-        {"name": "amount", "type": "uint256"},
-        {"name": "data", "type": "bytes"},
-    ],
-}
-BALANCE: list[dict[str, Any]] = [
-    {
-        "type": "function",
-        "name": "balanceOf",
-        "inputs": [{"name": "account", "type": "string"}],
-        "outputs": [
-            {"name": "totalStates", "type": "uint256"},
-            {"name": "totalBalance", "type": "uint256"},
-            {"name": "overflow", "type": "bool"},
-        ],
-    }
-]
-TOKEN_ABI: list[dict[str, Any]] = [
-    {"type": "function", "name": "mint", "inputs": [{"name": "mints", **PAYMENT}], "outputs": []},
-    {"type": "function", "name": "transfer", "inputs": [{"name": "transfers", **PAYMENT}], "outputs": []},
-    *BALANCE,
-]
-
-
-async def begun(net: Network) -> ThreadProver:
-    """Three nodes that are connected, and one prover for all."""
-    prover = net.prover = ThreadProver()
-    await net.start(*net.names)
-    await net.connected()
-    return prover
-
-
-async def token(issuer: Caller, kind: str = "Zeto_Anon") -> str:
-    """A new one that a@node1 issues."""
-    constructor = {"type": "constructor", "inputs": [{"name": "tokenName", "type": "string"}]}
-    receipt = await issuer.succeed(
-        type="private", domain="zeto", abi=[constructor], function="", from_="a@node1", data={"tokenName": kind}
-    )
-    address: str = receipt["contractAddress"]
-    return address
-
-
-def pay(to: str, amount: int, data: bytes = b"") -> dict[str, object]:
-    return {"to": to, "amount": amount, "data": "0x" + data.hex()}
-
-
-async def balance(caller: Caller, contract: str, account: str) -> int:
-    asked = {"type": "private", "domain": "zeto", "abi": TOKEN_ABI, "function": "balanceOf", "to": contract}
-    told = await caller.call("ptx_call", {**asked, "from": account, "data": {"account": account}})
-    return int(told["totalBalance"])
-
-
-async def until_balance(caller: Caller, contract: str, account: str, amount: int) -> None:
-    """A coin counts when its bytes have arrived; the test's own time limit bounds it."""
-    while await balance(caller, contract, account) != amount:
-        await asyncio.sleep(0.05)
 
 
 @pytest.mark.slow
@@ -116,13 +64,14 @@ async def test_token_is_deployed_minted_paid_and_its_change_paid_on(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
-async def test_locked_coin_is_spent_by_its_delegate(tmp_path: Path) -> None:
+async def test_locked_coin_is_spent_by_its_delegate(kind: str, tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
         await begun(net)
         one, two, three = callers(session, net)
-        contract = await token(one)
+        contract = await token(one, kind)
         of_token = {"type": "private", "to": contract}
         await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
         await until_balance(two, contract, "b@node2", 100)
@@ -138,7 +87,7 @@ async def test_locked_coin_is_spent_by_its_delegate(tmp_path: Path) -> None:
             "ptx_prepareTransaction", {**of_token, "from": "b@node2", "function": "transferLocked", "data": spends}
         )
         while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(LOOK_S)
         # Its owner cannot bring it, nor anybody else: only the delegate.
         stranger = await two.do(**prepared["transaction"], from_="b@node2")
         assert "WrongCommitter" in stranger["failureMessage"]
@@ -160,10 +109,7 @@ async def test_owner_that_dies_while_it_proves_pays_once_when_it_is_back(tmp_pat
         await until_balance(two, contract, "b@node2", 100)
         wanted = {**of_token, "from": "b@node2", "function": "transfer", "data": {"transfers": [pay("c@node3", 10)]}}
         sent = [await two.call("ptx_sendTransaction", wanted) for _ in range(3)]
-        await net.until(lambda: prover.statements)
-        await net.kill(NodeName("node2"))
-        await net.start(NodeName("node2"))
-        two = callers(session, net)[1]
+        two = await die_while_proving(net, session, prover)
         for transaction in sent:
             assert (await two.receipt(transaction))["success"]
         await until_balance(three, contract, "c@node3", 30)

@@ -7,7 +7,6 @@ two nodes that it concerns, and the search must find what is known to be there: 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections import defaultdict
@@ -29,7 +28,7 @@ from rota.transport.link import Link, Stream
 from rota.transport.parts import FramePart, read_part
 from rota.types import NodeName
 from rota.wire.codec import Frame, decode_frame, encode_frame
-from tests.domains.zeto.test_network import TOKEN_ABI, balance, begun, pay, token, until_balance
+from tests.domains.zeto.kit import begun, lose_database, mint, pay, recovered, token, transfer, until_balance
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network
@@ -196,12 +195,9 @@ async def test_coin_is_in_no_place_but_those_of_who_paid_it_and_who_got_it(
             await begun(net)
             one, two, three, _ = callers(session, net)
             contract = await token(one, kind)
-            of_token = {"type": "private", "to": contract, "abi": TOKEN_ABI}
-            mints = {"mints": [pay("b@node2", 3), pay("b@node2", AMOUNT + 1)]}
-            await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
+            await mint(one, contract, pay("b@node2", 3), pay("b@node2", AMOUNT + 1))
             await until_balance(two, contract, "b@node2", AMOUNT + 4)
-            transfers = {"transfers": [pay("c@node3", AMOUNT, MEMO)]}
-            receipt = await two.succeed(**of_token, from_="b@node2", function="transfer", data=transfers)
+            receipt = await transfer(two, contract, "b@node2", pay("c@node3", AMOUNT, MEMO))
             await until_balance(three, contract, "c@node3", AMOUNT)
             marks = marks_of(await coin_at(three, contract))
             told = await two.call("ptx_getDomainReceipt", "zeto", receipt["id"])
@@ -244,39 +240,23 @@ def frames_but_for_keys(tap: Tap) -> Iterator[bytes]:
                     yield encode_frame((envelope,))
 
 
-async def balance_if_known(caller: Caller, contract: str) -> int:
-    """Nothing while the node does not know the contract, or is between two lives."""
-    try:
-        return await balance(caller, contract, "c@node3")
-    except (aiohttp.ClientError, CallFailed):
-        return 0
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @in_loop
 async def test_owner_that_lost_its_database_is_sent_its_coins_again_and_encrypted(tmp_path: Path, tap: Tap) -> None:
-    names = (NODE1, NODE2, NODE3)
-    async with network(tmp_path, *names) as net, aiohttp.ClientSession() as session:
+    async with network(tmp_path, NODE1, NODE2, NODE3) as net, aiohttp.ClientSession() as session:
         await begun(net)
         one, two, three = callers(session, net)
         contract = await token(one)
-        of_token = {"type": "private", "to": contract}
         # One coin of the issuer, and one of somebody whom no contract names.
-        mints = {"mints": [pay("b@node2", AMOUNT, MEMO), pay("c@node3", 5)]}
-        await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
+        await mint(one, contract, pay("b@node2", AMOUNT, MEMO), pay("c@node3", 5))
         await until_balance(two, contract, "b@node2", AMOUNT)
-        transfers = {"transfers": [pay("c@node3", AMOUNT, MEMO)]}
-        await two.succeed(**of_token, from_="b@node2", function="transfer", data=transfers)
+        await transfer(two, contract, "b@node2", pay("c@node3", AMOUNT, MEMO))
         await until_balance(three, contract, "c@node3", AMOUNT + 5)
-        await net.stop(NODE3)
-        for path in (net.home / NODE3).glob("rota.db*"):
-            path.unlink()
+        await lose_database(net, NODE3)
         said = len(tap.written[(NODE2, NODE3)])
         await net.start(NODE3)
-        # It makes up for what it lacks, and begins another life on the way.
-        while await balance_if_known(callers(session, net)[2], contract) != AMOUNT + 5:
-            await asyncio.sleep(0.05)
+        await recovered(net, session, contract, "c@node3", AMOUNT + 5)
         again = list(tap.envelopes(tap.written[(NODE2, NODE3)][said:]))
         assert any(isinstance(envelope.body, StateDistribution) for envelope in again)
         for forms in (number_forms(AMOUNT), (MEMO, MEMO.hex().encode())):
@@ -288,15 +268,13 @@ async def test_owner_that_lost_its_database_is_sent_its_coins_again_and_encrypte
 @pytest.mark.timeout(180)
 @in_loop
 async def test_draft_is_opened_by_the_node_of_its_reader_alone(tmp_path: Path) -> None:
-    names = (NODE1, NODE2, NODE3)
-    async with network(tmp_path, *names) as net, aiohttp.ClientSession() as session:
+    async with network(tmp_path, NODE1, NODE2, NODE3) as net, aiohttp.ClientSession() as session:
         await begun(net)
         one, two, three = callers(session, net)
         contract = await token(one)
-        of_token = {"type": "private", "to": contract}
-        mints = {"mints": [pay("b@node2", AMOUNT)]}
-        await one.succeed(**of_token, from_="a@node1", function="mint", data=mints)
+        await mint(one, contract, pay("b@node2", AMOUNT))
         await until_balance(two, contract, "b@node2", AMOUNT)
+        of_token = {"type": "private", "to": contract}
         lock = {"amount": AMOUNT, "delegate": "0x" + "5e" * 20}
         locked = await two.succeed(**of_token, from_="b@node2", function="lock", data=lock)
         await until_balance(two, contract, "b@node2", 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,18 +12,30 @@ import pytest
 from rota.config import Config
 from rota.domains.zeto.circuits import CIRCUITS
 from rota.domains.zeto.domain import ANON_NULLIFIER, KINDS
-from rota.types import NodeName
+from tests.domains.zeto.kit import (
+    LOOK_S,
+    NAMES,
+    NODE1,
+    NODE2,
+    TOKEN_ABI,
+    balance,
+    begun,
+    lose_database,
+    mint,
+    pay,
+    recovered,
+    token,
+    transfer,
+    until_balance,
+)
 from tests.domains.zeto.on_chain import ROOTS, age_roots, asked_of
 from tests.domains.zeto.prover import key_of
 from tests.domains.zeto.test_kept_proofs import StopsWhenProved
-from tests.domains.zeto.test_network import NAMES, TOKEN_ABI, balance, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, CallFailed, callers
+from tests.runtime.callers import Caller, callers
 from tests.runtime.kit import Network, network
-from tests.runtime.test_public_flow import FREE
 
 BLOCK_MS = 150
-LOOK_S = 0.05
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,18 +63,6 @@ async def input_of(net: Network, receipt: dict[str, Any]) -> str:
     return cast(dict[str, str], told)["input"]
 
 
-async def mint(issuer: Caller, contract: str, *payments: dict[str, object]) -> None:
-    await issuer.succeed(
-        type="private", to=contract, from_="a@node1", function="mint", data={"mints": [*payments]}, abi=TOKEN_ABI
-    )
-
-
-async def transfer(caller: Caller, contract: str, sender: str, *payments: dict[str, object]) -> dict[str, Any]:
-    return await caller.succeed(
-        type="private", to=contract, from_=sender, function="transfer", data={"transfers": [*payments]}, abi=TOKEN_ABI
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @in_loop
@@ -88,8 +87,8 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
         assert sum(bool(statement.pending) for statement in prover.statements) == 1
 
         # The tree is worked out from what is stored.
-        await net.stop(NodeName("node2"))
-        await net.start(NodeName("node2"))
+        await net.stop(NODE2)
+        await net.start(NODE2)
         two = callers(session, net)[1]
         assert await balance(two, contract, "b@node2") == 80
         alone = await transfer(two, contract, "b@node2", pay("a@node1", 30))
@@ -126,46 +125,6 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @in_loop
-async def test_coin_is_locked_and_spent_by_its_delegate(tmp_path: Path) -> None:
-    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
-        await begun(net)
-        one, two, three = callers(session, net)
-        contract = await token(one, ANON_NULLIFIER)
-        await mint(one, contract, pay("b@node2", 100))
-        await until_balance(two, contract, "b@node2", 100)
-        delegate = await three.call("ptx_resolveVerifier", "d@node3", "ecdsa:secp256k1", "eth_address")
-        of_token = {"type": "private", "to": contract}
-        lock = {"amount": 30, "delegate": delegate}
-        locked = await two.succeed(**of_token, from_="b@node2", function="lock", data=lock)
-        await until_balance(two, contract, "b@node2", 70)
-        told = await two.call("ptx_getDomainReceipt", "zeto", locked["id"])
-        (coin,) = [each for each in told["coins"] if each.get("delegate") == delegate]
-        spends = {"lockedInputs": [coin["id"]], "delegate": "d@node3", "transfers": [pay("c@node3", 30)]}
-        sent = await two.call(
-            "ptx_prepareTransaction", {**of_token, "from": "b@node2", "function": "transferLocked", "data": spends}
-        )
-        while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
-            await asyncio.sleep(LOOK_S)
-        stranger = await two.do(**prepared["transaction"], from_="b@node2")
-        assert "WrongCommitter" in stranger["failureMessage"]
-        await three.succeed(**prepared["transaction"], from_="d@node3")
-        assert (await two.receipt(sent))["success"]
-        await until_balance(three, contract, "c@node3", 30)
-
-
-async def recovered(net: Network, session: aiohttp.ClientSession, contract: str, account: str, amount: int) -> Caller:
-    """An application of the second node when that has the contract again, with these coins; it may begin a new life."""
-    while True:
-        caller = callers(session, net)[1]
-        with suppress(CallFailed, aiohttp.ClientError):
-            if await balance(caller, contract, account) == amount:
-                return caller
-        await asyncio.sleep(LOOK_S)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-@in_loop
 async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
         await begun(net)
@@ -176,10 +135,8 @@ async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_
         await transfer(two, contract, "b@node2", pay("b@node2", 40))
         await mint(one, contract, pay("b@node2", 7))
         await until_balance(two, contract, "b@node2", 47)
-        await net.stop(NodeName("node2"))
-        for file in (net.home / "node2").glob("rota.db*"):
-            file.unlink()
-        await net.start(NodeName("node2"))
+        await lose_database(net, NODE2)
+        await net.start(NODE2)
 
         # What the issuer made comes from its node, and what of it is spent the chain says. Nobody else had the change.
         two = await recovered(net, session, contract, "b@node2", 7)
@@ -238,9 +195,8 @@ async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path
 @pytest.mark.parametrize("is_old", [False, True])
 @in_loop
 async def test_proof_of_the_life_before_is_used_while_the_ledger_takes_its_root(is_old: bool, tmp_path: Path) -> None:
-    async with network(tmp_path, *NAMES[:2]) as net, aiohttp.ClientSession() as session:
-        node2 = NodeName("node2")
-        dying = net.watchers[node2] = StopsWhenProved(net, node2)
+    async with network(tmp_path, NODE1, NODE2) as net, aiohttp.ClientSession() as session:
+        dying = net.watchers[NODE2] = StopsWhenProved(net, NODE2)
         prover = await begun(net)
         one, two = callers(session, net)
         contract = await token(one, ANON_NULLIFIER)
@@ -250,12 +206,12 @@ async def test_proof_of_the_life_before_is_used_while_the_ledger_takes_its_root(
         wanted = {"type": "private", "to": contract, "from": "b@node2", "function": "transfer", "data": transfers}
         sent = await two.call("ptx_sendTransaction", wanted)
         await net.until(lambda: dying.made)
-        await net.kill(node2)
+        await net.kill(NODE2)
         if is_old:
             await age_roots(net.client.call, contract, ROOTS)
         await mint(one, contract, pay("a@node1", 1))
         net.watchers.clear()
-        await net.start(node2)
+        await net.start(NODE2)
         two = callers(session, net)[1]
         assert (await two.receipt(sent))["success"]
         await until_balance(one, contract, "a@node1", 11)
