@@ -192,6 +192,16 @@ def test_a_call_that_breaks_a_rule_says_which(client: Client, code: bytes, messa
     assert (refusal.code, refusal.message, refusal.data) == (-32_000, message, None)
 
 
+@pytest.mark.parametrize("method", ["eth_call", "eth_estimateGas"])
+def test_a_contract_asks_others_in_its_name_but_not_itself(client: Client, method: str) -> None:
+    keeper, other = client.create(KEEPER), client.create(KEEPER)
+    client.send(to=other, data=hexed(keep(3, 9)))
+    assert client(method, {"from": keeper, "to": other, "input": hexed(keep(3, 1))})
+    refusal = client.refusal(method, {"from": keeper, "to": keeper, "input": hexed(keep(3, 1))})
+    assert refusal.message.startswith("from: this chain cannot call a contract in its own name")
+    assert client("eth_getCode", keeper) == hexed(KEEPER)
+
+
 def test_a_call_that_its_sender_cannot_pay_for_is_refused(client: Client) -> None:
     refusal = client.refusal("eth_call", {"from": NOBODY, "to": BOB_HEX, "value": "0x1"})
     assert refusal.message == "insufficient funds for gas * price + value"

@@ -200,13 +200,15 @@ class EmbeddedChain:
         """Run a message on the state as it is or as a block left it, and leave no trace.
 
         The machine runs nothing whose sender has code (EIP-3607), so that a contract that asks is without for that
-        time. Only who calls it back would see a difference.
+        time. Only who calls it back would see a difference; that it calls itself is refused.
         """
         at = self.head if block is None else block
         position = self.state_position_of(at)
         header = at.header
         later = self.state.since(position)
         sender = self.state.account(message.sender, position)
+        if sender.has_code and message.to == message.sender:
+            raise rejected("from: this chain cannot call a contract in its own name; leave from out, or try Anvil")
         hidden = Changes({message.sender: AccountChange(sender, sender._replace(code_hash=EMPTY_CODE_HASH))})
         for changes in reversed(later):
             self._evm.write(changes.reversed())
