@@ -225,12 +225,15 @@ def _submit_and_follow(world: World, one: Client, two: Client) -> None:
 
 
 def _chained(world: World, one: Client, two: Client) -> Any:  # noqa: ANN401  # whatever it answers
-    """Whoever pays eight times at once pays with change that no block has yet, in rounds of several."""
+    """Whoever pays eight times at once pays with change that no block has yet, in rounds of several.
+
+    Nobody else pays with these coins: what alice sent and prepared before may still be under way.
+    """
     base = {"type": "private", "to": world.token}
-    coin = {"to": "alice@node2", "amount": 8, "data": "0x"}
+    coin = {"to": "carol@node2", "amount": 8, "data": "0x"}
     one.receipt(one.ask("ptx_sendTransaction", {**base, "from": "bank", "function": "mint", "data": coin}))
     pay = {"to": "bob@node3", "amount": 1, "data": "0x"}
-    transfer = {**base, "from": "alice", "function": "transfer", "data": pay}
+    transfer = {**base, "from": "carol", "function": "transfer", "data": pay}
     sent = two.ask("ptx_sendTransactions", [transfer] * 8)
     for transaction in sent:
         two.receipt(transaction)
