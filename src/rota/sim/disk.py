@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -267,13 +267,14 @@ class Disk:
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
+        own = [intent for intent in order.intents if intent in self.intents]
         final = self._final(confirmations)
         committed: dict[IntentId, bool] = {}
-        for contract in contracts if order.intents else ():
-            committed.update(self._committed(final, contract))
+        for contract in contracts if own else ():
+            committed.update(self._committed(final, contract, own))
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
-        for intent in (intent for intent in order.intents if intent in self.intents):
+        for intent in own:
             is_confirmed = committed.get(intent) is False
             outcome = Outcome.CONFIRMED if is_confirmed else self.intents[intent]
             if outcome is not None:
@@ -410,19 +411,20 @@ class Disk:
         outcomes: dict[IntentId, Outcome],
     ) -> None:
         """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
-        for intent, is_void in self._committed(final, contract).items():
-            if intent in intents:
-                if is_void:
-                    intents[intent] = replace(intents[intent], was_voided=True)
-                else:
-                    outcomes[intent] = Outcome.CONFIRMED
+        for intent, is_void in self._committed(final, contract, intents).items():
+            if is_void:
+                intents[intent] = replace(intents[intent], was_voided=True)
+            else:
+                outcomes[intent] = Outcome.CONFIRMED
 
-    def _committed(self, final: list[ChainBlock], contract: Contract) -> dict[IntentId, bool]:
-        """The intents of a contract that are on the chain, and whether they were voided there."""
+    def _committed(
+        self, final: list[ChainBlock], contract: Contract, among: Container[IntentId]
+    ) -> dict[IntentId, bool]:
+        """Those of these intents of a contract that are on the chain, and whether they were voided there."""
         return {
             outcome.intent: outcome.leaf == self._void_leaf(contract, outcome.intent)
             for outcome in _indexed(final, contract.address)
-            if outcome.status is LedgerStatus.COMMITTED
+            if outcome.intent in among and outcome.status is LedgerStatus.COMMITTED
         }
 
     def _void_leaf(self, contract: Contract, intent: IntentId) -> Leaf:

@@ -47,6 +47,7 @@ class Surroundings(NamedTuple):
     contract_count: int
     owed_count: int
     taken_back_count: int
+    reported: Container[IntentId]
     over: Container[IntentId]
 
 
@@ -68,7 +69,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
     yield Measured(core.name, "deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
     intents = sum(
-        intent not in around.over
+        intent not in around.reported and intent not in around.over
         for sequencer in core.sequencers.loaded.values()
         for intent in sequencer.sender.transactions
     )

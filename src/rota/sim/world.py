@@ -300,8 +300,8 @@ class World:
 
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
-        over = self.receipts.keys() | node.disk.over
-        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, over)
+        taken_back_count, over = node.disk.taken_back_count, node.disk.over
+        around = Surroundings(len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over)
         for measured in queues_of(core, around):
             self.judge.tell(measured)
 
@@ -309,7 +309,8 @@ class World:
         if effects:
             self._queue(node, effects)
         if not node.is_flushing:
-            self._flush(node)
+            if node.outbox:
+                self._flush(node)
             self._schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
@@ -395,7 +396,9 @@ class World:
         local_ms = node.core.next_deadline_ms()
         if local_ms is None:
             return
-        due_ms = max(node.clock.when(local_ms), self.now_ms)
+        due_ms = node.clock.when(local_ms)
+        if due_ms < self.now_ms:
+            due_ms = self.now_ms
         if node.tick_at_ms is None or due_ms < node.tick_at_ms:
             node.tick_at_ms = due_ms
             self.at(due_ms, partial(self._tick, node, node.life))
@@ -413,10 +416,8 @@ class World:
 
     def _do(self, node: SimNode, effect: Effect) -> None:
         match effect:
-            case SendMessage(peer, envelope) if peer == node.name:
-                self.tell(node, MessageReceived(peer, envelope))
-            case SendMessage(peer, envelope):
-                self._send(node, peer, envelope)
+            case SendMessage():
+                self._send(node, effect.peer, effect.envelope)
             case ReplyToUser():
                 self._reply(node, effect)
             case ReportReceipt(receipt):
@@ -456,6 +457,10 @@ class World:
                 self._compute(node, effect)
 
     def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
+        """To a peer, over the wires, or to itself."""
+        if peer == node.name:
+            self.tell(node, MessageReceived(peer, envelope))
+            return
         body = envelope.body
         if isinstance(body, CoordinatorHeartbeat) and node.heartbeats_seen.get(envelope.contract) != body.number:
             node.heartbeats_seen[envelope.contract] = body.number
