@@ -59,7 +59,7 @@ from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
 from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, READY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
@@ -360,11 +360,7 @@ class Coordinator(Machine):
         """Keep the queues true to the states, and tell who waits for this one."""
         if previous is TransactionState.ASSEMBLING:
             self.slots.leave(transaction)
-        awaits = transaction.state in (
-            TransactionState.POOLED,
-            TransactionState.PREASSEMBLY_BLOCKED,
-            TransactionState.ASSEMBLING,
-        )
+        awaits = transaction.state in AWAITING_ASSEMBLY
         if awaits and not transaction.awaits_assembly:
             self.slots.await_assembly(transaction, transaction.order)
         if transaction.awaits_assembly and not awaits:
@@ -570,8 +566,10 @@ class Coordinator(Machine):
         refused: NodeName | None = None,
     ) -> None:
         """A node hears what changed for it since the last time, or everything the first time (protocol §6)."""
-        is_whole = node not in self.told
-        told = self.told.setdefault(node, Listing())
+        told = self.told.get(node)
+        is_whole = told is None
+        if told is None:
+            told = self.told[node] = Listing()
         changed, gone = told.changes(listed)
         heartbeat = CoordinatorHeartbeat(
             self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest

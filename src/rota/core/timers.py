@@ -7,20 +7,12 @@ next deadline: nobody polls, and a contract without timers costs nothing.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from rota.core.machine import Event, Handler
 
 
-class Due(NamedTuple):
-    """A timer that has run out: whom to tell what."""
-
-    machine: Handler
-    event: Event
-
-
-class _Entry:
-    """A timer as it was set; one that was moved or cancelled is not current any more."""
+class Timer:
+    """Whom to tell what, as it was set; one that was moved or cancelled is not current any more."""
 
     __slots__ = ("event", "is_current", "kind", "machine")
 
@@ -35,16 +27,18 @@ class Timers:
     """A heap of deadlines; moved and cancelled ones are dropped when they come up."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, _Entry]] = []
-        self._set: dict[int, dict[str, _Entry]] = {}
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._set: dict[int, dict[str, Timer]] = {}
         self._order = 0
         self._count = 0
 
     def set(self, machine: Handler, kind: str, due_ms: int, event: Event) -> None:
         """Tell the machine this event at that time; a timer of that kind that it had is moved."""
         self._order += 1
-        entry = _Entry(machine, kind, event)
-        mine = self._set.setdefault(id(machine), {})
+        entry = Timer(machine, kind, event)
+        mine = self._set.get(id(machine))
+        if mine is None:
+            mine = self._set[id(machine)] = {}
         moved = mine.get(kind)
         if moved is None:
             self._count += 1
@@ -85,11 +79,11 @@ class Timers:
             heappop(heap)
         return None
 
-    def pop_due(self, now_ms: int) -> Due | None:
+    def pop_due(self, now_ms: int) -> Timer | None:
         """The earliest timer that has run out, if any; it is then no longer set."""
         due_ms = self.next_due_ms()
         if due_ms is None or due_ms > now_ms:
             return None
         entry = heappop(self._heap)[2]
         self.cancel(entry.machine, entry.kind)
-        return Due(entry.machine, entry.event)
+        return entry
