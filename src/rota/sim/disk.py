@@ -207,6 +207,8 @@ class Disk:
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
+    _transitions: dict[tuple[ContractAddress, Leaf], list[tuple[Digest, Transition]]] = field(default_factory=dict)
+    _transitions_read: int = 0
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
     @property
@@ -287,8 +289,13 @@ class Disk:
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
         """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
-        found: list[tuple[Digest, Transition]] = []
-        for written_for, record in self.records:
+        self._read_transitions()
+        found = [each for leaf in dict.fromkeys(leaves) for each in self._transitions.get((contract, leaf), ())]
+        return fullest(found, leaves)
+
+    def _read_transitions(self) -> None:
+        """What the records since the last time hold, by leaf."""
+        for written_for, record in self.records[self._transitions_read :]:
             match record:
                 case RoundDispatch(order):
                     written_for, digest, transitions = order.contract, order.digest, order.transitions
@@ -300,9 +307,9 @@ class Disk:
                     digest, transitions = Digest(prepared.transition.leaf), (prepared.transition,)
                 case _:
                     continue
-            if written_for == contract:
-                found.extend((digest, transition) for transition in transitions if transition.leaf in leaves)
-        return fullest(found, leaves)
+            for transition in transitions:
+                self._transitions.setdefault((written_for, transition.leaf), []).append((digest, transition))
+        self._transitions_read = len(self.records)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """What the node holds of what is on the chain and unspent, in the order of the chain."""

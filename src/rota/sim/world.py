@@ -8,7 +8,6 @@ connection is noticed when pings stay unanswered. Nothing here decides anything 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 
@@ -36,8 +35,10 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SiftContracts,
+    SignTransition,
     SubmitTransaction,
     TakeInContract,
+    VerifyEndorsement,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -418,6 +419,8 @@ class World:
         match effect:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
+            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement():
+                self._compute(node, effect)
             case ReplyToUser():
                 self._reply(node, effect)
             case ReportReceipt(receipt):
@@ -469,7 +472,7 @@ class World:
             seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.now_ms)
             self.judge.tell(seen)
         if node.protocol_version != PROTOCOL_VERSION:
-            envelope = replace(envelope, protocol_version=node.protocol_version)
+            envelope = envelope.of_version(node.protocol_version)
         self.wires.transmit(node.name, peer, envelope)
 
     def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
@@ -491,15 +494,16 @@ class World:
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
         """What domain, signer and key store do, at once or after a while, unless the domain hangs."""
-        if node.is_domain_hung and isinstance(effect, AssembleIntents):
-            node.unanswered.append(effect)
-            return
         unspent: dict[StateId, State] = {}
-        if isinstance(effect, AssembleIntents | CheckRound):
-            unspent = node.disk.unspent.get(effect.contract, {})
         if isinstance(effect, AssembleIntents):
+            if node.is_domain_hung:
+                node.unanswered.append(effect)
+                return
+            unspent = node.disk.unspent.get(effect.contract, {})
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
+        elif isinstance(effect, CheckRound):
+            unspent = node.disk.unspent.get(effect.contract, {})
         for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
