@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum
 from itertools import takewhile
+from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -533,7 +534,7 @@ class Coordinator(Machine):
 
     def send_heartbeats(self, state: State | None = None) -> None:
         """To every member, every node with an intent here, and our own sender and observer."""
-        state = state or State(self.state.value)
+        state = state or cast(State, self.state)
         successor = self.successor if state in LEAVING else None
         self.heartbeat_count += 1
         listed = self._listed()
@@ -546,14 +547,14 @@ class Coordinator(Machine):
     def refuse(self, node: NodeName) -> None:
         """Answer a hand-over request with a heartbeat that says no."""
         self.heartbeat_count += 1
-        self._send_heartbeat(node, State(self.state.value), self._listed().get(node, {}), refused=node)
+        self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
 
     def tell_whole_list(self, node: NodeName) -> None:
         """A sender has missed a heartbeat."""
         if node in self.told and self.state in HEARTBEATING:
             del self.told[node]
             self.heartbeat_count += 1
-            state = State(self.state.value)
+            state = self.state
             successor = self.successor if state in LEAVING else None
             self._send_heartbeat(node, state, self._listed().get(node, {}), successor)
 

@@ -674,7 +674,9 @@ class Node:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
-            self._perform(contract, sequencer.step(self.now_ms, event))
+            effects = sequencer.step(self.now_ms, event)
+            if effects:
+                self._perform(contract, effects)
             self.sequencers.note_step(contract, sequencer)
         else:
             self.load(contract)
