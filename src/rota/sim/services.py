@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rota.core.effects import (
     AssembleIntents,
@@ -32,6 +33,8 @@ from rota.sim.contents import Contents
 from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
 
 Unspent = Mapping[StateId, State]
+
+SIGNATURES_KEPT_MAX = 4_096
 
 
 class Services:
@@ -88,8 +91,9 @@ def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     )
 
 
+@lru_cache(maxsize=SIGNATURES_KEPT_MAX)
 def sign(signer: Party | NodeName, signed: Leaf | bytes) -> bytes:
-    """The world's signature scheme: nobody in it forges."""
+    """The world's signature scheme: nobody in it forges. Everybody who verifies one asks for the same."""
     return hashlib.sha256(signer.encode() + signed).digest()
 
 

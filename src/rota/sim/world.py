@@ -61,7 +61,18 @@ from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorSta
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
-from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
+from rota.sim.facts import (
+    Assembled,
+    Endorsed,
+    HeartbeatSeen,
+    Measured,
+    Promised,
+    Recorded,
+    Reported,
+    Request,
+    Started,
+    Stopped,
+)
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
 from rota.sim.observation import Surroundings, queues_of, remembered_by
@@ -303,8 +314,7 @@ class World:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
         taken_back_count, over = node.disk.taken_back_count, node.disk.over
         around = Surroundings(len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over)
-        for measured in queues_of(core, around):
-            self.judge.tell(measured)
+        self.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
