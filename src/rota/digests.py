@@ -67,12 +67,12 @@ def core_of(
 ) -> Core:
     """The hash of all that a transition does; with nothing but an intent, of the empty one that voids it."""
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
-    counts = _two_counts(len(inputs), len(outputs)) + _two_counts(len(reads), len(info))
-    flags = _unsigned(_FLAGS_WITH_CALLS if calls else _FLAGS, 1)
+    flags = _FLAGS_WITH_CALLS if calls else _FLAGS
+    head = bytes((flags, _two_counts(len(inputs), len(outputs)), _two_counts(len(reads), len(info))))
     references = b"".join(map(_reference, reads + inputs))
     body = keccak(b"".join(map(_word, outputs + info)))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
-    return Core(keccak(_word(separator) + intent + flags + counts + references + body + calls_hash))
+    return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
@@ -94,7 +94,7 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
         transition.intent,
         reads=transition.reads,
         inputs=transition.inputs,
-        outputs=tuple(state.commitment for state in transition.outputs),
+        outputs=tuple([state.commitment for state in transition.outputs]),
         info=transition.info,
         calls=transition.calls,
     )
@@ -129,10 +129,10 @@ def packed_calls(calls: tuple[Call, ...]) -> bytes:
     )
 
 
-def _two_counts(high: int, low: int) -> bytes:
+def _two_counts(high: int, low: int) -> int:
     assert high <= STATES_MAX, f"a count is at most {STATES_MAX}, not {high}"
     assert low <= STATES_MAX, f"a count is at most {STATES_MAX}, not {low}"
-    return _unsigned(high << 4 | low, 1)
+    return high << 4 | low
 
 
 def _reference(state: StateId) -> bytes:

@@ -110,7 +110,7 @@ class Deployments:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        return self.context.timers.next_due_ms()
+        return self.context.timers.next_due_ms
 
     # The chain.
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from rota.messages import ListedIntent
 from rota.types import IntentId
+
+HASHES_KEPT_MAX = 16_384
 
 
 class Listing:
@@ -49,5 +52,7 @@ class Listing:
             self.digest ^= _hash(intent, state)
 
 
+@lru_cache(maxsize=HASHES_KEPT_MAX)
 def _hash(intent: IntentId, state: str) -> int:
+    """Kept for a while, because what is listed is taken out again."""
     return int.from_bytes(hashlib.sha256(intent + state.encode()).digest()[:8], "big")

@@ -253,8 +253,8 @@ class Node:
             self.next_heartbeat_ms,
             self.distribution.next_due_ms(),
             self.deployments.next_deadline_ms(),
-            self.acquaintance.timers.next_due_ms(),
-            self.durability.next_due_ms(),
+            self.acquaintance.timers.next_due_ms,
+            self.durability.try_at_ms,
         ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms

@@ -28,6 +28,7 @@ from rota.core.events import (
     OutcomesFinal,
     Persisted,
     PersistFailed,
+    Result,
     ResumeRequested,
     RoundChecked,
     RoundDispatched,
@@ -161,7 +162,7 @@ class Sequencer:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        return self.context.timers.next_due_ms()
+        return self.context.timers.next_due_ms
 
     # Routing.
 
@@ -171,6 +172,8 @@ class Sequencer:
                 self._run_timers()
             case MessageReceived():
                 self._take_message(event.peer, event.envelope)
+            case Result():
+                self._take_result(event)
             case BlockIndexed():
                 self._block_indexed(event)
             case OutcomesFinal():
@@ -199,7 +202,7 @@ class Sequencer:
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
                 self._take_submitter(event)
             case _:
-                self._take_result(event)
+                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
     def _take_user(self, event: IntentSubmitted | ResumeRequested | CancelRequested) -> None:
         if isinstance(event, IntentSubmitted):
@@ -222,7 +225,7 @@ class Sequencer:
         else:
             self.coordinator.rounds.take_submitted(event)
 
-    def _take_result(self, event: Event) -> None:
+    def _take_result(self, event: Result) -> None:
         """What the domain, the signer and the key store answer."""
         match event:
             case AssemblyFinished():
@@ -241,16 +244,13 @@ class Sequencer:
                 self.coordinator.rounds.take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
-            case VerifierWanted(party):
-                self.sender.parties.want(party)
             case _:
-                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
+                assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
+                self.sender.parties.want(event.party)
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says; one that was silent is there again."""
-        was_silent = self.observer.is_silent(peer)
-        self.observer.hear(peer, envelope)
-        if was_silent:
+        if self.observer.hear(peer, envelope):
             self.coordinator.something_changed()
         body = envelope.body
         self.startup.notice(body)

@@ -24,9 +24,13 @@ class Timer:
 
 
 class Timers:
-    """A heap of deadlines; moved and cancelled ones are dropped when they come up."""
+    """A heap of deadlines; moved and cancelled ones are dropped when they come up.
+
+    `next_due_ms` is when the earliest timer runs out.
+    """
 
     def __init__(self) -> None:
+        self.next_due_ms: int | None = None
         self._heap: list[tuple[int, int, Timer]] = []
         self._set: dict[int, dict[str, Timer]] = {}
         self._order = 0
@@ -49,6 +53,7 @@ class Timers:
         if len(self._heap) > 2 * self._count + 64:
             self._heap = [item for item in self._heap if item[2].is_current]
             heapify(self._heap)
+        self._note_earliest()
 
     def is_set(self, machine: Handler, kind: str) -> bool:
         """Whether the machine waits for a timer of that kind."""
@@ -61,6 +66,7 @@ class Timers:
         if cancelled is not None:
             cancelled.is_current = False
             self._count -= 1
+            self._note_earliest()
 
     def cancel_all(self, machine: Handler) -> None:
         """Forget every timer of a machine that is about to go."""
@@ -68,22 +74,18 @@ class Timers:
         self._count -= len(mine)
         for cancelled in mine.values():
             cancelled.is_current = False
-
-    def next_due_ms(self) -> int | None:
-        """When the earliest timer runs out."""
-        heap = self._heap
-        while heap:
-            due_ms, _, entry = heap[0]
-            if entry.is_current:
-                return due_ms
-            heappop(heap)
-        return None
+        self._note_earliest()
 
     def pop_due(self, now_ms: int) -> Timer | None:
         """The earliest timer that has run out, if any; it is then no longer set."""
-        due_ms = self.next_due_ms()
-        if due_ms is None or due_ms > now_ms:
+        if self.next_due_ms is None or self.next_due_ms > now_ms:
             return None
-        entry = heappop(self._heap)[2]
+        entry = self._heap[0][2]
         self.cancel(entry.machine, entry.kind)
         return entry
+
+    def _note_earliest(self) -> None:
+        heap = self._heap
+        while heap and not heap[0][2].is_current:
+            heappop(heap)
+        self.next_due_ms = heap[0][0] if heap else None
