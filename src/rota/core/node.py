@@ -252,7 +252,7 @@ class Node:
             self.sequencers.next_due_ms(),
             self.next_heartbeat_ms,
             self.distribution.next_due_ms(),
-            self.deployments.next_deadline_ms(),
+            self.deployments.timers.next_due_ms,
             self.acquaintance.timers.next_due_ms,
             self.durability.try_at_ms,
         ):
@@ -612,7 +612,7 @@ class Node:
         self.acquaintance.run_timers()
         if self.durability.is_try_due(self.now_ms):
             self.persist(OWN, 0, (StoreTried(),))
-        due_ms = self.deployments.next_deadline_ms()
+        due_ms = self.deployments.timers.next_due_ms
         if due_ms is not None and due_ms <= self.now_ms:
             self._tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:

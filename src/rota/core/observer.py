@@ -79,7 +79,8 @@ class Observer:
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
             peer.height, peer.message_id = envelope.height, envelope.message_id
-        peer.incarnation = max(peer.incarnation, envelope.incarnation)
+        if envelope.incarnation > peer.incarnation:
+            peer.incarnation = envelope.incarnation
         if peer.has_ledger:
             peer.tried_as = None
         return was_silent

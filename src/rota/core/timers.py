@@ -53,7 +53,8 @@ class Timers:
         if len(self._heap) > 2 * self._count + 64:
             self._heap = [item for item in self._heap if item[2].is_current]
             heapify(self._heap)
-        self._note_earliest()
+        if moved is not None or self.next_due_ms is None or due_ms < self.next_due_ms:
+            self._note_earliest()
 
     def is_set(self, machine: Handler, kind: str) -> bool:
         """Whether the machine waits for a timer of that kind."""

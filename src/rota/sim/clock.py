@@ -21,7 +21,7 @@ class LocalClock:
 
     def read(self, now_ms: int) -> int:
         """What this clock says; never less than before."""
-        local_ms = self.local_ms + (now_ms - self.since_ms) * self.rate_permille // TRUE_RATE_PERMILLE
+        local_ms = self._at(now_ms)
         if local_ms > self.latest_ms:
             self.latest_ms = local_ms
         return self.latest_ms
@@ -33,5 +33,8 @@ class LocalClock:
 
     def change(self, now_ms: int, rate_permille: int, jump_ms: int = 0) -> None:
         """From now on it runs at this rate, after a jump."""
-        self.local_ms += (now_ms - self.since_ms) * self.rate_permille // TRUE_RATE_PERMILLE + jump_ms
+        self.local_ms = self._at(now_ms) + jump_ms
         self.since_ms, self.rate_permille = now_ms, rate_permille
+
+    def _at(self, now_ms: int) -> int:
+        return self.local_ms + (now_ms - self.since_ms) * self.rate_permille // TRUE_RATE_PERMILLE

@@ -408,7 +408,8 @@ class Disk:
         return len(self._read.undelivered()) + len(self.untold)
 
     def _final(self, confirmations: int) -> list[ChainBlock]:
-        return [block for block in self.blocks if block.height <= self.height - confirmations]
+        final_height = self.height - confirmations
+        return [block for block in self.blocks if block.height <= final_height]
 
     def _settle(
         self,

@@ -297,17 +297,18 @@ class World:
 
     def tell(self, node: SimNode, event: Event) -> None:
         """Tell a node that runs; one that hangs hears of it when it goes on."""
-        if node.core is None:
+        core = node.core
+        if core is None:
             return
         if node.is_hung:
             node.inbox.append(event)
             return
         self.event_count += 1
         node.step_count += 1
-        effects = node.core.step(node.clock.read(self.now_ms), event)
+        effects = core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
-            self._measure(node.core, node)
+            self._measure(core, node)
         self._perform(node, effects)
 
     def _measure(self, core: Node, node: SimNode) -> None:
@@ -429,6 +430,7 @@ class World:
         match effect:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
+            # What is ordered most often is looked for first.
             case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement():
                 self._compute(node, effect)
             case ReplyToUser():

@@ -201,6 +201,7 @@ class RestartContradictsNothing(Invariant):
     def _recorded(self, fact: Recorded) -> None:
         said = self.said[fact.node]
         match fact.record:
+            # Most records are of the first few kinds.
             case StatesReceived():
                 said.states.update(s.id for t in fact.record.transitions for s in t.outputs if s.content is not None)
             case StatesAcknowledged():
