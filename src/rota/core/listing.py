@@ -32,6 +32,8 @@ class Listing:
 
     def changes(self, now: Mapping[IntentId, str]) -> tuple[tuple[ListedIntent, ...], tuple[IntentId, ...]]:
         """What is new or changed, and what is gone; from now on that is told."""
+        if now == self.states:
+            return (), ()
         changed = tuple(ListedIntent(i, state) for i, state in now.items() if self.states.get(i) != state)
         gone = tuple(intent for intent in self.states if intent not in now)
         self.apply(changed, gone)
