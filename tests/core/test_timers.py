@@ -167,6 +167,19 @@ def test_timers_that_were_moved_do_not_pile_up() -> None:
     assert len(pop_all(timers, MOVES)) == 1
 
 
+def test_timers_that_were_moved_do_not_pile_up_behind_an_earlier_one() -> None:
+    timers, owner, first, event = Timers(), Owner(), Rang(), Rang()
+    timers.set(owner, "startup", 0, first)
+    alive: WeakSet[Rang] = WeakSet()
+    for due_ms in range(1, MOVES):
+        event = Rang()
+        alive.add(event)
+        timers.set(owner, "heartbeat", due_ms, event)
+    assert len(alive) <= 2 * 2 + HEAP_SLACK
+    assert next_due_ms(timers) == 0
+    assert pop_all(timers, MOVES) == [first, event]
+
+
 @pytest.mark.parametrize(
     "drop",
     [lambda timers, owner: timers.cancel(owner, "heartbeat"), lambda timers, owner: timers.cancel_all(owner)],
