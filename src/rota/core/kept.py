@@ -37,6 +37,7 @@ class Kept:
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
+        # All that is kept is valid until then, or longer.
         self._first_end_s = NO_END_S
         for kept in signed:
             self.sign(kept)

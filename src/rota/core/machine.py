@@ -75,6 +75,7 @@ class Table:
         every = {(state, event) for state in self.states for event in self.events}
         both = ignored.keys() & by_pair.keys()
         assert not both, f"{self.name}: both ruled and ignored: {both}"
+        # What is ignored has no row; a pair that is not in here is unknown.
         by_pair.update(ignored)
         missing = every - by_pair.keys()
         assert not missing, f"{self.name}: undecided: {sorted((s.name, e.__name__) for s, e in missing)}"

@@ -126,7 +126,7 @@ from rota.types import (
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
-# What concerns the node; every other message concerns one contract that is there.
+# What concerns the node itself; every other message concerns a contract.
 STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
 DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
 ACQUAINTANCE_MESSAGES = (ContractsRequest, ContractsResponse, GenesisRequest, GenesisResponse)

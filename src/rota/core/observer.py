@@ -69,21 +69,18 @@ class Observer:
 
     # What is heard.
 
-    def hear(self, node: NodeName, envelope: Envelope) -> bool:
-        """Any message ends silence, unless its author says that it has no ledger. Whether it was silent until now."""
+    def hear(self, node: NodeName, envelope: Envelope) -> None:
+        """Any message ends silence, unless its author says that it has no ledger."""
         peer = self.peer(node)
-        was_silent = self._is_quiet(peer) if node != self.context.node else not self.context.has_ledger
         peer.connected = True
         peer.heard_at_ms = self.context.now_ms
         peer.has_ledger = not envelope.no_ledger
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
             peer.height, peer.message_id = envelope.height, envelope.message_id
-        if envelope.incarnation > peer.incarnation:
-            peer.incarnation = envelope.incarnation
+        peer.incarnation = max(peer.incarnation, envelope.incarnation)
         if peer.has_ledger:
             peer.tried_as = None
-        return was_silent
 
     def hear_heartbeat(self, node: NodeName, heartbeat: CoordinatorHeartbeat) -> bool:
         """Take note of a heartbeat; an old or repeated one changes nothing and answers False."""
@@ -147,7 +144,8 @@ class Observer:
         """Nothing can be expected of it at present."""
         if node == self.context.node:
             return not self.context.has_ledger
-        return self._is_quiet(self.peer(node))
+        peer = self.peer(node)
+        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
 
     def is_reachable(self, node: NodeName) -> bool:
         """A request may be answered: its connection is up, and it has a ledger."""
@@ -221,9 +219,6 @@ class Observer:
     def has_observation(self) -> bool:
         """In `sender` mode everybody coordinates for itself: nothing is observed (protocol §2)."""
         return self.context.contract.mode is not Mode.SENDER
-
-    def _is_quiet(self, peer: Peer) -> bool:
-        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
 
     def _is_missing(self, peer: Peer) -> bool:
         """Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more."""

@@ -250,7 +250,9 @@ class Sequencer:
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says; one that was silent is there again."""
-        if self.observer.hear(peer, envelope):
+        was_silent = self.observer.is_silent(peer)
+        self.observer.hear(peer, envelope)
+        if was_silent:
             self.coordinator.something_changed()
         body = envelope.body
         self.startup.notice(body)
