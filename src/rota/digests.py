@@ -52,13 +52,7 @@ _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
     """The EIP-712 domain of a contract on a chain: what is signed for one is worth nothing at another."""
-    return keccak(
-        keccak(_DOMAIN_TYPE)
-        + keccak(_DOMAIN_NAME)
-        + keccak(_DOMAIN_VERSION)
-        + _unsigned(chain_id, WORD_BYTES)
-        + address_bytes(contract).rjust(WORD_BYTES, b"\0")
-    )
+    return keccak(_DOMAIN_HEAD + _unsigned(chain_id, WORD_BYTES) + address_bytes(contract).rjust(WORD_BYTES, b"\0"))
 
 
 def core_of(
@@ -73,12 +67,12 @@ def core_of(
 ) -> Core:
     """The hash of all that a transition does; with nothing but an intent, of the empty one that voids it."""
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
-    counts = _two_counts(len(inputs), len(outputs)) + _two_counts(len(reads), len(info))
-    flags = _unsigned(_FLAGS_WITH_CALLS if calls else _FLAGS, 1)
-    references = b"".join(_reference(state) for state in reads + inputs)
-    body = keccak(b"".join(_word(word) for word in outputs + info))
+    flags = _FLAGS_WITH_CALLS if calls else _FLAGS
+    head = bytes((flags, _two_counts(len(inputs), len(outputs)), _two_counts(len(reads), len(info))))
+    references = b"".join(map(_reference, reads + inputs))
+    body = keccak(b"".join(map(_word, outputs + info)))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
-    return Core(keccak(_word(separator) + intent + flags + counts + references + body + calls_hash))
+    return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
@@ -100,7 +94,7 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
         transition.intent,
         reads=transition.reads,
         inputs=transition.inputs,
-        outputs=tuple(state.commitment for state in transition.outputs),
+        outputs=tuple([state.commitment for state in transition.outputs]),
         info=transition.info,
         calls=transition.calls,
     )
@@ -111,9 +105,7 @@ def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int)
     """What an endorser signs: the EIP-712 digest of the leaves, in payload order, and their validity."""
     assert 1 <= len(leaves) <= ROUND_LEAVES_MAX, f"a round has 1 to {ROUND_LEAVES_MAX} leaves, not {len(leaves)}"
     struct = keccak(
-        keccak(_ROUND_TYPE)
-        + keccak(b"".join(_word(leaf) for leaf in leaves))
-        + _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
+        _ROUND_TYPE_HASH + keccak(b"".join(map(_word, leaves))) + _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
     )
     return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
 
@@ -137,10 +129,10 @@ def packed_calls(calls: tuple[Call, ...]) -> bytes:
     )
 
 
-def _two_counts(high: int, low: int) -> bytes:
+def _two_counts(high: int, low: int) -> int:
     assert high <= STATES_MAX, f"a count is at most {STATES_MAX}, not {high}"
     assert low <= STATES_MAX, f"a count is at most {STATES_MAX}, not {low}"
-    return _unsigned(high << 4 | low, 1)
+    return high << 4 | low
 
 
 def _reference(state: StateId) -> bytes:
@@ -156,3 +148,8 @@ def _word(word: bytes) -> bytes:
 def _unsigned(number: int, size_bytes: int) -> bytes:
     assert 0 <= number < 1 << 8 * size_bytes, f"{number} does not fit in {size_bytes} unsigned bytes"
     return number.to_bytes(size_bytes, "big")
+
+
+# What every domain separator and every round's digest begins with.
+_DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
+_ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)

@@ -85,6 +85,19 @@ class Envelope:
     correlation_id: RequestId | None = None
     protocol_version: tuple[int, int] = PROTOCOL_VERSION
 
+    def of_version(self, version: tuple[int, int]) -> Envelope:
+        """The same from an author of another version."""
+        return Envelope(
+            self.contract,
+            self.message_id,
+            self.incarnation,
+            self.height,
+            self.body,
+            self.no_ledger,
+            self.correlation_id,
+            version,
+        )
+
 
 # Delegation: a Command (repeated until it is accepted or rejected).
 

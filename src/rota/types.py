@@ -211,11 +211,13 @@ class State:
     content: bytes | None = None
     unknown: bytes = b""
 
+    def hides_from(self, node: NodeName) -> bool:
+        """There are bytes here that the node may not see."""
+        return (self.content is not None or self.unknown != b"") and node not in self.distribution
+
     def as_seen_by(self, node: NodeName) -> State:
         """This state, without its bytes where the node may not see them."""
-        if (self.content is None and not self.unknown) or node in self.distribution:
-            return self
-        return replace(self, content=None, unknown=b"")
+        return replace(self, content=None, unknown=b"") if self.hides_from(node) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +273,10 @@ class Transition:
 
     def as_seen_by(self, node: NodeName) -> Transition:
         """This transition, with the bytes of those states only that the node may see."""
-        seen = tuple(state.as_seen_by(node) for state in self.outputs)
-        if seen == self.outputs:
-            return self
-        return replace(self, outputs=seen)
+        for state in self.outputs:
+            if state.hides_from(node):
+                return replace(self, outputs=tuple(each.as_seen_by(node) for each in self.outputs))
+        return self
 
 
 class KeptStates(NamedTuple):

@@ -63,12 +63,11 @@ def test_who_cannot_write_takes_no_delegation() -> None:
 def test_loss_and_return_are_told_once() -> None:
     known = Durability(Config())
     assert not known.take_written(0, succeeded=True)
-    assert known.next_due_ms() is None
-    assert not known.is_try_due(10_000)
+    assert (known.try_at_ms, known.is_try_due(10_000)) == (None, False)
     assert not known.take_written(0, succeeded=False)
-    assert (known.next_due_ms(), known.is_try_due(TRY_MS - 1)) == (TRY_MS, False)
+    assert (known.try_at_ms, known.is_try_due(TRY_MS - 1)) == (TRY_MS, False)
     assert known.is_try_due(TRY_MS)
-    assert known.next_due_ms() == 2 * TRY_MS
+    assert known.try_at_ms == 2 * TRY_MS
     assert not known.take_written(GRACE_MS - 1, succeeded=False)
     assert [known.take_written(GRACE_MS, succeeded=False) for _ in range(2)] == [True, False]
     assert [known.take_written(GRACE_MS, succeeded=True) for _ in range(2)] == [True, False]

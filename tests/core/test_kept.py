@@ -94,6 +94,19 @@ def test_they_are_kept_until_the_end_of_the_validity_has_passed() -> None:
     assert is_free(kept)
 
 
+def test_each_is_kept_until_the_end_of_its_own_validity() -> None:
+    kept = Kept()
+    kept.keep(kept_for("A-1", ONE, valid_until_s=VALID_UNTIL_S))
+    kept.keep(kept_for("A-2", TWO, valid_until_s=VALID_UNTIL_S + 20))
+    kept.time_is_final(VALID_UNTIL_S + 1)
+    assert (is_free(kept, ONE), is_free(kept, TWO)) == (True, False)
+    kept.keep(kept_for("A-3", ONE, valid_until_s=VALID_UNTIL_S + 10))
+    kept.time_is_final(VALID_UNTIL_S + 11)
+    assert (is_free(kept, ONE), is_free(kept, TWO)) == (True, False)
+    kept.time_is_final(VALID_UNTIL_S + 21)
+    assert is_free(kept, TWO)
+
+
 def test_longer_validity_of_the_same_leaf_counts() -> None:
     kept = Kept()
     for valid_until_s in (VALID_UNTIL_S, VALID_UNTIL_S + 100, VALID_UNTIL_S):

@@ -1209,7 +1209,8 @@ def test_dispatch_counts_only_when_the_permitted_delegate_tells_of_it() -> None:
     bench.hear(B, TransactionDispatched(digest_of(leaf), listed))
     assert transaction(bench, "A-1").state is TransactionState.SEQUENCED
     assert transaction(bench, "A-1").signer_and_nonce == ("0xb", 7)
-    assert [name for _, name in transaction(bench, "A-1").history] == ["Pending", "Dispatched", "Sequenced"]
+    states = [state for _, state in transaction(bench, "A-1").history]
+    assert states == [TransactionState.PENDING, TransactionState.DISPATCHED, TransactionState.SEQUENCED]
 
 
 def test_intent_without_permission_is_not_taken_for_dispatched() -> None:

@@ -1477,7 +1477,7 @@ def test_history_is_kept_within_its_limit() -> None:
     ask_assembly(bench, 10)
     bench.wait(5)
     finish_assembly(bench, 10)
-    assert machine(bench).history == [(0, "Assembling"), (5, "Signing"), (5, "EndorsementGathering")]
+    assert machine(bench).history == [(0, State.ASSEMBLING), (5, State.SIGNING), (5, State.ENDORSEMENT_GATHERING)]
     assert machine(bench).since_ms == 5
 
 

@@ -275,8 +275,9 @@ def test_prepared_transition_leaves_when_it_is_durable() -> None:
 
 
 def test_queue_is_not_longer_than_its_bound() -> None:
-    assert found(Measured(A, "intents", 5, 5)) == []
-    assert found(Measured(A, "intents", 6, 5)) == ["S10"]
+    assert found(Measured(A, (("intents", 5, 5), ("rounds", 0, 1)))) == []
+    assert found(Measured(A, (("intents", 6, 5), ("rounds", 0, 1)))) == ["S10"]
+    assert found(Measured(A, (("intents", 5, 5), ("rounds", 2, 1)))) == ["S10"]
 
 
 def test_promised_intent_ends_or_waits_for_its_user() -> None:

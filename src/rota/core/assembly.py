@@ -216,7 +216,8 @@ def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
     """A state's bytes reach the coordinator only if it is on the state's list (S8)."""
     transition = result.transition
-    return result if transition is None else replace(result, transition=transition.as_seen_by(node))
+    seen = transition.as_seen_by(node) if transition is not None else None
+    return result if seen is transition else replace(result, transition=seen)
 
 
 def flaw_of_size(transition: Transition, contract: Contract, config: Config) -> str:

@@ -89,10 +89,11 @@ class Context:
 
     def send(self, peer: NodeName, message: Message) -> None:
         """Say something to a node, with what every message carries of its author (protocol §4, §6)."""
+        ids = self.ids
         envelope = Envelope(
             self.contract.address,
-            self.next_id(),
-            self.incarnation,
+            ids.next(),
+            ids.incarnation,
             self.height,
             message,
             not self.has_ledger,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum
 from itertools import takewhile
+from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -59,7 +60,7 @@ from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
 from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.core.states.coordinator_transaction import ON_THE_WAY, READY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
@@ -360,11 +361,7 @@ class Coordinator(Machine):
         """Keep the queues true to the states, and tell who waits for this one."""
         if previous is TransactionState.ASSEMBLING:
             self.slots.leave(transaction)
-        awaits = transaction.state in (
-            TransactionState.POOLED,
-            TransactionState.PREASSEMBLY_BLOCKED,
-            TransactionState.ASSEMBLING,
-        )
+        awaits = transaction.state in AWAITING_ASSEMBLY
         if awaits and not transaction.awaits_assembly:
             self.slots.await_assembly(transaction, transaction.order)
         if transaction.awaits_assembly and not awaits:
@@ -537,7 +534,7 @@ class Coordinator(Machine):
 
     def send_heartbeats(self, state: State | None = None) -> None:
         """To every member, every node with an intent here, and our own sender and observer."""
-        state = state or State(self.state.value)
+        state = state or cast(State, self.state)
         successor = self.successor if state in LEAVING else None
         self.heartbeat_count += 1
         listed = self._listed()
@@ -550,14 +547,14 @@ class Coordinator(Machine):
     def refuse(self, node: NodeName) -> None:
         """Answer a hand-over request with a heartbeat that says no."""
         self.heartbeat_count += 1
-        self._send_heartbeat(node, State(self.state.value), self._listed().get(node, {}), refused=node)
+        self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
 
     def tell_whole_list(self, node: NodeName) -> None:
         """A sender has missed a heartbeat."""
         if node in self.told and self.state in HEARTBEATING:
             del self.told[node]
             self.heartbeat_count += 1
-            state = State(self.state.value)
+            state = self.state
             successor = self.successor if state in LEAVING else None
             self._send_heartbeat(node, state, self._listed().get(node, {}), successor)
 
@@ -570,8 +567,10 @@ class Coordinator(Machine):
         refused: NodeName | None = None,
     ) -> None:
         """A node hears what changed for it since the last time, or everything the first time (protocol §6)."""
-        is_whole = node not in self.told
-        told = self.told.setdefault(node, Listing())
+        told = self.told.get(node)
+        is_whole = told is None
+        if told is None:
+            told = self.told[node] = Listing()
         changed, gone = told.changes(listed)
         heartbeat = CoordinatorHeartbeat(
             self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest

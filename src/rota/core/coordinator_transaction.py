@@ -411,7 +411,7 @@ class CoordinatorTransaction(Machine):
         self.sends_states = False
         self.reason = ""
         self.since_ms = coordinator.context.now_ms
-        self.history: list[tuple[int, str]] = []
+        self.history: list[tuple[int, Enum]] = []
 
     @property
     def made(self) -> Transition:
@@ -444,7 +444,7 @@ class CoordinatorTransaction(Machine):
         """Every change of state starts the new state's clock, is remembered, and is told to the coordinator."""
         context = self.coordinator.context
         self.since_ms = context.now_ms
-        self.history.append((context.now_ms, str(self.state.value)))
+        self.history.append((context.now_ms, self.state))
         del self.history[: -context.config.history_max]
         self.request_count = 0
         self.handle(StateTransition())

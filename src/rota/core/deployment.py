@@ -261,7 +261,7 @@ class Deployment(Machine):
         self.cancelled_by: list[str] = []
         self.is_gone = False
         self.since_ms = context.now_ms
-        self.history: list[tuple[int, str]] = [(context.now_ms, State.WAITING.value)]
+        self.history: list[tuple[int, Enum]] = [(context.now_ms, State.WAITING)]
 
     @property
     def is_open_to_all(self) -> bool:
@@ -298,7 +298,7 @@ class Deployment(Machine):
         """The history that `explain` shows; a state's timers end with it."""
         self.since_ms = self.context.now_ms
         self.context.timers.cancel_all(self)
-        self.history.append((self.context.now_ms, str(self.state.value)))
+        self.history.append((self.context.now_ms, self.state))
         del self.history[: -self.context.config.history_max]
 
 

@@ -78,6 +78,7 @@ class Deployments:
         factory: ContractAddress = NO_CONTRACT,
     ) -> None:
         self.context = Context(node, ids, Contract(NO_CONTRACT, (node,), (), 0), config, now_ms, *standing)
+        self.timers = self.context.timers
         self.factory = factory
         self.connected: dict[NodeName, None] = {}
         self.proposals = Proposals(self.context, stored.proposals)
@@ -107,10 +108,6 @@ class Deployments:
         context = self.context
         context.now_ms, context.height, context.chain_time_s = now_ms, height, chain_time_s
         context.has_ledger = has_ledger
-
-    def next_deadline_ms(self) -> int | None:
-        """When the next `Tick` is due."""
-        return self.context.timers.next_due_ms()
 
     # The chain.
 

@@ -81,9 +81,10 @@ class Distribution:
 
     def next_due_ms(self) -> int | None:
         """When something is to be sent; what is acknowledged, moved or out of reach is dropped when it comes up."""
-        while self._due and not self._is_current(self._due[0][0], self._due[0][2]):
-            heappop(self._due)
-        return self._due[0][0] if self._due else None
+        due = self._due
+        while due and not self._is_current(due[0][0], due[0][2]):
+            heappop(due)
+        return due[0][0] if due else None
 
     @property
     def open_count(self) -> int:

@@ -19,18 +19,19 @@ class Durability:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.is_lost = False
+        # When to try to write again.
+        self.try_at_ms: int | None = None
         self._failing_since_ms: int | None = None
-        self._try_at_ms: int | None = None
 
     def take_written(self, now_ms: int, succeeded: bool) -> bool:
         """A write has ended. Whether the node can write again, or cannot, since just now."""
         if succeeded:
-            self._failing_since_ms = self._try_at_ms = None
+            self._failing_since_ms = self.try_at_ms = None
             was_lost, self.is_lost = self.is_lost, False
             return was_lost
         if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
-            self._try_at_ms = now_ms + self.config.request_timeout_ms
+            self.try_at_ms = now_ms + self.config.request_timeout_ms
         if self.is_lost or now_ms - self._failing_since_ms < self.config.ledger_grace_ms:
             return False
         self.is_lost = True
@@ -38,11 +39,7 @@ class Durability:
 
     def is_try_due(self, now_ms: int) -> bool:
         """Whether to have a record of our own written; the next one comes later."""
-        if self._try_at_ms is None or self._try_at_ms > now_ms:
+        if self.try_at_ms is None or self.try_at_ms > now_ms:
             return False
-        self._try_at_ms = now_ms + self.config.request_timeout_ms
+        self.try_at_ms = now_ms + self.config.request_timeout_ms
         return True
-
-    def next_due_ms(self) -> int | None:
-        """When to try again."""
-        return self._try_at_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
@@ -90,7 +91,7 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
         waits_for,
         who,
         transaction.since_ms,
-        tuple(transaction.history),
+        _told(transaction.history),
         detail,
         MEANINGS[transaction.state],
     )
@@ -109,7 +110,7 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
         waits_for,
         who,
         transaction.since_ms,
-        tuple(transaction.history),
+        _told(transaction.history),
         detail,
         MEANINGS[transaction.state],
     )
@@ -124,10 +125,15 @@ def explain_deployment(deployment: Deployment) -> Explanation:
         waits_for,
         who,
         deployment.since_ms,
-        tuple(deployment.history),
+        _told(deployment.history),
         _joined(*said, deployment.trouble),
         MEANINGS[deployment.state],
     )
+
+
+def _told(history: Iterable[tuple[int, Enum]]) -> tuple[tuple[int, str], ...]:
+    """When it came to which state."""
+    return tuple((at_ms, str(state.value)) for at_ms, state in history)
 
 
 def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]]:

@@ -22,6 +22,8 @@ from rota.types import IntentId, KeptStates, Leaf, StateId, Transition
 
 KEPT_MAX = 2_048
 SNAPSHOT_LOCKS_MAX = 4_096
+# After all times: nothing is kept.
+NO_END_S = 2**63
 
 Key = TypeVar("Key", StateId, IntentId)
 
@@ -35,6 +37,8 @@ class Kept:
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
+        # All that is kept is valid until then, or longer.
+        self._first_end_s = NO_END_S
         for kept in signed:
             self.sign(kept)
         for kept in others:
@@ -111,9 +115,14 @@ class Kept:
 
     def time_is_final(self, chain_time_s: int) -> None:
         """What is no longer valid in a final block is kept for nobody."""
+        if chain_time_s <= self._first_end_s:
+            return
+        self._first_end_s = NO_END_S
         for kept in (*self.standing.values(), *self._set_aside.values()):
             if kept.valid_until_s < chain_time_s:
                 self.forget(kept.leaf)
+            else:
+                self._first_end_s = min(self._first_end_s, kept.valid_until_s)
 
     def _versions(self, among: dict[Leaf, KeptStates], outcome: LedgerOutcome) -> tuple[KeptStates, ...]:
         if not among or outcome.status is not LedgerStatus.COMMITTED:
@@ -124,6 +133,7 @@ class Kept:
         known = self.standing.get(kept.leaf)
         if known is None or known.valid_until_s < kept.valid_until_s:
             self.standing[kept.leaf] = kept
+            self._first_end_s = min(self._first_end_s, kept.valid_until_s)
             self._leaves_of_intent.setdefault(kept.intent, {})[kept.leaf] = None
             for state in kept.inputs:
                 self._leaves.setdefault(state, {})[kept.leaf] = None

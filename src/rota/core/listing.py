@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from rota.messages import ListedIntent
 from rota.types import IntentId
+
+HASHES_KEPT_MAX = 16_384
 
 
 class Listing:
@@ -29,6 +32,8 @@ class Listing:
 
     def changes(self, now: Mapping[IntentId, str]) -> tuple[tuple[ListedIntent, ...], tuple[IntentId, ...]]:
         """What is new or changed, and what is gone; from now on that is told."""
+        if now == self.states:
+            return (), ()
         changed = tuple(ListedIntent(i, state) for i, state in now.items() if self.states.get(i) != state)
         gone = tuple(intent for intent in self.states if intent not in now)
         self.apply(changed, gone)
@@ -49,5 +54,7 @@ class Listing:
             self.digest ^= _hash(intent, state)
 
 
+@lru_cache(maxsize=HASHES_KEPT_MAX)
 def _hash(intent: IntentId, state: str) -> int:
+    """Kept for a while, because what is listed is taken out again."""
     return int.from_bytes(hashlib.sha256(intent + state.encode()).digest()[:8], "big")

@@ -71,12 +71,15 @@ class Table:
             pair = (row.state, row.event)
             by_pair[pair] = (*by_pair.get(pair, ()), row)
         object.__setattr__(self, "rows_by_pair", by_pair)
-        ignored = {(state, entry.event) for entry in self.ignored for state in entry.states}
+        ignored = {(state, entry.event): () for entry in self.ignored for state in entry.states}
         every = {(state, event) for state in self.states for event in self.events}
-        assert not ignored & by_pair.keys(), f"{self.name}: both ruled and ignored: {ignored & by_pair.keys()}"
-        missing = every - ignored - by_pair.keys()
+        both = ignored.keys() & by_pair.keys()
+        assert not both, f"{self.name}: both ruled and ignored: {both}"
+        # What is ignored has no row; a pair that is not in here is unknown.
+        by_pair.update(ignored)
+        missing = every - by_pair.keys()
         assert not missing, f"{self.name}: undecided: {sorted((s.name, e.__name__) for s, e in missing)}"
-        assert by_pair.keys() | ignored <= every, f"{self.name}: a row for an event or state that it does not have"
+        assert by_pair.keys() <= every, f"{self.name}: a row for an event or state that it does not have"
 
     @property
     def states(self) -> tuple[Enum, ...]:
@@ -85,10 +88,11 @@ class Table:
 
     def row_for(self, machine: Machine, event: Event) -> Row | None:
         """The first row that matches, or none where nothing is to be done."""
-        for row in self.rows_by_pair.get((machine.state, type(event)), ()):
+        rows = self.rows_by_pair.get((machine.state, type(event)))
+        assert rows is not None, f"{self.name} does not know {type(event).__name__}"
+        for row in rows:
             if row.when is None or row.when(machine, event):
                 return row
-        assert type(event) in self.events, f"{self.name} does not know {type(event).__name__}"
         return None
 
 

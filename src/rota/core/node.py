@@ -24,6 +24,7 @@ from rota.core.effects import (
     DispatchRepriced,
     DispatchRound,
     Effect,
+    FetchBlocks,
     IntentAccepted,
     NodeStarted,
     Persist,
@@ -125,6 +126,11 @@ from rota.types import (
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
+# What concerns the node itself; every other message concerns a contract.
+STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
+DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
+ACQUAINTANCE_MESSAGES = (ContractsRequest, ContractsResponse, GenesisRequest, GenesisResponse)
+NODE_MESSAGES: frozenset[type[Message]] = frozenset((*STATE_MESSAGES, *DEPLOYMENT_MESSAGES, *ACQUAINTANCE_MESSAGES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +221,10 @@ class Node:
         match event:
             case MessageReceived():
                 self._take_message(event)
-            case ForContract(contract, inner):
-                self._take_for_contract(contract, inner)
-            case Persisted(token) | PersistFailed(token):
-                self._take_written(token, event)
+            case ForContract():
+                self._take_for_contract(event.contract, event.event)
+            case Persisted() | PersistFailed():
+                self._take_written(event)
             case StatesWanted(contract, leaves):
                 self.states.ask(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
@@ -246,9 +252,9 @@ class Node:
             self.sequencers.next_due_ms(),
             self.next_heartbeat_ms,
             self.distribution.next_due_ms(),
-            self.deployments.next_deadline_ms(),
-            self.acquaintance.timers.next_due_ms(),
-            self.durability.next_due_ms(),
+            self.deployments.timers.next_due_ms,
+            self.acquaintance.timers.next_due_ms,
+            self.durability.try_at_ms,
         ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
@@ -274,15 +280,17 @@ class Node:
     def _take_message(self, event: MessageReceived) -> None:
         """Private states and contracts to come concern the node; the rest a contract."""
         contract, body = event.envelope.contract, event.envelope.body
-        if isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
+        if contract != NO_CONTRACT and type(body) not in NODE_MESSAGES:
+            self._tell(contract, event)
+        elif isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
             self._await_loading(contract, event)
-        elif isinstance(body, StateDistribution | StateDistributionAcknowledgement | StateRequest):
+        elif isinstance(body, STATE_MESSAGES):
             self.states.take(event.peer, contract, body)
-        elif isinstance(body, DeploymentProposal | DeploymentAnswer | ContractTakenIn | DeploymentWithdrawn):
+        elif isinstance(body, DEPLOYMENT_MESSAGES):
             self._tell(NO_CONTRACT, event)
-        elif isinstance(body, ContractsRequest | ContractsResponse | GenesisRequest | GenesisResponse):
+        elif isinstance(body, ACQUAINTANCE_MESSAGES):
             self.acquaintance.take(event.peer, contract, body)
-        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
+        elif isinstance(body, VerifierRequest | VerifierResponse):
             self._tell(contract, event)
 
     # Users.
@@ -370,18 +378,19 @@ class Node:
         elif isinstance(event, CancelRequested | ResumeRequested):
             self.effects.append(ReplyToUser(event.reply_to, event.intent, error))
 
-    def _take_written(self, token: int, event: Persisted | PersistFailed) -> None:
+    def _take_written(self, event: Persisted | PersistFailed) -> None:
         """A commit may report a failure and have happened: of an intent the store is asked before its user is told."""
-        write = self.writes.pop(token)
-        if self.durability.take_written(self.now_ms, isinstance(event, Persisted)):
+        write = self.writes.pop(event.token)
+        succeeded = isinstance(event, Persisted)
+        if self.durability.take_written(self.now_ms, succeeded):
             self._look_at_chain()
-        accepted = tuple(record.intent.id for record in write[2] if isinstance(record, IntentAccepted))
-        if isinstance(event, PersistFailed) and accepted:
-            question = self.intake.ask(accepted)
+        doubtful = () if succeeded else tuple(each.intent.id for each in write[2] if isinstance(each, IntentAccepted))
+        if doubtful:
+            question = self.intake.ask(doubtful)
             self.doubtful[question.token] = write
             self.effects.append(question)
         else:
-            self._settle_write(*write, succeeded=isinstance(event, Persisted))
+            self._settle_write(*write, succeeded=succeeded)
 
     def _take_looked_up(self, event: IntentsLookedUp) -> None:
         write = self.doubtful.pop(event.token, None)
@@ -494,7 +503,7 @@ class Node:
         """Ask for what is missing, and say when ledger or store is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
-            self.effects.append(replace(fetch, awaited=self.deployments.awaited()))
+            self.effects.append(FetchBlocks(fetch.first, fetch.last, self.deployments.awaited()))
         if not self.index.has_just_been_lost(self.now_ms):
             self.index.has_just_come_back(self.now_ms)
         has_ledger = not self.index.is_lost and not self.durability.is_lost
@@ -603,7 +612,7 @@ class Node:
         self.acquaintance.run_timers()
         if self.durability.is_try_due(self.now_ms):
             self.persist(OWN, 0, (StoreTried(),))
-        due_ms = self.deployments.next_deadline_ms()
+        due_ms = self.deployments.timers.next_due_ms
         if due_ms is not None and due_ms <= self.now_ms:
             self._tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
@@ -631,7 +640,7 @@ class Node:
     def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
         """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
         context = sequencer.context
-        if (context.height, context.chain_time_s) != (self.height, self.chain_time_s):
+        if context.height != self.height or context.chain_time_s != self.chain_time_s:
             self._step(contract, BlockIndexed(self.height, self.chain_time_s))
         if sequencer.sender.final_time_s != self.final_time_s:
             self._step(contract, OutcomesFinal(self.final_time_s, ()))
@@ -639,7 +648,7 @@ class Node:
             heard, sequencer.return_count = sequencer.return_count, self.return_count
             for peer in [peer for peer, number in self.returns.items() if number > heard]:
                 self._step(contract, ConnectionMade(peer))
-        if sequencer.lost_peers.keys() != self.lost_peers.keys():
+        if sequencer.lost_peers != self.lost_peers:
             for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
                 self._step(contract, ConnectionLost(peer))
         if context.has_ledger and not self.has_ledger:
@@ -665,7 +674,9 @@ class Node:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
-            self._perform(contract, sequencer.step(self.now_ms, event))
+            effects = sequencer.step(self.now_ms, event)
+            if effects:
+                self._perform(contract, effects)
             self.sequencers.note_step(contract, sequencer)
         else:
             self.load(contract)

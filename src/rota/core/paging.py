@@ -60,9 +60,10 @@ class Sequencers:
 
     def next_due_ms(self) -> int | None:
         """When the next of them is due."""
-        while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        while heap and self._deadlines.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
 
     def take_due(self, now_ms: int) -> ContractAddress | None:
         """One whose time has come; only those are told, so an idle contract costs nothing."""

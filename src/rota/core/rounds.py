@@ -137,7 +137,8 @@ class Rounds:
 
     def confirm_and_dispatch(self) -> None:
         """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
-        self._ask_permissions()
+        if self.to_confirm:
+            self._ask_permissions()
         for opened in tuple(self.rounds.values()):
             self._dispatch_if_ready(opened)
 

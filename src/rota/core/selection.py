@@ -31,7 +31,7 @@ def ranking(contract: Contract, block_range: int, sender: NodeName) -> tuple[Nod
         return (sender,)
     if contract.mode is Mode.STATIC:
         return contract.committee
-    return _ranking_kept(tuple(sorted(contract.committee)), contract.address, block_range, contract.virtual_nodes)
+    return _ranking_kept(contract.committee, contract.address, block_range, contract.virtual_nodes)
 
 
 def rank_by_distance(

@@ -576,7 +576,7 @@ class SenderTransaction(Machine):
         self.reply_to = ""
         self.signer_and_nonce: tuple[str, int] | None = None
         self.since_ms = self.context.now_ms
-        self.history: list[tuple[int, str]] = []
+        self.history: list[tuple[int, Enum]] = []
         self.void_after_s = 0 if is_new else restored.void_after_s or self._assumed_validity_s()
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}
@@ -637,5 +637,5 @@ class SenderTransaction(Machine):
         """Keep the sender's queues true to the states, and the history that `explain` shows."""
         self.sender.transaction_changed(self)
         self.since_ms = self.context.now_ms
-        self.history.append((self.context.now_ms, str(self.state.value)))
+        self.history.append((self.context.now_ms, self.state))
         del self.history[: -self.context.config.history_max]

@@ -6,8 +6,6 @@ being written; then they wait for the disk like every other message (protocol §
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rota.config import Config
 from rota.core.context import Context, Ids
 from rota.core.coordinator import Coordinator
@@ -30,6 +28,7 @@ from rota.core.events import (
     OutcomesFinal,
     Persisted,
     PersistFailed,
+    Result,
     ResumeRequested,
     RoundChecked,
     RoundDispatched,
@@ -163,7 +162,7 @@ class Sequencer:
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
-        return self.context.timers.next_due_ms()
+        return self.context.timers.next_due_ms
 
     # Routing.
 
@@ -171,8 +170,14 @@ class Sequencer:
         match event:
             case Tick():
                 self._run_timers()
-            case MessageReceived(peer, envelope):
-                self._take_message(peer, envelope)
+            case MessageReceived():
+                self._take_message(event.peer, event.envelope)
+            case Result():
+                self._take_result(event)
+            case BlockIndexed():
+                self._block_indexed(event)
+            case OutcomesFinal():
+                self._outcomes_final(event)
             case Persisted(token):
                 self.context.written(token, succeeded=True)
             case PersistFailed(token):
@@ -181,17 +186,8 @@ class Sequencer:
                 self._connection_lost(peer)
             case ConnectionMade(peer):
                 self._connection_made(peer)
-            case BlockIndexed():
-                self._block_indexed(event)
             case BlocksRemoved():
                 self._blocks_removed(event)
-            case OutcomesFinal(chain_time_s, outcomes):
-                for outcome in outcomes:
-                    self.sender.outcome_final(outcome)
-                    self.kept.outcome_final(outcome)
-                self.sender.time_is_final(chain_time_s)
-                self.coordinator.issuing.time_is_final(chain_time_s)
-                self.kept.time_is_final(chain_time_s)
             case LedgerLost():
                 self.context.has_ledger = False
                 self.coordinator.handle(event)
@@ -206,7 +202,7 @@ class Sequencer:
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
                 self._take_submitter(event)
             case _:
-                self._take_result(event)
+                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
     def _take_user(self, event: IntentSubmitted | ResumeRequested | CancelRequested) -> None:
         if isinstance(event, IntentSubmitted):
@@ -229,7 +225,7 @@ class Sequencer:
         else:
             self.coordinator.rounds.take_submitted(event)
 
-    def _take_result(self, event: Event) -> None:
+    def _take_result(self, event: Result) -> None:
         """What the domain, the signer and the key store answer."""
         match event:
             case AssemblyFinished():
@@ -248,10 +244,9 @@ class Sequencer:
                 self.coordinator.rounds.take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
-            case VerifierWanted(party):
-                self.sender.parties.want(party)
             case _:
-                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
+                assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
+                self.sender.parties.want(event.party)
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says; one that was silent is there again."""
@@ -365,6 +360,15 @@ class Sequencer:
         self.sender.handle(sender_events.NewBlock(changed))
         self.sender.block_indexed()
 
+    def _outcomes_final(self, event: OutcomesFinal) -> None:
+        """Nothing that these blocks say is undone any more."""
+        for outcome in event.outcomes:
+            self.sender.outcome_final(outcome)
+            self.kept.outcome_final(outcome)
+        self.sender.time_is_final(event.chain_time_s)
+        self.coordinator.issuing.time_is_final(event.chain_time_s)
+        self.kept.time_is_final(event.chain_time_s)
+
     def _blocks_removed(self, event: BlocksRemoved) -> None:
         self.context.height = event.height
         for outcome in event.outcomes:
@@ -387,20 +391,10 @@ class Sequencer:
                 machine.handle(event)
             if context.writing or not context.effects:
                 return
-            to_ourselves, others = _split(context.effects, context.node)
+            effects, node = context.effects, context.node
+            to_ourselves = [each.envelope for each in effects if isinstance(each, SendMessage) and each.peer == node]
             if not to_ourselves:
                 return
-            context.effects = others
+            context.effects = [each for each in effects if not isinstance(each, SendMessage) or each.peer != node]
             for envelope in to_ourselves:
-                self._take_message(context.node, envelope)
-
-
-def _split(effects: Iterable[Effect], node: NodeName) -> tuple[list[Envelope], list[Effect]]:
-    own: list[Envelope] = []
-    others: list[Effect] = []
-    for effect in effects:
-        if isinstance(effect, SendMessage) and effect.peer == node:
-            own.append(effect.envelope)
-        else:
-            others.append(effect)
-    return own, others
+                self._take_message(node, envelope)

@@ -144,7 +144,7 @@ class Slots:
 
     def select(self) -> None:
         """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
-        if self.slot is not None or not self.coordinator.has_room_for_a_slot:
+        if self.slot is not None or not self.turns or not self.coordinator.has_room_for_a_slot:
             return
         for sender in self.turns:
             chosen = self._choose(sender)

@@ -7,20 +7,12 @@ next deadline: nobody polls, and a contract without timers costs nothing.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from rota.core.machine import Event, Handler
 
 
-class Due(NamedTuple):
-    """A timer that has run out: whom to tell what."""
-
-    machine: Handler
-    event: Event
-
-
-class _Entry:
-    """A timer as it was set; one that was moved or cancelled is not current any more."""
+class Timer:
+    """Whom to tell what, as it was set; one that was moved or cancelled is not current any more."""
 
     __slots__ = ("event", "is_current", "kind", "machine")
 
@@ -32,19 +24,25 @@ class _Entry:
 
 
 class Timers:
-    """A heap of deadlines; moved and cancelled ones are dropped when they come up."""
+    """A heap of deadlines; moved and cancelled ones are dropped when they come up.
+
+    `next_due_ms` is when the earliest timer runs out.
+    """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, _Entry]] = []
-        self._set: dict[int, dict[str, _Entry]] = {}
+        self.next_due_ms: int | None = None
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._set: dict[int, dict[str, Timer]] = {}
         self._order = 0
         self._count = 0
 
     def set(self, machine: Handler, kind: str, due_ms: int, event: Event) -> None:
         """Tell the machine this event at that time; a timer of that kind that it had is moved."""
         self._order += 1
-        entry = _Entry(machine, kind, event)
-        mine = self._set.setdefault(id(machine), {})
+        entry = Timer(machine, kind, event)
+        mine = self._set.get(id(machine))
+        if mine is None:
+            mine = self._set[id(machine)] = {}
         moved = mine.get(kind)
         if moved is None:
             self._count += 1
@@ -55,6 +53,8 @@ class Timers:
         if len(self._heap) > 2 * self._count + 64:
             self._heap = [item for item in self._heap if item[2].is_current]
             heapify(self._heap)
+        if moved is not None or self.next_due_ms is None or due_ms < self.next_due_ms:
+            self._note_earliest()
 
     def is_set(self, machine: Handler, kind: str) -> bool:
         """Whether the machine waits for a timer of that kind."""
@@ -67,6 +67,7 @@ class Timers:
         if cancelled is not None:
             cancelled.is_current = False
             self._count -= 1
+            self._note_earliest()
 
     def cancel_all(self, machine: Handler) -> None:
         """Forget every timer of a machine that is about to go."""
@@ -74,22 +75,18 @@ class Timers:
         self._count -= len(mine)
         for cancelled in mine.values():
             cancelled.is_current = False
+        self._note_earliest()
 
-    def next_due_ms(self) -> int | None:
-        """When the earliest timer runs out."""
-        heap = self._heap
-        while heap:
-            due_ms, _, entry = heap[0]
-            if entry.is_current:
-                return due_ms
-            heappop(heap)
-        return None
-
-    def pop_due(self, now_ms: int) -> Due | None:
+    def pop_due(self, now_ms: int) -> Timer | None:
         """The earliest timer that has run out, if any; it is then no longer set."""
-        due_ms = self.next_due_ms()
-        if due_ms is None or due_ms > now_ms:
+        if self.next_due_ms is None or self.next_due_ms > now_ms:
             return None
-        entry = heappop(self._heap)[2]
+        entry = self._heap[0][2]
         self.cancel(entry.machine, entry.kind)
-        return Due(entry.machine, entry.event)
+        return entry
+
+    def _note_earliest(self) -> None:
+        heap = self._heap
+        while heap and not heap[0][2].is_current:
+            heappop(heap)
+        self.next_due_ms = heap[0][0] if heap else None

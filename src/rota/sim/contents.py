@@ -44,8 +44,10 @@ class Contents:
 
     def lacked_by(self, node: NodeName, order: CheckRound, unspent: Mapping[StateId, State]) -> tuple[StateId, ...]:
         """What an endorser needs to judge the round, may see, and does not have; what is spent it need not judge."""
-        shown = {state.id for each in (*order.transitions, *order.makers) for state in each.outputs}
         needed = dict.fromkeys(state for each in order.transitions for state in (*each.inputs, *each.reads))
+        if not needed:
+            return ()
+        shown = {state.id for each in (*order.transitions, *order.makers) for state in each.outputs}
         return tuple(
             state
             for state in needed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -207,6 +207,8 @@ class Disk:
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
+    _transitions: dict[tuple[ContractAddress, Leaf], list[tuple[Digest, Transition]]] = field(default_factory=dict)
+    _transitions_read: int = 0
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
     @property
@@ -267,13 +269,14 @@ class Disk:
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
+        own = [intent for intent in order.intents if intent in self.intents]
         final = self._final(confirmations)
         committed: dict[IntentId, bool] = {}
-        for contract in contracts if order.intents else ():
-            committed.update(self._committed(final, contract))
+        for contract in contracts if own else ():
+            committed.update(self._committed(final, contract, own))
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
-        for intent in (intent for intent in order.intents if intent in self.intents):
+        for intent in own:
             is_confirmed = committed.get(intent) is False
             outcome = Outcome.CONFIRMED if is_confirmed else self.intents[intent]
             if outcome is not None:
@@ -286,8 +289,13 @@ class Disk:
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
         """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
-        found: list[tuple[Digest, Transition]] = []
-        for written_for, record in self.records:
+        self._read_transitions()
+        found = [each for leaf in dict.fromkeys(leaves) for each in self._transitions.get((contract, leaf), ())]
+        return fullest(found, leaves)
+
+    def _read_transitions(self) -> None:
+        """What the records since the last time hold, by leaf."""
+        for written_for, record in self.records[self._transitions_read :]:
             match record:
                 case RoundDispatch(order):
                     written_for, digest, transitions = order.contract, order.digest, order.transitions
@@ -299,9 +307,9 @@ class Disk:
                     digest, transitions = Digest(prepared.transition.leaf), (prepared.transition,)
                 case _:
                     continue
-            if written_for == contract:
-                found.extend((digest, transition) for transition in transitions if transition.leaf in leaves)
-        return fullest(found, leaves)
+            for transition in transitions:
+                self._transitions.setdefault((written_for, transition.leaf), []).append((digest, transition))
+        self._transitions_read = len(self.records)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
         """What the node holds of what is on the chain and unspent, in the order of the chain."""
@@ -400,7 +408,8 @@ class Disk:
         return len(self._read.undelivered()) + len(self.untold)
 
     def _final(self, confirmations: int) -> list[ChainBlock]:
-        return [block for block in self.blocks if block.height <= self.height - confirmations]
+        final_height = self.height - confirmations
+        return [block for block in self.blocks if block.height <= final_height]
 
     def _settle(
         self,
@@ -410,19 +419,20 @@ class Disk:
         outcomes: dict[IntentId, Outcome],
     ) -> None:
         """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
-        for intent, is_void in self._committed(final, contract).items():
-            if intent in intents:
-                if is_void:
-                    intents[intent] = replace(intents[intent], was_voided=True)
-                else:
-                    outcomes[intent] = Outcome.CONFIRMED
+        for intent, is_void in self._committed(final, contract, intents).items():
+            if is_void:
+                intents[intent] = replace(intents[intent], was_voided=True)
+            else:
+                outcomes[intent] = Outcome.CONFIRMED
 
-    def _committed(self, final: list[ChainBlock], contract: Contract) -> dict[IntentId, bool]:
-        """The intents of a contract that are on the chain, and whether they were voided there."""
+    def _committed(
+        self, final: list[ChainBlock], contract: Contract, among: Container[IntentId]
+    ) -> dict[IntentId, bool]:
+        """Those of these intents of a contract that are on the chain, and whether they were voided there."""
         return {
             outcome.intent: outcome.leaf == self._void_leaf(contract, outcome.intent)
             for outcome in _indexed(final, contract.address)
-            if outcome.status is LedgerStatus.COMMITTED
+            if outcome.intent in among and outcome.status is LedgerStatus.COMMITTED
         }
 
     def _void_leaf(self, contract: Contract, intent: IntentId) -> Leaf:

@@ -14,6 +14,7 @@ payload.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from rota.core.effects import AssembleIntents, CheckRound
@@ -65,7 +66,7 @@ def assemble(
     """
     spent = set(order.snapshot.locks)
     available: dict[bytes, dict[StateId, State]] = {}
-    for state in (*unspent.values(), *order.snapshot.states):
+    for state in chain(unspent.values(), order.snapshot.states):
         # What was minted nobody spends: most states are of this kind.
         if state.content is None or state.content.startswith(MINTED) or state.id in spent:
             continue

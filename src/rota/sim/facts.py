@@ -157,13 +157,15 @@ class Undone(NamedTuple):
     transition: Transition
 
 
+# A queue's name, how long it is, and how long it may be.
+Queue = tuple[str, int, int]
+
+
 class Measured(NamedTuple):
-    """How long a queue of a node was, and how long it may be."""
+    """How long the queues of a node were, and how long each may be."""
 
     node: NodeName
-    queue: str
-    size: int
-    bound: int
+    queues: tuple[Queue, ...]
 
 
 class FaultsEnded(NamedTuple):

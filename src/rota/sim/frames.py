@@ -6,8 +6,6 @@ kind of message that we do not know.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rota.messages import PROTOCOL_VERSION, Envelope
 from rota.wire import peer_pb2 as pb
 from rota.wire.codec import Frame, decode_frame, encode_frame
@@ -21,8 +19,7 @@ def over_the_wire(envelope: Envelope) -> Envelope:
     if envelope.protocol_version == PROTOCOL_VERSION:
         data = encode_frame((envelope,))
     else:
-        ours = replace(envelope, protocol_version=PROTOCOL_VERSION)
-        data = _as_of(envelope.protocol_version, encode_frame((ours,)))
+        data = _as_of(envelope.protocol_version, encode_frame((envelope.of_version(PROTOCOL_VERSION),)))
     frame = decode_frame(data)
     assert isinstance(frame, Frame), f"{type(envelope.body).__name__} cannot be read: {frame}"
     (read,) = frame.envelopes

@@ -14,7 +14,7 @@ from rota.core.proposals import JUDGING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import Sequencer
 from rota.core.submitter import Submission
-from rota.sim.facts import Measured, Remembered, RememberedIntent
+from rota.sim.facts import Queue, Remembered, RememberedIntent
 from rota.types import IntentId
 
 
@@ -47,10 +47,11 @@ class Surroundings(NamedTuple):
     contract_count: int
     owed_count: int
     taken_back_count: int
+    reported: Container[IntentId]
     over: Container[IntentId]
 
 
-def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
+def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     """Every queue of a node, with the bound that it has by its configuration or by a constant of its module.
 
     What is to be delivered has no bound of its own, because a peer may be away for long: it is as much as is owed on
@@ -61,23 +62,23 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Measured]:
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
-    yield Measured(core.name, "rounds to be written", len(core.submitter.waiting), rounds_max)
+    yield ("rounds to be written", len(core.submitter.waiting), rounds_max)
     unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
-    yield Measured(core.name, "rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
-    yield Measured(core.name, "states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
-    yield Measured(core.name, "states being written", len(core.states.receiving), RECEIVING_MAX)
-    yield Measured(core.name, "deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
+    yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
+    yield ("states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
+    yield ("states being written", len(core.states.receiving), RECEIVING_MAX)
+    yield ("deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
     intents = sum(
-        intent not in around.over
+        intent not in around.reported and intent not in around.over
         for sequencer in core.sequencers.loaded.values()
         for intent in sequencer.sender.transactions
     )
-    yield Measured(core.name, "intents of users", intents, config.intents_open_max)
-    yield Measured(core.name, "proposals", len(core.deployments.proposals.kept), config.proposals_max)
-    yield Measured(core.name, "proposals being judged", len(core.deployments.proposals.judging), JUDGING_MAX)
-    yield Measured(core.name, "contracts asked for", len(core.acquaintance.asked), ASKED_MAX)
-    yield Measured(core.name, "contracts refused", len(core.acquaintance.refused), REFUSED_KEPT_MAX)
-    yield Measured(core.name, "peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
+    yield ("intents of users", intents, config.intents_open_max)
+    yield ("proposals", len(core.deployments.proposals.kept), config.proposals_max)
+    yield ("proposals being judged", len(core.deployments.proposals.judging), JUDGING_MAX)
+    yield ("contracts asked for", len(core.acquaintance.asked), ASKED_MAX)
+    yield ("contracts refused", len(core.acquaintance.refused), REFUSED_KEPT_MAX)
+    yield ("peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
     for sequencer in core.sequencers.loaded.values():
         yield from _queues_of_contract(core, sequencer, around.node_count)
 
@@ -90,23 +91,23 @@ def _is_ahead(core: Node, submission: Submission) -> bool:
     return any(not sequencer.coordinator.outcomes.is_committed(intent) for intent in submission.unsettled)
 
 
-def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Measured]:
-    name, config = core.name, core.config
+def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Queue]:
+    config = core.config
     coordinator, sender, endorser = sequencer.coordinator, sequencer.sender, sequencer.endorser
-    yield Measured(name, "intents in flight", len(coordinator.transactions), config.in_flight_max)
+    yield ("intents in flight", len(coordinator.transactions), config.in_flight_max)
     rounds = coordinator.rounds.rounds
-    yield Measured(name, "rounds under way", len(rounds), config.dispatch_ahead_max)
+    yield ("rounds under way", len(rounds), config.dispatch_ahead_max)
     for opened in rounds.values():
-        yield Measured(name, "a round", len(opened.members), config.round_max)
+        yield ("a round", len(opened.members), config.round_max)
     slot = coordinator.slots.slot
     if slot is not None:
-        yield Measured(name, "a slot", len(slot.request.intents), config.assembly_slot_max)
-    yield Measured(name, "redirects", len(coordinator.redirects), node_count)
-    yield Measured(name, "unanswered requests to yield", len(coordinator.unanswered), node_count)
-    yield Measured(name, "recent outcomes", len(coordinator.outcomes._points), OUTCOMES_KEPT_MAX)
+        yield ("a slot", len(slot.request.intents), config.assembly_slot_max)
+    yield ("redirects", len(coordinator.redirects), node_count)
+    yield ("unanswered requests to yield", len(coordinator.unanswered), node_count)
+    yield ("recent outcomes", len(coordinator.outcomes._points), OUTCOMES_KEPT_MAX)
     if sender.command is not None:
-        yield Measured(name, "a delegation", len(sender.command.intents), config.delegation_batch_max)
-    yield Measured(name, "slots being assembled", len(sender.assembly.slots), node_count)
-    yield Measured(name, "peers", len(sequencer.observer.peers), node_count)
-    yield Measured(name, "rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
-    yield Measured(name, "endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)
+        yield ("a delegation", len(sender.command.intents), config.delegation_batch_max)
+    yield ("slots being assembled", len(sender.assembly.slots), node_count)
+    yield ("peers", len(sequencer.observer.peers), node_count)
+    yield ("rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
+    yield ("endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rota.core.effects import (
     AssembleIntents,
@@ -33,6 +34,8 @@ from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Part
 
 Unspent = Mapping[StateId, State]
 
+SIGNATURES_KEPT_MAX = 4_096
+
 
 class Services:
     """The services of every node; what they answer depends on the question and on the node's own disk alone."""
@@ -49,23 +52,26 @@ class Services:
     def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
         """The events that answer an effect."""
         match effect:
-            case AssembleIntents(contract):
-                separator = self.separators[contract]
-                chosen = self.contracts[contract]
+            case AssembleIntents():
+                separator = self.separators[effect.contract]
+                chosen = self.contracts[effect.contract]
                 results = domain.assemble(chosen, separator, effect, unspent, life, self.payloads, node)
-                return [ForContract(contract, result) for result in results]
-            case SignTransition(contract, request_id, intent, party, leaf):
-                return [ForContract(contract, TransitionSigned(request_id, intent, sign(party, leaf)))]
-            case VerifySignature(contract, request_id, intent, party, leaf, signature):
-                return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
-            case CheckRound(contract, peer, request_id, digest):
+                return [ForContract(effect.contract, result) for result in results]
+            case SignTransition():
+                signed = TransitionSigned(effect.request_id, effect.intent, sign(effect.party, effect.leaf))
+                return [ForContract(effect.contract, signed)]
+            case CheckRound():
                 refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
                 missing = () if refusals else contents.lacked_by(node, effect, unspent)
-                signature = b"" if refusals or missing else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
-            case VerifyEndorsement(contract, peer, digest, signature):
-                is_valid = verify(peer, digest, signature)
-                return [ForContract(contract, EndorsementVerified(peer, digest, signature, is_valid))]
+                signature = b"" if refusals or missing else sign(node, effect.digest)
+                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing)
+                return [ForContract(effect.contract, checked)]
+            case VerifyEndorsement():
+                is_valid = verify(effect.peer, effect.digest, effect.signature)
+                verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
+                return [ForContract(effect.contract, verified)]
+            case VerifySignature(contract, request_id, intent, party, leaf, signature):
+                return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
             case SignDispatch(order, signer, nonce, fees):
                 content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
                 return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest(), order.digest)]
@@ -85,8 +91,9 @@ def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     )
 
 
+@lru_cache(maxsize=SIGNATURES_KEPT_MAX)
 def sign(signer: Party | NodeName, signed: Leaf | bytes) -> bytes:
-    """The world's signature scheme: nobody in it forges."""
+    """The world's signature scheme: nobody in it forges. Everybody who verifies one asks for the same."""
     return hashlib.sha256(signer.encode() + signed).digest()
 
 

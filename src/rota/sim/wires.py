@@ -119,13 +119,14 @@ class Wires:
         if forged is not None:
             forger, body = forged
             self._deliver_later(forger, source, replace(envelope, body=body))
-        rule = _matching(self.holds, source, target, envelope)
-        if (source, target) in self.cut or (source, target) in self.down:
+        way = (source, target)
+        rule = _matching(self.holds, source, target, envelope) if self.holds else None
+        if way in self.cut or way in self.down:
             world.recorder.sent(world, source, target, envelope, "lost")
         elif rule is not None:
             rule.kept.append((source, target, envelope))
             world.recorder.sent(world, source, target, envelope, "held")
-        elif _matching(self.duplicates, source, target, envelope) is not None:
+        elif self.duplicates and _matching(self.duplicates, source, target, envelope) is not None:
             world.recorder.sent(world, source, target, envelope, "twice")
             self._deliver_later(source, target, envelope)
             self._deliver_later(source, target, envelope, COPY_DELAY_MS)

@@ -8,7 +8,6 @@ connection is noticed when pings stay unanswered. Nothing here decides anything 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 
@@ -36,8 +35,10 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SiftContracts,
+    SignTransition,
     SubmitTransaction,
     TakeInContract,
+    VerifyEndorsement,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -60,7 +61,18 @@ from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorSta
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
-from rota.sim.facts import Assembled, Endorsed, HeartbeatSeen, Promised, Recorded, Reported, Request, Started, Stopped
+from rota.sim.facts import (
+    Assembled,
+    Endorsed,
+    HeartbeatSeen,
+    Measured,
+    Promised,
+    Recorded,
+    Reported,
+    Request,
+    Started,
+    Stopped,
+)
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.ledger import Ledger
 from rota.sim.observation import Surroundings, queues_of, remembered_by
@@ -285,31 +297,32 @@ class World:
 
     def tell(self, node: SimNode, event: Event) -> None:
         """Tell a node that runs; one that hangs hears of it when it goes on."""
-        if node.core is None:
+        core = node.core
+        if core is None:
             return
         if node.is_hung:
             node.inbox.append(event)
             return
         self.event_count += 1
         node.step_count += 1
-        effects = node.core.step(node.clock.read(self.now_ms), event)
+        effects = core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
-            self._measure(node.core, node)
+            self._measure(core, node)
         self._perform(node, effects)
 
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
-        over = self.receipts.keys() | node.disk.over
-        around = Surroundings(len(self.nodes), contract_count, owed_count, node.disk.taken_back_count, over)
-        for measured in queues_of(core, around):
-            self.judge.tell(measured)
+        taken_back_count, over = node.disk.taken_back_count, node.disk.over
+        around = Surroundings(len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over)
+        self.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
             self._queue(node, effects)
         if not node.is_flushing:
-            self._flush(node)
+            if node.outbox:
+                self._flush(node)
             self._schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
@@ -395,7 +408,9 @@ class World:
         local_ms = node.core.next_deadline_ms()
         if local_ms is None:
             return
-        due_ms = max(node.clock.when(local_ms), self.now_ms)
+        due_ms = node.clock.when(local_ms)
+        if due_ms < self.now_ms:
+            due_ms = self.now_ms
         if node.tick_at_ms is None or due_ms < node.tick_at_ms:
             node.tick_at_ms = due_ms
             self.at(due_ms, partial(self._tick, node, node.life))
@@ -413,10 +428,11 @@ class World:
 
     def _do(self, node: SimNode, effect: Effect) -> None:
         match effect:
-            case SendMessage(peer, envelope) if peer == node.name:
-                self.tell(node, MessageReceived(peer, envelope))
-            case SendMessage(peer, envelope):
-                self._send(node, peer, envelope)
+            case SendMessage():
+                self._send(node, effect.peer, effect.envelope)
+            # What is ordered most often is looked for first.
+            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement():
+                self._compute(node, effect)
             case ReplyToUser():
                 self._reply(node, effect)
             case ReportReceipt(receipt):
@@ -456,6 +472,10 @@ class World:
                 self._compute(node, effect)
 
     def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
+        """To a peer, over the wires, or to itself."""
+        if peer == node.name:
+            self.tell(node, MessageReceived(peer, envelope))
+            return
         body = envelope.body
         if isinstance(body, CoordinatorHeartbeat) and node.heartbeats_seen.get(envelope.contract) != body.number:
             node.heartbeats_seen[envelope.contract] = body.number
@@ -464,7 +484,7 @@ class World:
             seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.now_ms)
             self.judge.tell(seen)
         if node.protocol_version != PROTOCOL_VERSION:
-            envelope = replace(envelope, protocol_version=node.protocol_version)
+            envelope = envelope.of_version(node.protocol_version)
         self.wires.transmit(node.name, peer, envelope)
 
     def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
@@ -486,15 +506,16 @@ class World:
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
         """What domain, signer and key store do, at once or after a while, unless the domain hangs."""
-        if node.is_domain_hung and isinstance(effect, AssembleIntents):
-            node.unanswered.append(effect)
-            return
         unspent: dict[StateId, State] = {}
-        if isinstance(effect, AssembleIntents | CheckRound):
-            unspent = node.disk.unspent.get(effect.contract, {})
         if isinstance(effect, AssembleIntents):
+            if node.is_domain_hung:
+                node.unanswered.append(effect)
+                return
+            unspent = node.disk.unspent.get(effect.contract, {})
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
+        elif isinstance(effect, CheckRound):
+            unspent = node.disk.unspent.get(effect.contract, {})
         for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)

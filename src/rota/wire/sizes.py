@@ -32,9 +32,7 @@ Item = TypeVar("Item")
 
 def state_bytes(state: State) -> int:
     """A private state as whoever may see it gets it."""
-    size = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES
-    for node in state.distribution:
-        size += _text_bytes(node)
+    size = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES + _texts_bytes(state.distribution)
     if state.content is not None:
         size += FIELD_BYTES + len(state.content)
     return size + UNKNOWN_FACTOR * len(state.unknown)
@@ -61,9 +59,8 @@ def result_bytes(result: AssemblyResult) -> int:
 
 def intent_bytes(intent: Intent) -> int:
     """A user's intent."""
-    size = 3 * FIELD_BYTES + _text_bytes(intent.sender) + FIELD_BYTES + len(intent.payload)
-    size += FIELD_BYTES * len(intent.depends_on) + _text_bytes(intent.idempotency_key)
-    return size + sum(_text_bytes(party) for party in intent.parties)
+    size = 4 * FIELD_BYTES + len(intent.payload) + FIELD_BYTES * len(intent.depends_on)
+    return size + _texts_bytes((intent.sender, intent.idempotency_key, *intent.parties))
 
 
 def delegation_bytes(intent: Intent) -> int:
@@ -108,8 +105,12 @@ def in_parts(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: i
     return tuple(tuple(part) for part in parts)
 
 
-def _text_bytes(text: str) -> int:
-    return FIELD_BYTES + (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+def _texts_bytes(texts: Iterable[str]) -> int:
+    """Texts, each a field of its own."""
+    size = 0
+    for text in texts:
+        size += FIELD_BYTES + (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+    return size
 
 
 def _cut_text_bytes(text: str) -> int:

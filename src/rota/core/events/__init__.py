@@ -159,8 +159,14 @@ class StopRequested(Event):
 # Results of effects.
 
 
+class Result(Event):
+    """What comes back from the domain, the signer and the key store."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class AssemblyFinished(Event):
+class AssemblyFinished(Result):
     """The domain has assembled one intent of a slot, or says why not."""
 
     request_id: RequestId
@@ -171,7 +177,7 @@ class AssemblyFinished(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class AssemblyFailed(Event):
+class AssemblyFailed(Result):
     """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent."""
 
     request_id: RequestId
@@ -180,7 +186,7 @@ class AssemblyFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionSigned(Event):
+class TransitionSigned(Result):
     """The `from` party has signed the leaf of a transition that was assembled for this request."""
 
     request_id: RequestId
@@ -189,7 +195,7 @@ class TransitionSigned(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureVerified(Event):
+class SignatureVerified(Result):
     """Whether a leaf that we are asked to permit bears the signature of our own party."""
 
     request_id: RequestId
@@ -198,7 +204,7 @@ class SignatureVerified(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundChecked(Event):
+class RoundChecked(Result):
     """The domain has checked a round for this endorser: a signature, or what it refuses.
 
     Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent.
@@ -212,7 +218,7 @@ class RoundChecked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EndorsementVerified(Event):
+class EndorsementVerified(Result):
     """Whether an endorser's signature over a round is its own."""
 
     peer: NodeName
@@ -222,7 +228,7 @@ class EndorsementVerified(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierLookedUp(Event):
+class VerifierLookedUp(Result):
     """The key store's answer for a party of this node; empty when there is none."""
 
     peer: NodeName
@@ -232,7 +238,7 @@ class VerifierLookedUp(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierWanted(Event):
+class VerifierWanted(Result):
     """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract."""
 
     party: Party

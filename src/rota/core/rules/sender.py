@@ -366,7 +366,9 @@ def _call_back_strays(sender: Sender, reason: str) -> None:
 
 def _delegate_pending(sender: Sender) -> None:
     """Delegate what is ready, in one command at a time: what comes meanwhile makes the next one bigger."""
-    if sender.command is not None or sender.is_full or sender.context.timers.is_set(sender, "retry"):
+    if not sender.pending or sender.command is not None or sender.is_full:
+        return
+    if sender.context.timers.is_set(sender, "retry"):
         return
     ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
     _send_command(sender, _batch_of(sender, ready))

@@ -19,5 +19,6 @@ class QueuesAreBounded(Invariant):
         return {Measured: self._measured}
 
     def _measured(self, fact: Measured) -> None:
-        if fact.size > fact.bound:
-            self.accuse(f"{fact.queue} at {fact.node} holds {fact.size}, and {fact.bound} is the bound")
+        for queue, size, bound in fact.queues:
+            if size > bound:
+                self.accuse(f"{queue} at {fact.node} holds {size}, and {bound} is the bound")

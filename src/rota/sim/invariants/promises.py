@@ -201,6 +201,13 @@ class RestartContradictsNothing(Invariant):
     def _recorded(self, fact: Recorded) -> None:
         said = self.said[fact.node]
         match fact.record:
+            # Most records are of the first few kinds.
+            case StatesReceived():
+                said.states.update(s.id for t in fact.record.transitions for s in t.outputs if s.content is not None)
+            case StatesAcknowledged():
+                said.delivered.add((fact.record.digest, fact.record.peer))
+            case BlocksIndexed() | StoreTried():
+                pass
             case NodeStarted(incarnation):
                 said.incarnation = incarnation
             case IntentAccepted(intent):
@@ -220,10 +227,6 @@ class RestartContradictsNothing(Invariant):
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
-            case StatesReceived(_, transitions):
-                said.states.update(s.id for t in transitions for s in t.outputs if s.content is not None)
-            case StatesAcknowledged(digest, peer):
-                said.delivered.add((digest, peer))
             case DispatchRepriced(dispatch):
                 said.dispatches[dispatch.nonce] = dispatch
             case TransitionIssued(prepared):
@@ -234,8 +237,6 @@ class RestartContradictsNothing(Invariant):
                 said.acknowledged.add(leaf)
             case PreparedEndorsed(kept):
                 said.signed_away.update({each.leaf: each.intent for each in kept})
-            case BlocksIndexed() | StoreTried():
-                pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 # See `ProposalsAreKept`.
                 pass
