@@ -77,6 +77,16 @@ def test_success_of_any_version_releases_them_and_its_undoing_takes_them_back() 
     assert kept.signed_away(transition("B-1", TWO))
 
 
+def test_what_is_released_already_is_forgotten_without_harm() -> None:
+    """A write that fails may be told after the ledger has had the last word."""
+    kept, signed = Kept(others=(kept_for("A-2", TWO),)), kept_for("A-1", ONE)
+    kept.sign(signed)
+    kept.outcome_final(outcome("A-1"))
+    kept.forget(signed.leaf)
+    assert is_free(kept)
+    assert not is_free(kept, TWO)
+
+
 def test_final_success_releases_them_for_good() -> None:
     kept = Kept(signed=(kept_for("A-1", ONE),))
     kept.take_outcome(outcome("A-1"))
