@@ -118,7 +118,10 @@ def test_a_peer_that_misbehaved_is_not_heard_for_a_while() -> None:
 
 def test_a_call_of_ours_that_fails_late_does_not_hide_why_a_peer_is_not_heard() -> None:
     async def story() -> None:
-        async with network("node1", settings=UNHURRIED) as made, rogue(made, "mallory") as mallory:
+        async with (
+            network("node1", settings=replace(UNHURRIED, connect_timeout_ms=60_000)) as made,
+            rogue(made, "mallory") as mallory,
+        ):
             one, name = made["node1"], NodeName("mallory")
             relay = Relay(int(made.registry.registrations()[name].endpoint.rpartition(":")[2]))
             await relay.start()
@@ -126,8 +129,9 @@ def test_a_call_of_ours_that_fails_late_does_not_hide_why_a_peer_is_not_heard() 
             await mallory.until_known(one)
             relay.from_target.clear()
             relay.cut()
-            relay.passed.clear()
-            await until(lambda: relay.passed)
+            await until(lambda: relay.is_idle)
+            # The next call of ours is kept waiting for an answer until it is cut.
+            await until(lambda: not relay.is_idle)
             async with mallory.dial(one) as call:
                 await call.say_hello()
                 await call.write(b"\xff")
