@@ -24,6 +24,7 @@ class Config:
     handover_timeout_ms: int = 3_000
     flush_timeout_ms: int = 30_000
     submitter_grace_ms: int = 4_000
+    id_used_grace_ms: int = 30_000
     resubmit_ms: int = 5_000
     reprice_blocks: int = 3
     reprice_percent: int = 25

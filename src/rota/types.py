@@ -22,6 +22,7 @@ Digest = NewType("Digest", bytes)
 BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
+INTENT_ID_USED: Final = "INTENT_ID_USED"
 # What is about a contract that has no address yet bears this one, which nobody can deploy to.
 NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
 CALL_BYTES_MAX: Final = 65_535
@@ -293,6 +294,14 @@ class KeptStates(NamedTuple):
     valid_until_s: int
 
 
+class SignedLeaf(NamedTuple):
+    """A version of an intent that its party signed, and until when the chain may commit it (trust rule 1)."""
+
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int
+
+
 class Outcome(Enum):
     """How an intent ended."""
 
@@ -302,10 +311,15 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made."""
+    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made.
+
+    `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
+    `leaf`, and to submit the intent again is not safe before somebody has looked at it.
+    """
 
     intent: IntentId
     outcome: Outcome
     reason: str = ""
     leaf: Leaf = NO_LEAF
     contract: ContractAddress | None = None
+    code: str = ""

@@ -4,18 +4,21 @@ Theory of operation. The coordinator asks for a slot of our intents; we assemble
 our own index has reached the request's height, and answer when every intent has its result: in one message, or
 in several when the results are large. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it. What is being
-voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. The leaves that
+were signed are durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust
+rule 1). What is being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from rota.config import Config
-from rota.core.effects import AssembleIntents
+from rota.core.effects import AssembleIntents, LeavesSigned
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
+from rota.core.events.sender import LeavesDurable, LeavesNotWritten
 from rota.core.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -32,7 +35,7 @@ from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
 from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
-from rota.types import Contract, IntentId, NodeName, RequestId, SubmitMode, Transition
+from rota.types import Contract, IntentId, NodeName, RequestId, SignedLeaf, SubmitMode, Transition
 from rota.wire.sizes import in_parts, result_bytes, transition_bytes
 
 if TYPE_CHECKING:
@@ -40,6 +43,16 @@ if TYPE_CHECKING:
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
+# How many versions of one intent may be signed and not expired at a time (trust rule 1).
+VERSIONS_MAX = 32
+
+
+class Recorded(Enum):
+    """Whether the leaves that were signed for a slot are on the disk."""
+
+    NO = "no"
+    BEING_WRITTEN = "being written"
+    YES = "yes"
 
 
 @dataclass(slots=True)
@@ -53,6 +66,7 @@ class Slot:
     since_ms: int
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
+    record: Recorded = Recorded.NO
 
 
 class Assembly:
@@ -89,6 +103,13 @@ class Assembly:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
         self._answer_if_complete(slot)
+
+    def handle(self, event: Event) -> None:
+        """The leaves of a slot are durable; or they are not, its answer was dropped, and the next copy is answered."""
+        assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
+        slot = self.slots.get(event.peer)
+        if slot is not None and slot.request.request_id == event.request_id:
+            slot.record = Recorded.YES if isinstance(event, LeavesDurable) else Recorded.NO
 
     def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
         """One result of the slot."""
@@ -155,6 +176,8 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
+        if self._has_signed_too_often(transaction):
+            return ErrorCode.FAILED
         is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
@@ -184,9 +207,44 @@ class Assembly:
         transaction = self.sender.transactions.get(intent)
         return transaction if transaction is not None and transaction.request_id == request_id else None
 
-    def _answer_if_complete(self, slot: Slot) -> None:
-        if len(slot.results) + len(slot.errors) < slot.size:
+    def _has_signed_too_often(self, transaction: SenderTransaction) -> bool:
+        """Half of the versions may follow one another at once; from then on they are spaced, so that room is left."""
+        transaction.forget_expired_versions()
+        live = transaction.versions
+        if len(live) < VERSIONS_MAX // 2 or transaction.is_voiding:
+            return False
+        validity_s = self.context.config.validity_s
+        last_signed_s = max(live.values()) - validity_s
+        is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
+        return is_early or len(live) >= VERSIONS_MAX
+
+    def _record(self, slot: Slot) -> None:
+        """What was signed is durable before it leaves."""
+        made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
+        signed = tuple(
+            SignedLeaf(each.intent, each.leaf, each.valid_until_s)
+            for each in made
+            if each is not None and not each.is_empty
+        )
+        if not signed:
+            slot.record = Recorded.YES
             return
+        expired: list[SignedLeaf] = []
+        for intent in slot.intents:
+            known = self.sender.transactions.get(intent)
+            if known is not None and known.expired:
+                expired.extend(SignedLeaf(intent, leaf, until_s) for leaf, until_s in known.expired.items())
+                known.expired.clear()
+        slot.record = Recorded.BEING_WRITTEN
+        done = LeavesDurable(slot.peer, slot.request.request_id)
+        failed = LeavesNotWritten(slot.peer, slot.request.request_id)
+        self.context.persist(LeavesSigned(signed, tuple(expired)), self, done, failed)
+
+    def _answer_if_complete(self, slot: Slot) -> None:
+        if len(slot.results) + len(slot.errors) < slot.size or slot.record is Recorded.BEING_WRITTEN:
+            return
+        if slot.record is Recorded.NO:
+            self._record(slot)
         if slot.results:
             results = tuple(
                 _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results

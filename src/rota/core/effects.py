@@ -8,6 +8,7 @@ which is told once, stands before all writes: what it rests on is durable.
 
 from __future__ import annotations
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
 from rota.messages import Envelope, PreparedTransaction, Snapshot
@@ -25,6 +26,7 @@ from rota.types import (
     Party,
     Receipt,
     RequestId,
+    SignedLeaf,
     Transition,
 )
 
@@ -368,7 +370,7 @@ class StatesReceived(Record):
     """State received: then the acknowledgement leaves."""
 
     digest: Digest
-    transitions: tuple[Transition, ...]
+    transitions: tuple[Consistent, ...]
     part: int = 0
 
 
@@ -412,13 +414,21 @@ class EndingDecided(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class LeavesSigned(Record):
+    """The leaves that parties of ours signed for one slot: then they leave. What has expired need not be known more."""
+
+    signed: tuple[SignedLeaf, ...]
+    expired: tuple[SignedLeaf, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionGranted(Record):
     """Permission granted: then the answer leaves. It holds the states that the leaf makes."""
 
     intent: IntentId
     number: DelegationNumber
     delegate: NodeName
-    transition: Transition
+    transition: Authorised
 
 
 @dataclass(frozen=True, slots=True)

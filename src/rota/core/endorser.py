@@ -16,8 +16,9 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import NamedTuple
 
+from rota.core.consistency import Consistent, consistent_for, flaw_of
 from rota.core.context import Context
-from rota.core.distribution import has_false_content, has_false_ids, holders_of, is_true
+from rota.core.distribution import holders_of
 from rota.core.effects import CheckRound, PreparedEndorsed
 from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
@@ -25,7 +26,7 @@ from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.seen import Seen
-from rota.digests import ROUND_LEAVES_MAX, is_id_of, leaf_of_transition, round_digest
+from rota.digests import ROUND_LEAVES_MAX, is_id_of, round_digest
 from rota.messages import (
     REFUSAL_KEPT_MAX,
     STATE_REQUEST_LEAVES_MAX,
@@ -222,7 +223,7 @@ class Endorser:
             self._answer(peer, request, b"", refusals)
             return
         for transition in request.transitions:
-            self.seen.note(transition)
+            self.seen.note(Consistent(transition))  # What is not consistent was refused.
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
         self.context.effects.append(
             CheckRound(
@@ -248,10 +249,13 @@ class Endorser:
         )
         false: dict[Leaf, None] = {}
         for maker in request.makers:
-            if maker.leaf in needed and not is_true(self.context.separator, self.context.node, maker):
+            if maker.leaf not in needed:
+                continue
+            known = consistent_for(self.context.separator, self.context.node, maker)
+            if known is None:
                 false[maker.leaf] = None
-            elif maker.leaf in needed:
-                self.seen.note(maker)
+            else:
+                self.seen.note(known)
         return self.seen.find(needed), false
 
     def _refusal_of(
@@ -274,19 +278,13 @@ class Endorser:
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
-        if transition.leaf != leaf_of_transition(self.context.separator, transition):
-            return "the leaf is not that of the transition"
         if not transition.signature:
             return "the sender's signature is missing"
         if request.valid_until_s > min(transition.valid_until_s, latest_s):
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        if has_false_content(transition):
-            return "a state's content is not what its commitment says"
-        if has_false_ids(transition):
-            return "a state is not called after its leaf"
-        return ""
+        return flaw_of(self.context.separator, transition)
 
     def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
         """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""

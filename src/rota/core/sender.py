@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
+from rota.core.consistency import Consistent
 from rota.core.context import Context
 from rota.core.effects import IntentAccepted
 from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
@@ -45,6 +46,7 @@ from rota.core.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     GivenUp,
+    LeafShown,
     NonceAssigned,
     PreparedTransactionReceived,
     Submitted,
@@ -176,6 +178,7 @@ class Sender(Machine):
         self.pending: dict[IntentId, SenderTransaction] = {}
         self.delegated: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
+        self.doubtful: dict[IntentId, SenderTransaction] = {}
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
@@ -295,6 +298,13 @@ class Sender(Machine):
         else:
             transaction.handle(ConfirmedReverted(outcome))
 
+    def take_shown(self, transitions: Iterable[Consistent]) -> None:
+        """Transitions that members sent: one may be what the chain has under the id of an intent of ours."""
+        for shown in transitions if self.doubtful else ():
+            transaction = self.doubtful.get(shown.intent)
+            if transaction is not None:
+                transaction.handle(LeafShown(shown))
+
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back."""
         transaction = self.transactions.get(outcome.intent)
@@ -347,10 +357,13 @@ class Sender(Machine):
         self.pending.pop(intent, None)
         self.delegated.pop(intent, None)
         self.ending.pop(intent, None)
+        self.doubtful.pop(intent, None)
         if transaction.state is TransactionState.PENDING:
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
+        elif transaction.state is TransactionState.ID_USED:
+            self.doubtful[intent] = transaction
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction

@@ -6,7 +6,7 @@ from rota.core.events import IntentSubmitted
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
-from rota.types import IntentId, NodeName, Party
+from rota.types import IntentId, NodeName, Party, RequestId
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +115,19 @@ class VerifierRepeatDue(Event):
     """Raised by our timer when a party's node has not answered."""
 
     party: Party
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesDurable(Event):
+    """The leaves that were signed for a slot are durable."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesNotWritten(Event):
+    """The leaves that were signed for a slot could not be written: the answer was dropped."""
+
+    peer: NodeName
+    request_id: RequestId

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.core.consistency import Consistent
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
@@ -191,6 +192,28 @@ class ConfirmedSuccess(Event):
     """Raised by our own chain index: a version of the intent is on the chain."""
 
     leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class LeafShown(Event):
+    """Raised by the sender: a member has sent the transition that is on the chain under the intent's id."""
+
+    transition: Consistent
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRecorded(Event):
+    """Raised when it is durable that our party signed the leaf on the chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafNotRecorded(Event):
+    """Raised when it could not be written that our party signed a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class InquiryDue(Event):
+    """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
 
 
 @dataclass(frozen=True, slots=True)

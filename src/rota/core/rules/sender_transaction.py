@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
 from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     PermissionGranted,
     ReplyToUser,
     ReportReceipt,
@@ -31,6 +33,7 @@ from rota.core.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     HoldExpired,
+    LeafNotRecorded,
     NonceAssigned,
     ParkDurable,
     ParkNotWritten,
@@ -50,7 +53,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import DelegationNumber, Outcome, Receipt, Transition
+from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, SignedLeaf, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -150,17 +153,27 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
     return permission is not None and permission.transition.leaf == event.outcome.leaf
 
 
-def _states_of_held(transaction: SenderTransaction) -> Transition | None:
-    """The transition that we are asked to permit: from the request, or from the permission of before our restart."""
+def _states_of_held(transaction: SenderTransaction) -> Consistent | None:
+    """The transition that we are asked to permit: from the request, or from the permission of before our restart.
+
+    What comes with the request must be what was signed, with all that is for us: what is permitted is kept for good.
+    """
     held, permission = transaction.held, transaction.permission
     assert held is not None, "who asks has looked"
-    if transaction.is_void(held.item.leaf):
+    item = held.item
+    if transaction.is_ending and transaction.is_void(item.leaf):
         # The empty transition has no states that a restart could lose.
-        item = held.item
-        return Transition(item.intent, item.leaf, valid_until_s=item.valid_until_s, signature=item.signature)
-    if permission is not None and permission.transition.leaf == held.item.leaf:
+        empty = Transition(item.intent, item.leaf, valid_until_s=item.valid_until_s, signature=item.signature)
+        return Consistent(empty)
+    if permission is not None and permission.transition.leaf == item.leaf:
         return permission.transition
-    return held.item.transition
+    sent = item.transition
+    if sent is None or (sent.intent, sent.leaf) != (transaction.intent.id, item.leaf):
+        return None
+    if (sent.valid_until_s, sent.signature) != (item.valid_until_s, item.signature):
+        return None
+    is_whole = has_contents_for(transaction.context.node, sent)
+    return consistent(transaction.context.separator, sent) if is_whole else None
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -237,6 +250,8 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     transaction.failure_count = 0
     if not transaction.is_voiding:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
+        transaction.forget_expired_versions()
+        transaction.versions[signed.leaf] = signed.valid_until_s
         transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
@@ -264,7 +279,8 @@ def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestRece
     """One permission for this number: durable first, then the answer leaves."""
     assert transaction.result is not None
     assert transaction.result.transition is not None
-    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), transaction.result.transition)
+    own = Authorised(Consistent(transaction.result.transition))  # Our domain made it, and our party signed it.
+    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), own)
 
 
 def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -273,7 +289,7 @@ def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None
     held, transaction.held = transaction.held, None
     assert held is not None
     assert states is not None
-    _grant(transaction, held, states)
+    _grant(transaction, held, Authorised(states))  # The signature of this leaf and bound was verified.
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -368,7 +384,7 @@ def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
 
 
 def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
-    """A version of it is on the chain; which one does not matter."""
+    """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
     transaction.sender.transaction_ended()
@@ -524,15 +540,26 @@ def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
     transaction.is_permission_durable = transaction.permission is not None
 
 
-def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
+def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Authorised) -> None:
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
+    record_leaf(transaction, transition)
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
+
+
+def record_leaf(transaction: SenderTransaction, transition: Transition) -> None:
+    """What our party signed is recorded when it is assembled; what an earlier life signed may not be on our disk."""
+    if transition.leaf in transaction.versions or transition.is_empty:
+        return
+    transaction.versions[transition.leaf] = transition.valid_until_s
+    transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
+    signed = SignedLeaf(transaction.intent.id, transition.leaf, transition.valid_until_s)
+    transaction.context.persist(LeavesSigned((signed,)), transaction, None, LeafNotRecorded())
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
@@ -570,4 +597,11 @@ def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
     assert transaction.ending_reason is not None, "what was reverted has a reason"
-    return Receipt(transaction.intent.id, Outcome.REVERTED, transaction.ending_reason)
+    leaf = transaction.confirmed_leaf if transaction.ending_code else None
+    return Receipt(
+        transaction.intent.id,
+        Outcome.REVERTED,
+        transaction.ending_reason,
+        leaf or NO_LEAF,
+        code=transaction.ending_code,
+    )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
 
 CANCELLED = "cancelled"
+VOIDED = "voided on the chain"
 
 
 # Guards, in the table's order.
@@ -123,7 +124,9 @@ def ends_by_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> b
 
 
 def restore_ending(transaction: SenderTransaction, event: Event) -> None:
-    """Decided before the restart: it waits for nobody any more."""
+    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    if transaction.was_voided:
+        transaction.ending_reason = transaction.ending_reason or VOIDED
     _wait_for_nobody(transaction)
 
 
@@ -177,6 +180,11 @@ def stop_voiding(transaction: SenderTransaction, event: GivenUp) -> None:
 def stop_voiding_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """The empty transition fails on the ledger: the intent ends when its versions are no longer valid."""
     _stop_voiding(transaction, event.outcome.reason)
+
+
+def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Whoever voided it: no version of it can happen any more."""
+    transaction.ending_reason = transaction.ending_reason or VOIDED
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:

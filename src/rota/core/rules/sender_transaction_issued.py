@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import consistent, has_contents_for
 from rota.core.effects import ReportPrepared, TransitionIssued, VerifySignature
 from rota.core.events.sender_transaction import (
     ConfirmationUndone,
@@ -21,8 +22,9 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Event
+from rota.core.rules import sender_transaction as rules
 from rota.core.states.sender_transaction import HeldPrepared, State
-from rota.digests import leaf_of_transition, round_digest
+from rota.digests import round_digest
 from rota.messages import ErrorCode, PreparedTransaction, PreparedTransactionAcknowledgement
 from rota.types import Leaf, NodeName, SubmitMode, Transition
 
@@ -52,7 +54,9 @@ def is_what_we_assembled(transaction: SenderTransaction, event: PreparedTransact
 
 def may_be_ours(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
     """sound, of an external intent that nobody is to void: of before a restart, or for another coordinator"""
-    return _is_wanted(transaction, event.prepared) and _has_our_states(transaction, event.prepared.transition)
+    return _is_wanted(transaction, event.prepared) and has_contents_for(
+        transaction.context.node, event.prepared.transition
+    )
 
 
 def is_being_issued(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
@@ -186,17 +190,12 @@ def _is_wanted(transaction: SenderTransaction, prepared: PreparedTransaction) ->
         transaction.intent.submit_mode is SubmitMode.EXTERNAL
         and not transaction.is_voiding
         and transition.leaf in prepared.leaves
-        and transition.leaf == leaf_of_transition(context.separator, transition)
+        and transition.intent == transaction.intent.id
+        and consistent(context.separator, transition) is not None
         and prepared.digest == round_digest(context.separator, prepared.leaves, prepared.valid_until_s)
         and prepared.valid_until_s <= transition.valid_until_s
         and len(dict.fromkeys(signed.endorser for signed in prepared.signatures)) >= context.contract.threshold
     )
-
-
-def _has_our_states(transaction: SenderTransaction, transition: Transition) -> bool:
-    """The bytes of the states that are for us are there; without them what it makes would be lost to us."""
-    node = transaction.context.node
-    return all(state.content is not None or node not in state.distribution for state in transition.outputs)
 
 
 def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTransaction) -> None:
@@ -204,6 +203,7 @@ def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTra
     if transaction.state in (State.ASSEMBLING, State.SIGNING):
         transaction.sender.assembly.leave(transaction, ErrorCode.NOT_CURRENT_DELEGATE)
     transaction.held = None
+    rules.record_leaf(transaction, prepared.transition)
     transaction.issued, transaction.is_issued_durable = prepared, False
     leaf = prepared.transition.leaf
     record = TransitionIssued(prepared, transaction.void_after_s)

@@ -46,6 +46,7 @@ from rota.types import (
     Outcome,
     Rotation,
     StateId,
+    Transition,
     node_of,
 )
 
@@ -217,9 +218,10 @@ class StatesReachTheirParties(Invariant):
             self.made.pop(state.id, None)
 
     def _recorded(self, fact: Recorded) -> None:
+        transitions: tuple[Transition, ...]
         match fact.record:
-            case StatesReceived(_, transitions):
-                pass
+            case StatesReceived(_, received):
+                transitions = received
             case RoundDispatch(order):
                 transitions = order.transitions
             case PermissionGranted(_, _, _, transition):
