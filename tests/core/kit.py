@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rota.config import Config
+from rota.core.consistency import Authorised, Consistent
 from rota.core.context import Ids
-from rota.core.effects import Effect, Persist, SendMessage, VerifyEndorsement
+from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement
 from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
@@ -35,6 +36,7 @@ from rota.types import (
     Preparation,
     RequestId,
     Rotation,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -103,16 +105,24 @@ def transition(
     valid_until_s: int = GENESIS_S + 600,
     signature: bytes = b"signed",
     preparation: Preparation | None = None,
-) -> Transition:
+) -> Authorised:
     """A transition of an intent that spends these states and makes one; its leaf is right."""
     content = f"{name}/{version}".encode()
     commitment = state_commitment(content)
     leaf = leaf_of(core_of(SEPARATOR, intent_id(name), inputs=inputs, outputs=(commitment,)), preparation)
     made = State(StateId(leaf, 0), commitment, (A, B, C, D), content)
-    return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation)
+    whole = Transition(
+        intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation
+    )
+    return Authorised(Consistent(whole))
 
 
-def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Transition:
+def signed_leaf(made: Transition) -> SignedLeaf:
+    """What a sender records of a transition that its party signed."""
+    return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
+
+
+def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Authorised:
     """A transition that a settlement contract commits, valid for a day."""
     valid_until_s = GENESIS_S + 86_400
     return transition(
@@ -195,6 +205,18 @@ class Bench:
         """Whatever is to be written becomes durable."""
         for persist in self.take(Persist):
             self.tell(Persisted(persist.token))
+
+    def write_leaves(self) -> None:
+        """The leaves that were signed become durable, and nothing else."""
+        for persist in [each for each in self.effects if isinstance(each, Persist)]:
+            if all(isinstance(record, LeavesSigned) for record in persist.records):
+                self.effects.remove(persist)
+                self.tell(Persisted(persist.token))
+
+    def signed(self, *transitions: Transition) -> None:
+        """The parties of these intents of ours signed these, for whatever coordinator."""
+        for made in transitions:
+            self.sequencer.sender.transactions[made.intent].note_version(made.leaf, made.valid_until_s)
 
     def take(self, kind: type[EffectType]) -> list[EffectType]:
         """The effects of a kind so far; they are then forgotten."""

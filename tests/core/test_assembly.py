@@ -83,6 +83,7 @@ def assemble(bench: Bench, counter: int, name: str, version: int = 0) -> None:
 def sign(bench: Bench, counter: int, name: str) -> None:
     """The party has signed it."""
     bench.tell(TransitionSigned(RequestId(1, counter), intent_id(name), b"signed"))
+    bench.write_leaves()
 
 
 def result(name: str, number: DelegationNumber = FIRST) -> AssemblyResult:
@@ -364,6 +365,7 @@ def test_intent_of_nobody_is_an_unknown_intent() -> None:
 def test_confirmed_intent_is_final() -> None:
     bench = bench_with("A-1")
     leaf = transition("A-1").leaf
+    bench.signed(transition("A-1"))
     bench.block(HEIGHT + 1, LedgerOutcome(intent_id("A-1"), leaf, digest_of(leaf), LedgerStatus.COMMITTED))
     ask(bench, B, 10, "A-1")
     (error,) = bench.said(AssembleError, B)

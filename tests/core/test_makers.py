@@ -188,6 +188,7 @@ def test_what_others_brought_to_the_chain_is_remembered_until_it_is_stored(statu
 def test_what_our_own_users_sent_is_in_our_store_when_it_is_on_the_chain() -> None:
     bench = Bench()
     bench.submit("A-1")
+    bench.signed(MAKER)
     bench.sequencer.endorser.seen.note(MAKER)
     bench.block(1, LedgerOutcome(MAKER.intent, MAKER.leaf, digest_of(MAKER.leaf), LedgerStatus.COMMITTED))
     assert not remembers(bench)

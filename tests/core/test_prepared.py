@@ -59,6 +59,7 @@ from tests.core.kit import (
     digest_of,
     intent,
     prepared_transition,
+    signed_leaf,
     transition,
     void_transition,
 )
@@ -109,6 +110,7 @@ def finish(bench: Bench, counter: int, version: int = 0) -> None:
     made = prepared_transition("A-1", version=version, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    bench.write_leaves()
 
 
 def prepared(made: Transition = MADE, *, valid_until_s: int = DAY_LATER_S, signers: str = "ABC") -> PreparedTransaction:
@@ -452,10 +454,11 @@ def test_issued_survives_a_restart_and_is_reported_again() -> None:
     assert state(bench) is State.REVERTED
 
 
-def test_restarted_sender_assumes_that_a_prepared_version_was_endorsed() -> None:
-    bench = restarted()
+def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> None:
+    recorded = (signed_leaf(MADE),)
+    bench = restarted(versions=recorded)
     assert machine(bench).void_after_s == DAY_LATER_S
-    bench = restarted(ending_reason="cancelled")
+    bench = restarted(ending_reason="cancelled", versions=recorded)
     assert numbers(bench, B)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is not State.REVERTED

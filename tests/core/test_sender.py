@@ -196,6 +196,7 @@ def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerO
 
 def confirm(bench: Bench, name: str) -> None:
     """The intent is on the chain for good."""
+    bench.signed(transition(name))
     bench.block(HEIGHT + 1, outcome(name))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome(name),)))
 
@@ -360,6 +361,7 @@ def test_repeated_command_leaves_out_what_has_ended_meanwhile() -> None:
     accept(bench, B)
     confirm(bench, "A-1")
     machine = transaction(bench, "A-2")
+    bench.signed(transition("A-2"))
     bench.block(HEIGHT + 1, outcome("A-2"))
     assert machine.state is TransactionState.CONFIRMED
     bench.wait(250)
@@ -1143,6 +1145,7 @@ def test_sender_rests_when_all_that_is_left_ends_in_one_block() -> None:
     bench = bench_of_sender("A-1")
     accept(bench, B)
     bench.submit("A-2")
+    bench.signed(transition("A-1"), transition("A-2"))
     bench.block(HEIGHT + 1, outcome("A-1"), outcome("A-2"))
     assert doing(bench) is State.IDLE
 
@@ -1245,6 +1248,7 @@ def test_outcomes_of_others_change_nothing_here() -> None:
 @pytest.mark.parametrize("status", [LedgerStatus.SKIPPED, LedgerStatus.REVERTED])
 def test_only_a_committed_outcome_is_undone_or_becomes_final(status: LedgerStatus) -> None:
     bench = accepted_bench("A-1")
+    bench.signed(transition("A-1"))
     bench.block(HEIGHT + 1, outcome("A-1"))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome("A-1", status),)))
     bench.tell(BlocksRemoved(HEIGHT, (outcome("A-1", status),)))

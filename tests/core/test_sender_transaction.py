@@ -17,6 +17,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     PermissionGranted,
     Persist,
     Record,
@@ -71,7 +72,7 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import DelegationNumber, HeartbeatNumber, Leaf, NodeName, Outcome, Party, Receipt, RequestId, Transition
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, digest_of, intent, intent_id, transition
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, digest_of, intent, intent_id, signed_leaf, transition
 
 HEIGHT = 400
 ID = intent_id("A-1")
@@ -141,10 +142,15 @@ def parked() -> Bench:
 
 
 def restarted(
-    permission: Permission | None = None, *, parked_reason: str | None = None, ending_reason: str | None = None
+    permission: Permission | None = None,
+    *,
+    parked_reason: str | None = None,
+    ending_reason: str | None = None,
+    versions: tuple[Transition, ...] = (),
 ) -> Bench:
     """The second life of a node that went down with the intent under way."""
-    found = Restored(intent("A-1"), parked_reason, permission, ending_reason)
+    recorded = tuple(map(signed_leaf, versions))
+    found = Restored(intent("A-1"), parked_reason, permission, ending_reason, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     return bench
@@ -191,6 +197,7 @@ def finish_assembly(bench: Bench, counter: int, version: int = 0, valid_until_s:
     made = transition("A-1", version=version, valid_until_s=valid_until_s, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    bench.write_leaves()
 
 
 def ask_permission(
@@ -554,10 +561,12 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     assert state(bench) is State.DELEGATED
     verified(bench, 20)
     assert state(bench) is State.PREPARED
-    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+    granted = PermissionGranted(ID, DelegationNumber(2, 1), B, made)
+    assert records(bench) == [LeavesSigned((signed_leaf(made),)), granted], "its record may be lost"
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
     assert bench.take(AssembleIntents) == []
+    assert machine(bench).versions == {made.leaf: made.valid_until_s}
 
 
 def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
@@ -575,7 +584,7 @@ def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
 
 def test_restarted_sender_uses_the_states_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made))
+    bench = restarted(Permission(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -587,7 +596,7 @@ def test_restarted_sender_uses_the_states_that_it_kept() -> None:
 
 def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made))
+    bench = restarted(Permission(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -771,6 +780,7 @@ def test_submitter_that_lists_an_intent_again_gets_it_back() -> None:
 @pytest.mark.parametrize("way", [pending, delegated, assembling, assembled, prepared, submitted, parked])
 def test_confirmation_counts_in_any_state_and_is_reported_when_it_is_final(way: Callable[[], Bench]) -> None:
     bench = way()
+    bench.signed(transition("A-1", version=3))
     bench.block(HEIGHT + 1, outcome(version=3))
     assert state(bench) is State.CONFIRMED
     assert bench.take(ReportReceipt) == []
@@ -796,6 +806,7 @@ def test_reorganisation_makes_a_confirmed_intent_submitted_again_and_holds_it() 
     bench.wait(4_000)
     assert state(bench) is State.PENDING
     assert bench.said(DelegationCommand, B) != []
+    bench.signed(transition("A-1", version=1))
     bench.block(HEIGHT + 2, outcome(version=1))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome(version=1),)))
     (report,) = bench.take(ReportReceipt)
@@ -1356,8 +1367,8 @@ def test_second_cancel_is_answered_like_the_first() -> None:
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
 
 
-def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> None:
-    bench = restarted(ending_reason="cancelled")
+def test_end_survives_a_restart_which_goes_by_the_bounds_that_were_recorded() -> None:
+    bench = restarted(ending_reason="cancelled", versions=(transition("A-1"), transition("A-1", version=1)))
     assert state(bench) is State.PENDING
     assert bench.said(DelegationCommand)[-1].delegations[0].is_voiding
     ask_permission(bench, 20)
@@ -1368,9 +1379,26 @@ def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> N
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
-def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_that_block_is_gone() -> None:
+def test_restarted_sender_goes_by_the_recorded_bound_whatever_its_configuration_says_now() -> None:
+    longer = transition("A-1", valid_until_s=GENESIS_S + 900)
+    found = Restored(intent("A-1"), ending_reason="cancelled", versions=(signed_leaf(longer),))
+    stored = StoredContract((found,))
+    bench = Bench(height=HEIGHT, stored=stored, incarnation=2, config=Config(validity_s=60))
+    bench.tell(Tick())
+    final_at(bench, HEIGHT + 1, GENESIS_S + 900)
+    assert records(bench) == []
+    final_at(bench, HEIGHT + 2, GENESIS_S + 901)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+
+
+def test_restarted_sender_that_signed_nothing_ends_at_once() -> None:
+    bench = restarted(ending_reason="cancelled")
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+
+
+def test_intent_of_a_release_that_recorded_no_leaves_counts_from_the_latest_chain_time_that_was_seen() -> None:
     """What was endorsed before a reorganisation is valid by the time of a block that is no longer there."""
-    found = Restored(intent("A-1"), ending_reason="cancelled")
+    found = Restored(intent("A-1", nonce=b""), ending_reason="cancelled")
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), latest_chain_time_s=GENESIS_S + 50), incarnation=2)
     bench.tell(Tick())
     final_at(bench, HEIGHT + 1, GENESIS_S + 650)
@@ -1380,7 +1408,7 @@ def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_
 
 
 def test_cancel_after_a_restart_waits_for_what_may_have_been_endorsed_before() -> None:
-    bench = restarted()
+    bench = restarted(versions=(transition("A-1"),))
     bench.tell(CancelRequested("canceller", ID))
     assert state(bench) is State.ENDING
 
@@ -1434,7 +1462,8 @@ def test_dependency_that_is_final_already_is_taken_into_account() -> None:
 @pytest.mark.parametrize("parked_reason", [None, "not yet"])
 def test_failed_dependency_ends_a_restored_intent_when_no_version_can_be_valid(parked_reason: str | None) -> None:
     one = intent_id("X-1")
-    found = Restored(intent("A-1", depends_on=(one,)), parked_reason)
+    recorded = (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(one,)), parked_reason, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), outcomes=((one, Outcome.REVERTED),)), incarnation=2)
     bench.tell(Tick())
     assert state(bench) is State.ENDING
@@ -1498,7 +1527,8 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
 ) -> None:
     """Its outcome was no longer indexed at the restart, and the submitter lists the intent before it is again."""
     permission = Permission(FIRST, C, transition("A-1"))
-    found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission)
+    recorded = (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     listed = SubmittedIntent(ID, LEAF, "C", 7, 1)
@@ -1517,7 +1547,8 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
 
 def submitted_before_its_dependency_ended(outcome_of_other: Outcome) -> Bench:
     """A restarted sender's intent is with a submitter when what it depends on ends; then the ledger skips it."""
-    found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=Permission(FIRST, B, transition("A-1")))
+    permission, recorded = Permission(FIRST, B, transition("A-1")), (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     list_dispatched(bench, submission_count=1)

@@ -158,6 +158,7 @@ def assemble(bench: Bench) -> None:
     ask_assembly(bench)
     bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.ASSEMBLED, transition("B-1", signature=b"")))
     bench.tell(TransitionSigned(ASKED, B1, b"signed"))
+    bench.write_leaves()
 
 
 def item(bench: Bench) -> DispatchItem:
@@ -460,6 +461,7 @@ def test_coordinator_that_gives_up_ends_the_intent_with_its_reason() -> None:
 
 def test_outcome_on_our_own_index_confirms_and_its_final_depth_reports() -> None:
     bench = sender()
+    bench.signed(transition("B-1"))
     bench.block(1, outcome())
     assert sender_state(bench) is SenderSide.CONFIRMED
     assert bench.take(ReportReceipt) == []

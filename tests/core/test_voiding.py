@@ -61,6 +61,7 @@ from tests.core.kit import (
     digest_of,
     intent,
     intent_id,
+    signed_leaf,
     transition,
     void_transition,
 )
@@ -352,7 +353,8 @@ def test_restarted_sender_finalises_what_was_voided_before_its_receipt_was_writt
 def test_restored_end_waits_neither_for_dependencies_nor_for_parties() -> None:
     one = intent_id("X-1")
     waiting = intent("A-1", depends_on=(one,), parties=(Party("bob@C"),))
-    stored = StoredContract((Restored(waiting, ending_reason="no funds"),), outcomes=((one, Outcome.REVERTED),))
+    found = Restored(waiting, ending_reason="no funds", versions=(signed_leaf(transition("A-1")),))
+    stored = StoredContract((found,), outcomes=((one, Outcome.REVERTED),))
     bench = Bench(height=HEIGHT, stored=stored, incarnation=2)
     bench.tell(Tick())
     assert numbers(bench, B) == [DelegationNumber(2, 2)]
@@ -360,7 +362,7 @@ def test_restored_end_waits_neither_for_dependencies_nor_for_parties() -> None:
 
 
 def test_restarted_sender_permits_the_empty_transition_of_before() -> None:
-    bench = restarted(ending_reason="cancelled")
+    bench = restarted(ending_reason="cancelled", versions=(transition("A-1"),))
     accept(bench)
     ask_void_permission(bench, 21, FIRST)
     made = void_transition("A-1")

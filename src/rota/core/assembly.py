@@ -16,9 +16,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rota.config import Config
+from rota.core.consistency import Authorised
 from rota.core.effects import AssembleIntents, LeavesSigned
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.core.events.sender import LeavesDurable, LeavesNotWritten
+from rota.core.events.sender import LeavesDurable, LeavesNotWritten, VersionDurable, VersionNotWritten
 from rota.core.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -26,6 +27,7 @@ from rota.core.events.sender_transaction import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
+    LeafRecorded,
 )
 from rota.core.machine import Event
 from rota.core.sender_transaction import SenderTransaction
@@ -105,11 +107,31 @@ class Assembly:
         self._answer_if_complete(slot)
 
     def handle(self, event: Event) -> None:
-        """The leaves of a slot are durable; or they are not, its answer was dropped, and the next copy is answered."""
+        """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
+        if isinstance(event, VersionDurable):
+            self._version_recorded(event.signed)
+            return
+        if isinstance(event, VersionNotWritten):
+            return
         assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
         slot = self.slots.get(event.peer)
         if slot is not None and slot.request.request_id == event.request_id:
             slot.record = Recorded.YES if isinstance(event, LeavesDurable) else Recorded.NO
+
+    def record(self, transaction: SenderTransaction, transition: Authorised) -> None:
+        """Our party signed this in an earlier life, and our disk may have lost the record: durable before it counts."""
+        known_until_s = transaction.versions.get(transition.leaf)
+        if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
+            return
+        transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
+        signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
+        self.context.persist(LeavesSigned((signed,)), self, VersionDurable(signed), VersionNotWritten())
+
+    def _version_recorded(self, signed: SignedLeaf) -> None:
+        transaction = self.sender.transactions.get(signed.intent)
+        if transaction is not None:
+            transaction.note_version(signed.leaf, signed.valid_until_s)
+            transaction.handle(LeafRecorded())
 
     def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
         """One result of the slot."""
@@ -213,7 +235,9 @@ class Assembly:
         live = transaction.versions
         if len(live) < VERSIONS_MAX // 2 or transaction.is_voiding:
             return False
-        validity_s = self.context.config.validity_s
+        config = self.context.config
+        is_external = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+        validity_s = config.prepared_validity_s if is_external else config.validity_s
         last_signed_s = max(live.values()) - validity_s
         is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
         return is_early or len(live) >= VERSIONS_MAX

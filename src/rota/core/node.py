@@ -14,6 +14,7 @@ from dataclasses import field, replace
 
 from rota.config import Config
 from rota.core.acquaintance import Acquaintance
+from rota.core.consistency import Consistent
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
 from rota.core.distribution import Delivery, Distribution
@@ -64,6 +65,7 @@ from rota.core.events import (
     StatesWanted,
     StopRequested,
     Tick,
+    TransitionsShown,
 )
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import (
@@ -763,6 +765,11 @@ class Node:
             for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
                 part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
                 self.send(sender, contract, SubmitterHeartbeat(number, part))
+
+    def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
+        """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
+        if self.sequencers.loaded[contract].sender.doubtful:
+            self._tell(contract, TransitionsShown(peer, transitions))
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""

@@ -298,12 +298,17 @@ class Sender(Machine):
         else:
             transaction.handle(ConfirmedReverted(outcome))
 
-    def take_shown(self, transitions: Iterable[Consistent]) -> None:
-        """Transitions that members sent: one may be what the chain has under the id of an intent of ours."""
-        for shown in transitions if self.doubtful else ():
+    def has_signed(self, outcome: LedgerOutcome) -> bool:
+        """It is a version of an intent of ours that its party signed."""
+        transaction = self.transactions.get(outcome.intent)
+        return transaction is not None and outcome.leaf in transaction.versions
+
+    def take_shown(self, peer: NodeName, transitions: Iterable[Consistent]) -> None:
+        """Transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
+        for shown in transitions:
             transaction = self.doubtful.get(shown.intent)
             if transaction is not None:
-                transaction.handle(LeafShown(shown))
+                transaction.handle(LeafShown(peer, shown))
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back."""

@@ -46,7 +46,6 @@ from rota.core.events.sender_transaction import (
     InquiryDue,
     IssueDurable,
     IssueNotWritten,
-    LeafNotRecorded,
     LeafRecorded,
     LeafShown,
     NonceAssigned,
@@ -142,7 +141,6 @@ TABLE = Table(
         ConfirmationFinal,
         LeafShown,
         LeafRecorded,
-        LeafNotRecorded,
         InquiryDue,
         VersionsVoid,
         PermissionDurable,
@@ -377,8 +375,8 @@ TABLE = Table(
         Row(State.ID_USED, ConfirmationFinal, do=used.note_final),
         Row(State.ID_USED, LeafShown, when=used.is_what_was_asked_for, do=used.verify_shown),
         Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, do=used.record_shown),
-        Row(State.ID_USED, LeafRecorded, then=State.CONFIRMED, do=used.confirm_recorded),
-        Row(State.ID_USED, LeafNotRecorded, do=used.forget_shown),
+        Row(State.ID_USED, SignatureVerified, do=used.forget_shown),
+        Row(State.ID_USED, LeafRecorded, when=used.is_known_now, then=State.CONFIRMED, do=used.confirm_recorded),
         Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
         Row(State.ID_USED, InquiryDue, do=used.ask_members),
         Row(State.ENDING, VersionsVoid, when=ending.is_decided, then=State.REVERTED),
@@ -483,11 +481,6 @@ TABLE = Table(
             for event in (LeafShown, LeafRecorded, InquiryDue)
         ),
         Ignored(
-            LeafNotRecorded,
-            tuple(state for state in State if state is not State.ID_USED),
-            "the permission or the issue that stands on it was not written either",
-        ),
-        Ignored(
             HoldExpired,
             tuple(state for state in State if state is not State.PENDING),
             "what was held has been answered",
@@ -590,8 +583,8 @@ class SenderTransaction(Machine):
         self.held_prepared: HeldPrepared | None = None
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
         self.expired: dict[Leaf, int] = {}
-        self.shown: Consistent | None = None
-        self.shown_as: RequestId | None = None
+        # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
+        self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
@@ -640,6 +633,10 @@ class SenderTransaction(Machine):
             del self.unresolved[party]
         else:
             self.unknown_party = party
+
+    def note_version(self, leaf: Leaf, until_s: int) -> None:
+        """Our party signed this leaf; the same leaf may be signed again with a later bound."""
+        self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
 
     def forget_expired_versions(self) -> None:
         """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""

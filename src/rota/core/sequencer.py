@@ -38,6 +38,7 @@ from rota.core.events import (
     StopRequested,
     Tick,
     TransitionSigned,
+    TransitionsShown,
     VerifierLookedUp,
     VerifierWanted,
 )
@@ -201,6 +202,8 @@ class Sequencer:
                 self._take_user(event)
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
                 self._take_submitter(event)
+            case TransitionsShown(peer, transitions):
+                self.sender.take_shown(peer, transitions)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
@@ -352,7 +355,7 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
-            is_ours = outcome.intent in self.sender.transactions or self.coordinator.has_dispatched(outcome)
+            is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
             self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before

@@ -178,8 +178,10 @@ class Reading:
             left = tuple(version for version in intents[each.intent].versions if version.leaf != each.leaf)
             intents[each.intent] = replace(intents[each.intent], versions=left)
         for each in signed:
-            known = intents[each.intent].versions
-            intents[each.intent] = replace(intents[each.intent], versions=(*known, each))
+            known = {version.leaf: version for version in intents[each.intent].versions}
+            if each.leaf not in known or known[each.leaf].valid_until_s < each.valid_until_s:
+                known[each.leaf] = each
+            intents[each.intent] = replace(intents[each.intent], versions=tuple(known.values()))
 
     def _take_deployment(
         self, record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken

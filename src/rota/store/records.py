@@ -471,7 +471,9 @@ AND EXISTS (SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = intents.id 
 _USED: Final = """
 UPDATE intents SET used_at = ?, used_leaf = ? WHERE id = ? AND contract = ? AND settled_at IS NULL"""
 _SIGN: Final = """
-INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?) ON CONFLICT (intent, leaf) DO NOTHING"""
+INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?)
+ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s
+WHERE signed_leaves.valid_until_s < excluded.valid_until_s"""
 _EXPIRE: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?"
 _RECOGNISE: Final = """
 UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL WHERE id = ? AND used_leaf = ?"""

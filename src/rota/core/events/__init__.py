@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from enum import Enum
 
+from rota.core.consistency import Consistent
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
@@ -314,6 +315,14 @@ class StatesWanted(Event):
 
     contract: ContractAddress
     leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionsShown(Event):
+    """A member has sent these transitions, or our own store has them; for a sender that doubts whose a leaf is."""
+
+    peer: NodeName
+    transitions: tuple[Consistent, ...]
 
 
 @dataclass(frozen=True, slots=True)

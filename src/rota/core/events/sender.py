@@ -6,7 +6,7 @@ from rota.core.events import IntentSubmitted
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
-from rota.types import IntentId, NodeName, Party, RequestId
+from rota.types import IntentId, NodeName, Party, RequestId, SignedLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,18 @@ class VerifierRepeatDue(Event):
     """Raised by our timer when a party's node has not answered."""
 
     party: Party
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDurable(Event):
+    """It is durable that our party signed a leaf of which we had no record."""
+
+    signed: SignedLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNotWritten(Event):
+    """It could not be written that our party signed a leaf."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,19 +196,15 @@ class ConfirmedSuccess(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeafShown(Event):
-    """Raised by the sender: a member has sent the transition that is on the chain under the intent's id."""
+    """Raised by the sender: a member has sent a transition of the intent."""
 
+    peer: NodeName
     transition: Consistent
 
 
 @dataclass(frozen=True, slots=True)
 class LeafRecorded(Event):
-    """Raised when it is durable that our party signed the leaf on the chain."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeafNotRecorded(Event):
-    """Raised when it could not be written that our party signed a leaf."""
+    """Raised by the sender's assembly: it is durable that our party signed another leaf."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
-    LeavesSigned,
     PermissionGranted,
     ReplyToUser,
     ReportReceipt,
@@ -33,7 +32,6 @@ from rota.core.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     HoldExpired,
-    LeafNotRecorded,
     NonceAssigned,
     ParkDurable,
     ParkNotWritten,
@@ -53,7 +51,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, SignedLeaf, Transition
+from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -251,7 +249,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     if not transaction.is_voiding:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
         transaction.forget_expired_versions()
-        transaction.versions[signed.leaf] = signed.valid_until_s
+        transaction.note_version(signed.leaf, signed.valid_until_s)
         transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
@@ -289,7 +287,9 @@ def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None
     held, transaction.held = transaction.held, None
     assert held is not None
     assert states is not None
-    _grant(transaction, held, Authorised(states))  # The signature of this leaf and bound was verified.
+    own = Authorised(states)  # The signature of this leaf and bound was verified.
+    transaction.sender.assembly.record(transaction, own)
+    _grant(transaction, held, own)
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -543,23 +543,12 @@ def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
 def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Authorised) -> None:
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
-    record_leaf(transaction, transition)
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
-
-
-def record_leaf(transaction: SenderTransaction, transition: Transition) -> None:
-    """What our party signed is recorded when it is assembled; what an earlier life signed may not be on our disk."""
-    if transition.leaf in transaction.versions or transition.is_empty:
-        return
-    transaction.versions[transition.leaf] = transition.valid_until_s
-    transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
-    signed = SignedLeaf(transaction.intent.id, transition.leaf, transition.valid_until_s)
-    transaction.context.persist(LeavesSigned((signed,)), transaction, None, LeafNotRecorded())
 
 
 def _start_hold(transaction: SenderTransaction) -> None:

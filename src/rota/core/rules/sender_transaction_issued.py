@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rota.core.consistency import consistent, has_contents_for
+from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
 from rota.core.effects import ReportPrepared, TransitionIssued, VerifySignature
 from rota.core.events.sender_transaction import (
     ConfirmationUndone,
@@ -22,7 +22,6 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Event
-from rota.core.rules import sender_transaction as rules
 from rota.core.states.sender_transaction import HeldPrepared, State
 from rota.digests import round_digest
 from rota.messages import ErrorCode, PreparedTransaction, PreparedTransactionAcknowledgement
@@ -142,6 +141,9 @@ def issue_held(transaction: SenderTransaction, event: SignatureVerified) -> None
     """Our own work of an earlier life, or for another coordinator: it is issued as it came."""
     held, transaction.held_prepared = transaction.held_prepared, None
     assert held is not None, "the guard has looked"
+    # What is wanted is consistent, and its signature was verified.
+    own = Authorised(Consistent(held.prepared.transition))
+    transaction.sender.assembly.record(transaction, own)
     _issue(transaction, held.peer, held.prepared)
 
 
@@ -203,7 +205,6 @@ def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTra
     if transaction.state in (State.ASSEMBLING, State.SIGNING):
         transaction.sender.assembly.leave(transaction, ErrorCode.NOT_CURRENT_DELEGATE)
     transaction.held = None
-    rules.record_leaf(transaction, prepared.transition)
     transaction.issued, transaction.is_issued_durable = prepared, False
     leaf = prepared.transition.leaf
     record = TransitionIssued(prepared, transaction.void_after_s)

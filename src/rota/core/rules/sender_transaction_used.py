@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import Authorised
 from rota.core.distribution import holders_of
-from rota.core.effects import LeavesSigned, VerifySignature
+from rota.core.effects import FindStates, VerifySignature
 from rota.core.events.sender_transaction import (
     ConfirmationFinal,
     ConfirmationUndone,
     ConfirmedSuccess,
     InquiryDue,
-    LeafNotRecorded,
     LeafRecorded,
     LeafShown,
     SignatureVerified,
@@ -25,7 +25,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.rules import sender_transaction as rules
 from rota.messages import StateRequest
-from rota.types import INTENT_ID_USED, SignedLeaf
+from rota.types import INTENT_ID_USED
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -45,14 +45,20 @@ def is_by_another(transaction: SenderTransaction, event: ConfirmedSuccess) -> bo
 
 
 def is_what_was_asked_for(transaction: SenderTransaction, event: LeafShown) -> bool:
-    """the transition is that of the leaf on the chain"""
+    """the transition is that of the leaf on the chain, and none that this member has shown is being verified"""
     shown = event.transition
-    return shown.leaf == transaction.confirmed_leaf and shown.intent == transaction.intent.id
+    is_that_leaf = shown.leaf == transaction.confirmed_leaf and shown.intent == transaction.intent.id
+    return is_that_leaf and all(peer != event.peer for peer, _ in transaction.shown.values())
 
 
 def is_our_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
     """our party signed the leaf on the chain"""
-    return event.is_ours and transaction.shown is not None and transaction.shown_as == event.request_id
+    return event.is_ours and event.request_id in transaction.shown
+
+
+def is_known_now(transaction: SenderTransaction, event: LeafRecorded) -> bool:
+    """the leaf on the chain is one that our party is known to have signed"""
+    return transaction.confirmed_leaf in transaction.versions
 
 
 def has_been_asked_for_long(transaction: SenderTransaction, event: InquiryDue) -> bool:
@@ -81,7 +87,8 @@ def note_used(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
 def forget_use(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone: it goes on."""
     rules.forget_confirmation(transaction, event)
-    transaction.used_for_good_ms = transaction.shown = None
+    transaction.used_for_good_ms = None
+    transaction.shown.clear()
     transaction.context.timers.cancel(transaction, "inquiry")
 
 
@@ -91,23 +98,26 @@ def note_final(transaction: SenderTransaction, event: ConfirmationFinal) -> None
 
 
 def ask_members(transaction: SenderTransaction, event: Event) -> None:
-    """Everybody who may have the transition of that leaf, our own store first, and again in a while."""
+    """Our own store first, then everybody who may have the transition of that leaf, and again in a while."""
     context = transaction.context
     leaf = transaction.confirmed_leaf
     assert leaf is not None, "the leaf on the chain is known"
-    for holder in dict.fromkeys((context.node, *holders_of(context.contract))):
-        context.send(holder, StateRequest((leaf,)))
+    transaction.shown.clear()
+    context.effects.append(FindStates(context.contract.address, context.node, (leaf,)))
+    for holder in holders_of(context.contract):
+        if holder != context.node:
+            context.send(holder, StateRequest((leaf,)))
     context.timers.set(transaction, "inquiry", context.after(context.config.request_timeout_ms), InquiryDue())
 
 
 def verify_shown(transaction: SenderTransaction, event: LeafShown) -> None:
-    """Did our party sign it, and until when?"""
-    shown = transaction.shown = event.transition
-    transaction.shown_as = transaction.context.next_id()
+    """Did our party sign it, and until when? One of each member at a time: a liar displaces nobody else's."""
+    request_id, shown = transaction.context.next_id(), event.transition
+    transaction.shown[request_id] = event.peer, shown
     transaction.context.effects.append(
         VerifySignature(
             transaction.intent.contract,
-            transaction.shown_as,
+            request_id,
             transaction.intent.id,
             transaction.intent.sender,
             shown.leaf,
@@ -119,22 +129,18 @@ def verify_shown(transaction: SenderTransaction, event: LeafShown) -> None:
 
 def record_shown(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """Our own work, of which our disk has lost the record: durable again before it counts."""
-    shown = transaction.shown
-    assert shown is not None, "the guard has looked"
-    signed = SignedLeaf(transaction.intent.id, shown.leaf, shown.valid_until_s)
-    transaction.context.persist(LeavesSigned((signed,)), transaction, LeafRecorded(), LeafNotRecorded())
+    _, shown = transaction.shown.pop(event.request_id)
+    transaction.sender.assembly.record(transaction, Authorised(shown))
 
 
-def forget_shown(transaction: SenderTransaction, event: LeafNotRecorded) -> None:
-    """Members are asked again, and show it again."""
-    transaction.shown = None
+def forget_shown(transaction: SenderTransaction, event: SignatureVerified) -> None:
+    """Not our party's signature."""
+    transaction.shown.pop(event.request_id, None)
 
 
 def confirm_recorded(transaction: SenderTransaction, event: LeafRecorded) -> None:
     """It is confirmed; if its block is final, that is reported."""
-    shown = transaction.shown
-    assert shown is not None, "what was recorded was shown"
-    transaction.versions[shown.leaf] = shown.valid_until_s
+    transaction.shown.clear()
     transaction.context.timers.cancel(transaction, "inquiry")
     if transaction.used_for_good_ms is not None:
         transaction.context.post(transaction, ConfirmationFinal())
