@@ -12,8 +12,8 @@ import sha3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest, state_commitment
-from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, StateId
+from rota.digests import Core, core_of, domain_separator, leaf_of, refusal_digest, round_digest, state_commitment
+from rota.types import Call, ContractAddress, IntentId, Leaf, Party, Preparation, StateId
 
 Item = TypeVar("Item")
 
@@ -152,6 +152,33 @@ def test_round_digest_is_the_eip_712_digest_of_its_leaves_and_validity(
     expected = typed_digest(types, "Round", rota_domain(chain_id, contract), value)
     separator = domain_separator(chain_id, contract)
     assert round_digest(separator, tuple(some_leaves), valid_until_s) == expected
+
+
+@deterministic
+@given(st.integers(0, 2**64), addresses, leaves, st.text(max_size=20))
+def test_refusal_digest_is_the_eip_712_digest_of_leaf_and_party(
+    chain_id: int, contract: ContractAddress, leaf: Leaf, party: str
+) -> None:
+    types = {"Refusal": {"leaf": "bytes32", "party": "string"}}
+    expected = typed_digest(types, "Refusal", rota_domain(chain_id, contract), {"leaf": leaf, "party": party})
+    assert refusal_digest(domain_separator(chain_id, contract), leaf, Party(party)) == expected
+
+
+def test_refusal_digest_of_an_example() -> None:
+    digest = refusal_digest(SEPARATOR, Leaf(word(1)), Party("alice@node1"))
+    assert digest.hex() == "e2445ceb8dd3e21138a9c8907d76d8a040dbde8356712012b122e546eebbdbc1"
+
+
+def test_refusal_is_no_round_and_of_one_leaf_party_and_contract() -> None:
+    one, two, alice = Leaf(word(1)), Leaf(word(2)), Party("alice@node1")
+    digests = [
+        round_digest(SEPARATOR, (one,), 600),
+        refusal_digest(SEPARATOR, one, alice),
+        refusal_digest(SEPARATOR, two, alice),
+        refusal_digest(SEPARATOR, one, Party("bob@node1")),
+        refusal_digest(domain_separator(CHAIN_ID + 1, LEDGER), one, alice),
+    ]
+    assert len(set(digests)) == len(digests)
 
 
 def test_round_digest_tells_every_difference_between_rounds() -> None:

@@ -25,7 +25,18 @@ from typing import Final, NewType
 
 import sha3
 
-from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, StateId, Transition, address_bytes
+from rota.types import (
+    Call,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    Party,
+    Preparation,
+    StateId,
+    Transition,
+    address_bytes,
+)
 
 Core = NewType("Core", bytes)
 
@@ -48,6 +59,7 @@ _DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,
 _DOMAIN_NAME: Final = b"Rota"
 _DOMAIN_VERSION: Final = b"1"
 _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
+_REFUSAL_TYPE: Final = b"Refusal(bytes32 leaf,string party)"
 
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
@@ -110,6 +122,15 @@ def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int)
     return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
 
 
+def refusal_digest(separator: bytes, leaf: Leaf, party: Party) -> Digest:
+    """What an endorser signs to refuse a leaf of this party: EIP-712 as a round's digest is, but of another type.
+
+    The party is bound because an endorser judges a transition as its sender's, and no leaf says who that is.
+    """
+    struct = keccak(_REFUSAL_TYPE_HASH + _word(leaf) + keccak(party.encode()))
+    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+
+
 def keccak(content: bytes) -> bytes:
     """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
     digest: bytes = sha3.keccak_256(content).digest()
@@ -153,3 +174,4 @@ def _unsigned(number: int, size_bytes: int) -> bytes:
 # What every domain separator and every round's digest begins with.
 _DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
 _ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)
+_REFUSAL_TYPE_HASH: Final = keccak(_REFUSAL_TYPE)

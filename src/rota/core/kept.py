@@ -47,12 +47,20 @@ class Kept:
     # Keeping.
 
     def keep(self, kept: KeptStates) -> None:
-        """Keep these states, unless too many are kept already: the endorsers see to it then."""
-        if kept.leaf in self.standing or len(self.standing) < KEPT_MAX + len(self.signed):
+        """Keep these states, unless too many are kept already: the endorsers see to it then.
+
+        A leaf binds its inputs: what names others for a leaf that is known is false, and changes nothing.
+        """
+        known = self.standing.get(kept.leaf)
+        is_false = known is not None and known.inputs != kept.inputs
+        if not is_false and (known is not None or len(self.standing) < KEPT_MAX + len(self.signed)):
             self._put(kept)
 
     def sign(self, kept: KeptStates) -> None:
         """Keep these states because we sign them away; whether there is room was asked before."""
+        known = self.standing.get(kept.leaf)
+        if known is not None and known.inputs != kept.inputs:
+            self.forget(kept.leaf)
         self.signed[kept.leaf] = None
         self._put(kept)
 

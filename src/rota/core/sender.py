@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
 from rota.core.context import Context
-from rota.core.effects import IntentAccepted
-from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
+from rota.core.effects import IntentAccepted, Signed, VerifyEndorsers
+from rota.core.events import EndorsersVerified, IntentSubmitted, LedgerOutcome, LedgerStatus
 from rota.core.events.sender import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
@@ -41,9 +41,11 @@ from rota.core.events.sender_transaction import (
     ConfirmationUndone,
     ConfirmedReverted,
     ConfirmedSuccess,
+    CoordinatorChanged,
     Created,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     GivenUp,
     NonceAssigned,
     PreparedTransactionReceived,
@@ -55,8 +57,9 @@ from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.parties import Parties
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import DELEGATED, PERMITTED, Restored
+from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.digests import refusal_digest
 from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -188,6 +191,8 @@ class Sender(Machine):
         self.work_posted = False
         self.end_posted = False
         self.why_waiting = ""
+        # How often each coordinator was of no use, since it last asked for a permission that we gave.
+        self.complaints: dict[NodeName, int] = {}
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
         self.assembly = Assembly(self)
         self.parties = Parties(self)
@@ -278,10 +283,43 @@ class Sender(Machine):
                     transaction.handle(Submitted(listed.leaf))
 
     def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
-        """The current delegate has given an intent up, under the current number."""
+        """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
         transaction = self.transactions.get(message.intent)
-        if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
-            transaction.handle(GivenUp(message.reason, message.leaf))
+        if transaction is None or not _is_of_delegate(transaction, peer, message):
+            return
+        contract = self.context.contract
+        refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
+        if transaction.is_voiding and not transaction.is_void(message.leaf):
+            # Our index was ahead of the coordinator's: it has the intent to void only now.
+            transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
+            return
+        if not transaction.is_refusable(message.leaf) or len(refusals) <= contract.spare:
+            transaction.handle(Dropped(peer, message.reason))
+            return
+        digest = refusal_digest(self.context.separator, message.leaf, transaction.intent.sender)
+        signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
+        request_id = self.context.next_id()
+        transaction.held_refusals = HeldRefusals(peer, request_id, message)
+        self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
+
+    def take_refusals_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
+        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word."""
+        transaction = self.transactions.get(intent)
+        held = transaction.held_refusals if transaction is not None else None
+        if transaction is None or held is None or held.request_id != event.request_id:
+            return
+        transaction.held_refusals = None
+        is_current = _is_of_delegate(transaction, held.peer, held.reverted)
+        if not is_current or not transaction.is_refusable(held.reverted.leaf):
+            return
+        if sum(event.are_valid) > self.context.contract.spare:
+            transaction.handle(GivenUp(held.reverted.reason))
+        else:
+            transaction.handle(Dropped(held.peer, held.reverted.reason))
+
+    def complain(self, coordinator: NodeName) -> None:
+        """It gave an intent up without evidence, or its snapshot kept one from being assembled."""
+        self.complaints[coordinator] = self.complaints.get(coordinator, 0) + 1
 
     # From the ledger.
 
@@ -424,3 +462,7 @@ class Sender(Machine):
         if successor is None or successor not in self.context.contract.committee:
             return None
         return successor if self.is_available(successor) else None
+
+
+def _is_of_delegate(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
+    return transaction.delegate == peer and message.number == transaction.number

@@ -38,6 +38,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     EndingDurable,
     EndingNotWritten,
     GivenUp,
@@ -90,9 +91,11 @@ from rota.core.states.sender_transaction import (
     ENDED,
     OPEN,
     PERMITTED,
+    REFUSABLE,
     UNPERMITTED,
     WAITING,
     HeldPrepared,
+    HeldRefusals,
     HeldRequest,
     Permission,
     Restored,
@@ -129,6 +132,7 @@ TABLE = Table(
         Submitted,
         SubmitterSilent,
         GivenUp,
+        Dropped,
         ConfirmedSuccess,
         ConfirmedReverted,
         ConfirmationUndone,
@@ -310,21 +314,10 @@ TABLE = Table(
         ),
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        *in_states(
-            DELEGATED, GivenUp, when=ending.gives_up_an_old_version, then=State.PENDING, do=ending.delegate_void_again
-        ),
-        *in_states((State.PENDING, *PERMITTED), GivenUp, when=ending.gives_up_an_old_version),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            GivenUp,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.note_given_up,
-        ),
-        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=ending.note_given_up),
+        *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
+        *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
+        *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(State.PENDING, Dropped, do=rules.delegate_later),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
         *in_states(
             (*UNPERMITTED, *PERMITTED),
@@ -464,7 +457,16 @@ TABLE = Table(
             for event in (Dispatched, NonceAssigned, Submitted)
         ),
         Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
-        Ignored(GivenUp, (State.INITIAL, *WAITING, *ENDED), "it has ended or waits here"),
+        Ignored(
+            GivenUp,
+            tuple(state for state in State if state not in REFUSABLE),
+            "it is being assembled anew, or permission is out, or it has ended or waits here",
+        ),
+        Ignored(
+            Dropped,
+            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
+            "its submitter lists it or the hold ends, or it has ended or waits here",
+        ),
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
         Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
         *(
@@ -567,8 +569,10 @@ class SenderTransaction(Machine):
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None
+        self.held_refusals: HeldRefusals | None = None
         self.revert_count = 0
         self.failure_count = 0
+        self.dropped_count = 0
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
         self.confirmed_leaf: Leaf | None = None
@@ -618,6 +622,11 @@ class SenderTransaction(Machine):
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
+
+    def is_refusable(self, leaf: Leaf) -> bool:
+        """We signed this leaf for its delegate, which has not asked for another one since, and did not permit it."""
+        made = self.result.transition if self.result is not None else None
+        return self.state in REFUSABLE and made is not None and made.leaf == leaf
 
     @property
     def is_ending(self) -> bool:

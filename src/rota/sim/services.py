@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from rota.core.effects import (
@@ -14,10 +14,12 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     VerifyEndorsement,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import (
     EndorsementVerified,
+    EndorsersVerified,
     ForContract,
     RoundChecked,
     SignatureVerified,
@@ -26,7 +28,7 @@ from rota.core.events import (
 )
 from rota.core.events.chain import DispatchSigned
 from rota.core.machine import Event
-from rota.digests import domain_separator
+from rota.digests import domain_separator, refusal_digest
 from rota.messages import Refusal
 from rota.sim import domain
 from rota.sim.contents import Contents
@@ -58,14 +60,20 @@ class Services:
                 results = domain.assemble(chosen, separator, effect, unspent, life, self.payloads, node)
                 return [ForContract(effect.contract, result) for result in results]
             case SignTransition():
-                signed = TransitionSigned(effect.request_id, effect.intent, sign(effect.party, effect.leaf))
-                return [ForContract(effect.contract, signed)]
+                signature = sign(effect.party, effect.leaf)
+                return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
-                missing = () if refusals else contents.lacked_by(node, effect, unspent)
-                signature = b"" if refusals or missing else sign(node, effect.digest)
-                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing)
+                found = domain.check(effect, self.payloads, node)
+                judged = frozenset(refusal.leaf for refusal in found)
+                refusals = unsigned(effect) or signed(self.separators[effect.contract], node, effect, found, judged)
+                unjudged = () if refusals else domain.failures(effect, self.payloads, node)
+                missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
+                signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)
+                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing, unjudged)
                 return [ForContract(effect.contract, checked)]
+            case VerifyEndorsers(contract, request_id, claimed, intent):
+                are_valid = tuple(verify(each.endorser, each.digest, each.signature) for each in claimed)
+                return [ForContract(contract, EndorsersVerified(request_id, are_valid, intent))]
             case VerifyEndorsement():
                 is_valid = verify(effect.peer, effect.digest, effect.signature)
                 verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
@@ -85,9 +93,22 @@ class Services:
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     """An endorser checks that each leaf bears the signature of its `from` party."""
     return tuple(
-        Refusal(transition.intent, "the signature is not that of the `from` party")
+        Refusal(transition.intent, "the signature is not that of the `from` party", leaf=transition.leaf)
         for transition, sender in zip(order.transitions, order.senders, strict=True)
         if transition.signature != sign(sender, transition.leaf)
+    )
+
+
+def signed(
+    separator: bytes, node: NodeName, order: CheckRound, refusals: tuple[Refusal, ...], judged: Collection[Leaf]
+) -> tuple[Refusal, ...]:
+    """An endorser signs those of its refusals that are judgements of leaves."""
+    senders = {each.leaf: sender for each, sender in zip(order.transitions, order.senders, strict=True)}
+    return tuple(
+        each._replace(signature=sign(node, refusal_digest(separator, each.leaf, senders[each.leaf])))
+        if each.leaf in judged
+        else each
+        for each in refusals
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.messages import DispatchItem, PreparedTransaction
+from rota.messages import DispatchItem, ErrorCode, PreparedTransaction
 from rota.types import (
     DelegationNumber,
     HeartbeatNumber,
@@ -105,9 +105,13 @@ class AssemblePark(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleError(Event):
-    """Raised by the domain or the signer: something failed that is no fault of the intent."""
+    """Raised by the domain or the signer: something failed that is no fault of the intent.
+
+    Also raised by the sender when the intent can be assembled on its own states, but not on its coordinator's snapshot.
+    """
 
     reason: str
+    code: ErrorCode = ErrorCode.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +184,17 @@ class SubmitterSilent(Event):
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Event):
-    """Raised by the sender when its delegate reports that it has given the intent up."""
+    """Raised by the sender when more than n - k endorsers have refused the leaf that it signed, verified."""
 
     reason: str
-    leaf: Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Event):
+    """Raised by the sender when its delegate says, without evidence, that it has given the intent up."""
+
+    peer: NodeName
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     HoldExpired,
     NonceAssigned,
     ParkDurable,
@@ -256,8 +257,18 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    transaction.sender.assembly.fail(transaction, event.reason)
+    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
+        transaction.sender.complain(transaction.delegate)
+    transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
+
+
+def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
+    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    transaction.sender.complain(event.peer)
+    transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
+    transaction.dropped_count += 1
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -529,6 +540,8 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.dropped_count = 0
+    transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
@@ -546,11 +559,15 @@ def stop_hold(transaction: SenderTransaction) -> None:
 
 def retry_later(transaction: SenderTransaction) -> int:
     """Set the timer of a backoff, later each time; when it ends."""
+    due_ms = _back_off(transaction, transaction.failure_count)
+    transaction.failure_count += 1
+    return due_ms
+
+
+def _back_off(transaction: SenderTransaction, attempt: int) -> int:
     context = transaction.context
     config = context.config
-    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
-    transaction.failure_count += 1
-    due_ms = context.after(delay_ms)
+    due_ms = context.after(context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms))
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms
 

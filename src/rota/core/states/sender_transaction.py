@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.frozen import dataclass
-from rota.messages import DispatchItem, PreparedTransaction
+from rota.messages import DispatchItem, PreparedTransaction, TransactionReverted
 from rota.types import DelegationNumber, Intent, NodeName, RequestId, Transition
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT
 PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
 ENDED = (State.CONFIRMED, State.REVERTED)
 UNPERMITTED = (State.PENDING, *DELEGATED)
+# The version that it was assembled as last may be under way at its delegate, without permission.
+REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
 # Nobody is to coordinate it, and what happens to it is for its user, the chain or time to say.
 WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
@@ -67,6 +69,14 @@ class HeldPrepared(NamedTuple):
     peer: NodeName
     request_id: RequestId
     prepared: PreparedTransaction
+
+
+class HeldRefusals(NamedTuple):
+    """What a delegate gave up with, while the refusals are verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    reverted: TransactionReverted
 
 
 @dataclass(frozen=True, slots=True)
