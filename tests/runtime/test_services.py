@@ -83,7 +83,7 @@ def checked(hosted: Hosted, order: CheckRound) -> RoundChecked:
 
 
 def signed(transition: Transition) -> Transition:
-    return replace(transition, signature=ALICES.sign_compact(leaf_hash(transition.leaf)))
+    return replace(transition, signature=ALICES.sign_compact(leaf_hash(transition.leaf, transition.valid_until_s)))
 
 
 def test_refusal_of_a_leaf_is_signed_for_its_party(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
