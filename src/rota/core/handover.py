@@ -20,7 +20,7 @@ from rota.core.effects import DispatchRound, Signed
 from rota.digests import round_digest
 from rota.frozen import dataclass
 from rota.messages import EndorserSignature, HandedOver, HandedRound, Handover
-from rota.types import Digest, Leaf, NodeName, RequestId
+from rota.types import Contract, Digest, Leaf, NodeName, RequestId
 from rota.wire.sizes import fitting, handed_over_bytes, handed_round_bytes
 
 POINTS_MAX = 4_096
@@ -70,6 +70,13 @@ def _bare(handed: HandedOver) -> HandedOver:
     return replace(handed, transition=replace(handed.transition, outputs=outputs))
 
 
+def endorsers_among(contract: Contract, signatures: Iterable[EndorserSignature]) -> dict[NodeName, bytes]:
+    """The signatures of endorsers among these, one of each and no more than have to sign."""
+    found = dict(signatures)
+    signers = [node for node in contract.endorsers if node in found][: contract.threshold]
+    return {node: found[node] for node in signers}
+
+
 @dataclass(frozen=True, slots=True)
 class Claims:
     """What a hand-over claims and may be true; `signed` has to be verified, as many for a round as must sign one."""
@@ -96,11 +103,10 @@ def claims_of(context: Context, peer: NodeName, handover: Handover) -> Claims:
         if not each.leaves or not context.chain_time_s <= each.valid_until_s <= context.latest_valid_until_s(False):
             continue
         digest = round_digest(context.separator, each.leaves, each.valid_until_s)
-        signatures = dict(each.signatures)
-        signers = [node for node in context.contract.endorsers if node in signatures][: context.contract.threshold]
+        signers = endorsers_among(context.contract, each.signatures)
         if digest not in rounds and len(signers) == context.contract.threshold:
             rounds[digest] = each
-            signed += [Signed(node, digest, signatures[node]) for node in signers]
+            signed += [Signed(node, digest, signature) for node, signature in signers.items()]
     points = tuple(handed for handed in handover.points[:POINTS_MAX] if _is_in(context, handed, rounds))
     used = {handed.point.digest for handed in points}
     to_verify = tuple(each for each in signed if each.digest in used)

@@ -9,7 +9,7 @@ intent takes nothing from it, because only one of the two can commit.
 What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
 final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more.
-What coordinators tell each other of it only saves work, and is forgotten when it becomes too much.
+What a coordinator believes of others' refusals only saves work, and is forgotten when it becomes too much.
 """
 
 from __future__ import annotations

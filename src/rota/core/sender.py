@@ -53,11 +53,12 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
     dependency_event,
 )
+from rota.core.handover import endorsers_among
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.parties import Parties
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldRefusals, Restored
+from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.digests import refusal_digest
 from rota.messages import (
@@ -264,12 +265,28 @@ class Sender(Machine):
 
     def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
         """An endorsed transition of an external intent; one that we do not know any more has ended."""
-        transition = prepared.transition
+        transition, contract = prepared.transition, self.context.contract
         transaction = self.transactions.get(transition.intent)
         if transaction is None:
             self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
-        else:
+            return
+        signers = endorsers_among(contract, prepared.signatures)
+        if transaction.is_undispatched and len(signers) == contract.threshold > 0:
+            # What nobody could commit would end the intent by its coordinator's word, when it expires.
+            signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
+            request_id = self.context.next_id()
+            transaction.doubted_prepared = HeldPrepared(peer, request_id, prepared)
+            self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
+        elif not transaction.is_undispatched or not contract.threshold:
             transaction.handle(PreparedTransactionReceived(peer, prepared))
+        else:
+            self._decline(peer, prepared)
+
+    def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
+        """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
+        self.complain(peer)
+        transition = prepared.transition
+        self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
@@ -302,13 +319,24 @@ class Sender(Machine):
         transaction.held_refusals = HeldRefusals(peer, request_id, message)
         self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
 
-    def take_refusals_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
-        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word."""
+    def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
+        """Signatures of endorsers about an intent of ours: of a prepared transition, or of refusals."""
         transaction = self.transactions.get(intent)
-        held = transaction.held_refusals if transaction is not None else None
-        if transaction is None or held is None or held.request_id != event.request_id:
+        if transaction is None:
             return
-        transaction.held_refusals = None
+        prepared, refusals = transaction.doubted_prepared, transaction.held_refusals
+        if prepared is not None and prepared.request_id == event.request_id:
+            transaction.doubted_prepared = None
+            if all(event.are_valid):
+                transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
+            else:
+                self._decline(prepared.peer, prepared.prepared)
+        elif refusals is not None and refusals.request_id == event.request_id:
+            transaction.held_refusals = None
+            self._take_refusals(transaction, refusals, event)
+
+    def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
+        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word."""
         is_current = _is_of_delegate(transaction, held.peer, held.reverted)
         if not is_current or not transaction.is_refusable(held.reverted.leaf):
             return

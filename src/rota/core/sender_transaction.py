@@ -557,6 +557,7 @@ class SenderTransaction(Machine):
         self.issued = restored.issued
         self.is_issued_durable = restored.issued is not None
         self.held_prepared: HeldPrepared | None = None
+        self.doubted_prepared: HeldPrepared | None = None
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None

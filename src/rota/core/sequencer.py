@@ -260,7 +260,7 @@ class Sequencer:
     def _take_verified(self, event: EndorsersVerified) -> None:
         """Signatures of endorsers that the sender, or the coordinator, had verified."""
         if event.intent is not None:
-            self.sender.take_refusals_verified(event, event.intent)
+            self.sender.take_verified(event, event.intent)
         elif event.request_id == self.coordinator.asked_id:
             self.coordinator.take_handover_verified(event)
         else:

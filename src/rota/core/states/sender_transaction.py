@@ -64,7 +64,7 @@ class HeldRequest(NamedTuple):
 
 
 class HeldPrepared(NamedTuple):
-    """A prepared transition that waits until its signature is verified."""
+    """A prepared transition that waits until its endorsers' signatures are verified, or its party's."""
 
     peer: NodeName
     request_id: RequestId
