@@ -16,6 +16,7 @@ from rota.messages import (
     AssembleRequest,
     AssembleResponse,
     AssemblyOutcome,
+    DelegationCommand,
     EndorsementRequest,
     EndorsementResponse,
     EndorserSignature,
@@ -243,6 +244,57 @@ def test_coordinator_that_does_not_wait_for_a_slot_ends_nothing_by_its_snapshot(
     finish(bench, AssemblyOutcome.REVERTED)
     assert state(bench) is State.PENDING
     assert machine(bench).reason == "its coordinator did not wait for it: no funds"
+
+
+def refused_on_a_snapshot() -> Bench:
+    """Honest endorsers refused what was assembled on a snapshot that its coordinator wrote."""
+    bench = delegated()
+    ask_on(bench, LOCKED)
+    finish_assembly(bench, 10)
+    give_up(bench)
+    return bench
+
+
+def test_refusals_of_what_was_assembled_on_a_coordinators_snapshot_end_nothing() -> None:
+    bench = refused_on_a_snapshot()
+    assert state(bench) is State.PENDING
+    assert bench.sequencer.sender.complaints == {}, "it may be honest"
+    bench.forget()
+    bench.wait(3_900)
+    assert bench.said(DelegationCommand) == [], "its coordinator would still reject it"
+    bench.wait(200)
+    assert bench.said(DelegationCommand) != []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end"), [(AssemblyOutcome.ASSEMBLED, State.SIGNING), (AssemblyOutcome.REVERTED, State.ENDING)]
+)
+def test_refused_intent_is_assembled_on_our_own_states_whatever_the_snapshot(
+    outcome: AssemblyOutcome, end: State
+) -> None:
+    bench = refused_on_a_snapshot()
+    bench.wait(4_000)
+    accept(bench)
+    bench.submit("A-2")
+    accept(bench)
+    bench.take(AssembleIntents)
+    both = (ID, intent_id("A-2"))
+    bench.hear(B, AssembleRequest(RequestId(1, 11), both, LOCKED), height=HEIGHT)
+    orders = [(order.intents[0].id, order.snapshot) for order in bench.take(AssembleIntents)]
+    assert orders == [(ID, Snapshot()), (intent_id("A-2"), LOCKED)]
+    finish(bench, outcome, 11)
+    assert state(bench) is end
+    assert bench.take(AssembleIntents) == []
+
+
+def test_refusals_of_what_was_assembled_on_our_own_states_end_the_intent() -> None:
+    bench = refused_on_a_snapshot()
+    bench.wait(4_000)
+    accept(bench)
+    ask_on(bench, LOCKED, 11)
+    finish_assembly(bench, 11, version=1)
+    give_up(bench, leaf=transition("A-1", version=1).leaf)
+    assert state(bench) is State.ENDING
 
 
 # Endorsers that refuse.

@@ -9,7 +9,8 @@ voided needs no domain: it is assembled here, as an empty transition (protocol Â
 
 The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
 assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
-intent is delegated again with backoff.
+intent is delegated again with backoff. An intent that endorsers have refused on such a snapshot is from then on
+assembled on our own states alone.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Slot:
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
     # Those that the domain is asked about once more, on our own states alone.
     alone: dict[IntentId, None] = field(default_factory=dict)
+    # Those that are assembled on our own states to begin with.
+    own: dict[IntentId, None] = field(default_factory=dict)
 
 
 class Assembly:
@@ -140,6 +143,8 @@ class Assembly:
         slot = self._slot_of(transaction)
         told = self._told_by(transaction, event)
         is_alone = slot is not None and event.intent in slot.alone
+        needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
+        transaction.is_on_own_states = needs_none
         if is_alone and isinstance(told, Assembled):
             transaction.handle(AssembleError(CONTENTION, ErrorCode.CONTENTION))
         elif is_alone or not isinstance(told, AssembleRevert | AssemblePark):
@@ -147,7 +152,7 @@ class Assembly:
         elif slot is None:
             # Its coordinator went on to another slot: on what this one was assembled is not known any more.
             transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
-        elif slot.request.snapshot == Snapshot():
+        elif needs_none:
             transaction.handle(told)
         else:
             self._assemble_alone(slot, transaction)
@@ -192,8 +197,12 @@ class Assembly:
             if transaction.is_voiding:
                 intent = transaction.intent.id
                 leaf = void_leaf(self.context.separator, intent)
+                transaction.is_on_own_states = True
                 transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
-        intents = tuple(transaction.intent for transaction in transactions if not transaction.is_voiding)
+            elif transaction.needs_own_states:
+                slot.own[transaction.intent.id] = None
+                self._order(slot, (transaction.intent,), Snapshot())
+        intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
             self._order(slot, intents, slot.request.snapshot)
 

@@ -336,14 +336,19 @@ class Sender(Machine):
             self._take_refusals(transaction, refusals, event)
 
     def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
-        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word."""
+        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.
+
+        Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
+        which is assembled on our own states.
+        """
         is_current = _is_of_delegate(transaction, held.peer, held.reverted)
         if not is_current or not transaction.is_refusable(held.reverted.leaf):
             return
-        if sum(event.are_valid) > self.context.contract.spare:
+        was_refused = sum(event.are_valid) > self.context.contract.spare
+        if was_refused and transaction.is_on_own_states:
             transaction.handle(GivenUp(held.reverted.reason))
         else:
-            transaction.handle(Dropped(held.peer, held.reverted.reason))
+            transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
 
     def complain(self, coordinator: NodeName) -> None:
         """It gave an intent up without evidence, or its snapshot kept one from being assembled."""

@@ -574,6 +574,8 @@ class SenderTransaction(Machine):
         self.revert_count = 0
         self.failure_count = 0
         self.dropped_count = 0
+        # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
+        self.is_on_own_states = self.needs_own_states = False
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
         self.confirmed_leaf: Leaf | None = None

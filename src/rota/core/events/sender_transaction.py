@@ -191,10 +191,14 @@ class GivenUp(Event):
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Event):
-    """Raised by the sender when its delegate says, without evidence, that it has given the intent up."""
+    """Raised by the sender when its delegate has given the intent up, and that does not end it.
+
+    The delegate has no evidence; or endorsers have refused what was assembled on its snapshot (`was_refused`).
+    """
 
     peer: NodeName
     reason: str
+    was_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

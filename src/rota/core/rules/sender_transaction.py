@@ -266,6 +266,13 @@ def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
 def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
     """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
     transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    if event.was_refused:
+        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        transaction.needs_own_states = True
+        config = transaction.context.config
+        delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
+        transaction.not_before_ms = _look_after(transaction, delay_ms)
+        return
     transaction.sender.complain(event.peer)
     transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
     transaction.dropped_count += 1
@@ -566,9 +573,14 @@ def retry_later(transaction: SenderTransaction) -> int:
 
 
 def _back_off(transaction: SenderTransaction, attempt: int) -> int:
+    config = transaction.context.config
+    delay_ms = transaction.context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    return _look_after(transaction, delay_ms)
+
+
+def _look_after(transaction: SenderTransaction, delay_ms: int) -> int:
     context = transaction.context
-    config = context.config
-    due_ms = context.after(context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms))
+    due_ms = context.after(delay_ms)
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms
 
