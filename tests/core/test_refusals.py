@@ -44,7 +44,6 @@ from tests.core.kit import (
 from tests.core.test_sender_transaction import (
     HEIGHT,
     ID,
-    LEAF,
     accept,
     ask_assembly,
     assembled,
@@ -127,7 +126,7 @@ def test_enough_refusals_of_the_leaf_that_we_signed_end_the_intent() -> None:
     bench.verifies = False
     give_up(bench, endorsers=(B, C))
     [order] = bench.take(VerifyEndorsers)
-    digest = refusal_digest(SEPARATOR, LEAF, Party("a@A"))
+    digest = refusal_digest(SEPARATOR, Party("a@A"), transition("A-1"))
     assert [(each.endorser, each.digest) for each in order.signed] == [(B, digest), (C, digest)]
     assert state(bench) is State.ENDORSEMENT_GATHERING, "not before they are verified"
     bench.tell(EndorsersVerified(order.request_id, (True, True), ID))
@@ -333,7 +332,7 @@ def test_coordinator_verifies_refusals_before_it_counts_them() -> None:
     bench.refuse(B, "B-1")
     assert bench.state_of("B-1") is Held.ENDORSEMENT_GATHERING
     [order] = bench.take(VerifyEndorsers)
-    digest = refusal_digest(SEPARATOR, made.leaf, Party("a@B"))
+    digest = refusal_digest(SEPARATOR, Party("a@B"), made)
     assert [each[:2] for each in order.signed] == [(B, digest)]
     bench.tell(EndorsersVerified(order.request_id, (True,)))
     assert bench.transaction("B-1").refused_count == 1

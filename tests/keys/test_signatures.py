@@ -29,7 +29,7 @@ from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
 from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
 from rota.keys.signers import MemorySigner, WalletSigner
 from rota.ports import Policy, Unavailable
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))
@@ -164,7 +164,7 @@ def test_a_signed_leaf_is_no_endorsement_and_an_endorsement_no_signed_leaf() -> 
 
 
 def test_signatures_of_endorsers_are_verified_each_by_its_own_address() -> None:
-    digest = refusal_digest(bytes(32), LEAF, ALICE)
+    digest = refusal_digest(bytes(32), ALICE, Transition(INTENT, LEAF))
     ours = asyncio.run(SIGNATURES.sign_as_endorser(CONTRACT, digest))
     signed_by = (
         (NODE, digest, ours),

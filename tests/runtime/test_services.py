@@ -94,17 +94,19 @@ def test_refusal_of_a_leaf_is_signed_for_its_party(hosted: Hosted, monkeypatch: 
     made = signed(raised(hosted, 5)[0])
     answer = checked(hosted, round_of(hosted, (made,), (ALICE,)))
     [refusal] = answer.refusals
-    digest = refusal_digest(hosted.separator, made.leaf, ALICE)
+    digest = refusal_digest(hosted.separator, ALICE, made)
     assert (refusal.leaf, refusal.reason) == (made.leaf, "no")
     assert refusal.signature == b"endorser:" + hosted.contract.address.encode() + digest
     assert answer.signature == b""
 
 
-def test_refusal_for_want_of_the_partys_signature_is_not_signed(hosted: Hosted) -> None:
-    """A coordinator could have put another signature, or another party, in its place."""
-    made = replace(raised(hosted, 5)[0], signature=b"forged")
-    [refusal] = checked(hosted, round_of(hosted, (made,), (ALICE,))).refusals
-    assert (refusal.leaf, refusal.signature) == (made.leaf, b"")
+def test_refusal_for_want_of_the_partys_signature_is_of_what_was_shown(hosted: Hosted) -> None:
+    """A coordinator that puts another signature in its place has the refusal of something that alice did not make."""
+    (made,) = raised(hosted, 5)
+    true, false = signed(made), replace(made, signature=b"forged")
+    [refusal] = checked(hosted, round_of(hosted, (false,), (ALICE,))).refusals
+    digests = [refusal_digest(hosted.separator, ALICE, each) for each in (false, true)]
+    assert [refusal.signature.endswith(digest) for digest in digests] == [True, False]
 
 
 def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,8 +244,9 @@ class Rounds:
             self._take_refusals(opened, peer, refused)
 
     def _signed(self, opened: Round, peer: NodeName, refusal: Refusal) -> Signed:
-        party = opened.members[refusal.intent].intent.sender
-        return Signed(peer, refusal_digest(self.context.separator, refusal.leaf, party), refusal.signature)
+        member = opened.members[refusal.intent]
+        digest = refusal_digest(self.context.separator, member.intent.sender, member.made)
+        return Signed(peer, digest, refusal.signature)
 
     def take_refusals_verified(self, event: EndorsersVerified) -> None:
         """A refusal whose signature is not the endorser's own is as good as unsigned: it ends nothing."""

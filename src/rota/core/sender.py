@@ -310,10 +310,11 @@ class Sender(Machine):
             # Our index was ahead of the coordinator's: it has the intent to void only now.
             transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
             return
-        if not transaction.is_refusable(message.leaf) or len(refusals) <= contract.spare:
+        made = transaction.refusable(message.leaf)
+        if made is None or len(refusals) <= contract.spare:
             transaction.handle(Dropped(peer, message.reason))
             return
-        digest = refusal_digest(self.context.separator, message.leaf, transaction.intent.sender)
+        digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
         signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
         request_id = self.context.next_id()
         transaction.held_refusals = HeldRefusals(peer, request_id, message)
@@ -342,7 +343,7 @@ class Sender(Machine):
         which is assembled on our own states.
         """
         is_current = _is_of_delegate(transaction, held.peer, held.reverted)
-        if not is_current or not transaction.is_refusable(held.reverted.leaf):
+        if not is_current or transaction.refusable(held.reverted.leaf) is None:
             return
         was_refused = sum(event.are_valid) > self.context.contract.spare
         if was_refused and transaction.is_on_own_states:

@@ -626,10 +626,10 @@ class SenderTransaction(Machine):
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
 
-    def is_refusable(self, leaf: Leaf) -> bool:
-        """We signed this leaf for its delegate, which has not asked for another one since, and did not permit it."""
+    def refusable(self, leaf: Leaf) -> Transition | None:
+        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
         made = self.result.transition if self.result is not None else None
-        return self.state in REFUSABLE and made is not None and made.leaf == leaf
+        return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
 
     @property
     def is_ending(self) -> bool:

@@ -267,10 +267,7 @@ class Services:
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
         verifiers = await self._verifiers.of(order.contract, order.senders)
-        refusals = _unsigned(order, verifiers)
-        if refusals:
-            return [RoundChecked(order.peer, order.request_id, refusals=refusals)]
-        checked = await self._judge(hosted, order, verifiers)
+        checked = _unsigned(order, verifiers) or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
             logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
         signature = b""
@@ -283,11 +280,11 @@ class Services:
     async def _signed_refusals(
         self, hosted: hosting.Hosted, order: CheckRound, checked: Checked
     ) -> tuple[Refusal, ...]:
-        senders = {each.leaf: sender for each, sender in zip(order.transitions, order.senders, strict=True)}
         signatures: dict[Leaf, bytes] = {}
-        for leaf in checked.judged:
-            digest = refusal_digest(hosted.separator, leaf, senders[leaf])
-            signatures[leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
+        for transition, sender in zip(order.transitions, order.senders, strict=True):
+            if transition.leaf in checked.judged:
+                digest = refusal_digest(hosted.separator, sender, transition)
+                signatures[transition.leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
 
     async def _judge(self, hosted: hosting.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
@@ -300,13 +297,11 @@ class Services:
         return await ask_recalling(self._store, order.contract, check)
 
 
-def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> tuple[Refusal, ...]:
-    """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3).
-
-    Whoever passes a transition on can change its signature, or name another party: these refusals are not signed.
-    """
-    return tuple(
+def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
+    """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3)."""
+    refusals = tuple(
         Refusal(transition.intent, f"the signature is not that of {sender}", leaf=transition.leaf)
         for transition, sender in zip(order.transitions, order.senders, strict=True)
         if not has_signed_leaf(verifiers[sender], transition.leaf, transition.valid_until_s, transition.signature)
     )
+    return Checked(refusals, judged=tuple(refusal.leaf for refusal in refusals)) if refusals else None

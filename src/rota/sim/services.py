@@ -63,9 +63,9 @@ class Services:
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
                 return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                found = domain.check(effect, self.payloads, node)
+                found = unsigned(effect) or domain.check(effect, self.payloads, node)
                 judged = frozenset(refusal.leaf for refusal in found)
-                refusals = unsigned(effect) or signed(self.separators[effect.contract], node, effect, found, judged)
+                refusals = signed(self.separators[effect.contract], node, effect, found, judged)
                 unjudged = () if refusals else domain.failures(effect, self.payloads, node)
                 missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
                 signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)
@@ -104,13 +104,12 @@ def signed(
     separator: bytes, node: NodeName, order: CheckRound, refusals: tuple[Refusal, ...], judged: Collection[Leaf]
 ) -> tuple[Refusal, ...]:
     """An endorser signs those of its refusals that are judgements of leaves."""
-    senders = {each.leaf: sender for each, sender in zip(order.transitions, order.senders, strict=True)}
-    return tuple(
-        each._replace(signature=sign(node, refusal_digest(separator, each.leaf, senders[each.leaf])))
-        if each.leaf in judged
-        else each
-        for each in refusals
-    )
+    signatures = {
+        transition.leaf: sign(node, refusal_digest(separator, sender, transition))
+        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        if transition.leaf in judged
+    }
+    return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in refusals)
 
 
 def sign_leaf(party: Party, leaf: Leaf, valid_until_s: int) -> bytes:

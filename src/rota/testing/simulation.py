@@ -335,8 +335,9 @@ class HostedServices(Services):
             case CheckRound(contract, peer, request_id, digest):
                 held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
                 checked = check(hosted, effect, held, node, self._background(node))
-                judged = frozenset(checked.judged)
-                refusals = unsigned(effect) or signed(hosted.separator, node, effect, checked.refusals, judged)
+                found = unsigned(effect)
+                judged = frozenset(checked.judged) | {refusal.leaf for refusal in found}
+                refusals = signed(hosted.separator, node, effect, found or checked.refusals, judged)
                 missing = () if refusals else checked.missing
                 unjudged = () if refusals else tuple(leaf for leaf, _ in checked.failures)
                 signature = b"" if refusals or missing or unjudged else sign(node, digest)
