@@ -63,6 +63,7 @@ _DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,
 _DOMAIN_NAME: Final = b"Rota"
 _DOMAIN_VERSION: Final = b"1"
 _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
+_REFUSAL_TYPE: Final = b"Refusal(bytes32 leaf,uint64 validUntil,string party,bytes signature)"
 
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
@@ -140,6 +141,18 @@ def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int)
     return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
 
 
+def refusal_digest(separator: bytes, party: Party, transition: Transition) -> Digest:
+    """What an endorser signs to refuse a leaf of this party: EIP-712 as a round's digest is, but of another type.
+
+    Bound is all that it judged by: the party, of which no leaf tells, and the party's signature with its end. Whoever
+    showed the endorser another one has the refusal of something that the party's node did not make.
+    """
+    until = _unsigned(transition.valid_until_s, 8).rjust(WORD_BYTES, b"\0")
+    signed = keccak(party.encode()) + keccak(transition.signature)
+    struct = keccak(_REFUSAL_TYPE_HASH + _word(transition.leaf) + until + signed)
+    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+
+
 def keccak(content: bytes) -> bytes:
     """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
     digest: bytes = sha3.keccak_256(content).digest()
@@ -183,3 +196,4 @@ def _unsigned(number: int, size_bytes: int) -> bytes:
 # What every domain separator and every round's digest begins with.
 _DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
 _ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)
+_REFUSAL_TYPE_HASH: Final = keccak(_REFUSAL_TYPE)

@@ -159,6 +159,11 @@ class Contract:
         _require(self.range_size >= 1, "range_size", "at least 1 block")
         _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
 
+    @property
+    def spare(self) -> int:
+        """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
+        return len(self.endorsers) - self.threshold
+
     def range_at(self, height: int) -> int:
         """The block range that a height lies in."""
         return height // self.range_size

@@ -8,8 +8,16 @@ from typing import TypeVar
 from rota.config import Config
 from rota.core.consistency import Authorised, Consistent
 from rota.core.context import Ids
-from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement
-from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement, VerifyEndorsers
+from rota.core.events import (
+    BlockIndexed,
+    EndorsementVerified,
+    EndorsersVerified,
+    IntentSubmitted,
+    MessageReceived,
+    Persisted,
+    Tick,
+)
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.digests import (
@@ -177,6 +185,9 @@ class Bench:
         for asked in self.take(VerifyEndorsement):
             is_valid = asked.signature != FORGED
             self.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid))
+        for order in self.take(VerifyEndorsers):
+            are_valid = tuple(each.signature != FORGED for each in order.signed)
+            self.tell(EndorsersVerified(order.request_id, are_valid, order.intent))
 
     def hear(self, peer: NodeName, body: Message, *, height: int = 0, no_ledger: bool = False, life: int = 1) -> None:
         """A message of a peer."""

@@ -640,7 +640,7 @@ def test_intent_is_not_assembled_on_its_own_version_that_was_handed_over() -> No
     [(_, request)] = bench.asked(AssembleRequest, A)
     assert request.intents == (intent_id("A-9"),)
     assert request.snapshot.locks == ()
-    assert point.states[0] not in request.snapshot.states
+    assert point.transition.outputs[0] not in request.snapshot.states
 
 
 def test_prepared_is_active_after_the_flush_timeout() -> None:
@@ -682,7 +682,7 @@ def test_imported_locks_and_states_are_what_the_next_slot_is_assembled_on() -> N
         bench.beat(A, State.FLUSH)
     snapshot = bench.said(AssembleRequest, C)[0].snapshot
     assert snapshot.locks == (spent,)
-    assert snapshot.states == point.states
+    assert snapshot.states == point.transition.outputs
 
 
 def test_handover_is_answered_with_the_bytes_of_a_state_only_to_nodes_on_its_list() -> None:
@@ -694,6 +694,6 @@ def test_handover_is_answered_with_the_bytes_of_a_state_only_to_nodes_on_its_lis
     bench.ask_to_yield(B)
     bench.ask_to_yield(C)
     [to_b], [to_c] = bench.said(Handover, B), bench.said(Handover, C)
-    assert to_b.points[0].states[0].content is not None
-    assert to_c.points[0].states[0].content is None
-    assert to_b.points[0].states[0].id == to_c.points[0].states[0].id
+    assert to_b.points[0].transition.outputs[0].content is not None
+    assert to_c.points[0].transition.outputs[0].content is None
+    assert to_b.points[0].transition.outputs[0].id == to_c.points[0].transition.outputs[0].id

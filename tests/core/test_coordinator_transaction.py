@@ -44,13 +44,22 @@ from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     EndorsementRequest,
+    EndorserSignature,
     ErrorCode,
-    HandedOver,
     IntentError,
     TransactionReverted,
 )
-from rota.types import DelegationNumber, Digest, FlushPoint, Leaf, Transition
-from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others, hand_over, name_of, restarted
+from rota.types import DelegationNumber, Digest, Leaf, Transition
+from tests.core.coordinator_bench import (
+    CoordinatorBench,
+    active,
+    endorsed_by_others,
+    hand_over,
+    handed_of,
+    name_of,
+    refusal_by,
+    restarted,
+)
 from tests.core.kit import GENESIS_S, B, C, digest_of, intent_id, transition
 
 OTHER_LEAF = Leaf(b"o" * 32)
@@ -232,6 +241,8 @@ def test_refused_transition_is_assembled_on_a_fresh_snapshot() -> None:
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
     bench.refuse(B, "B-1")
     assert bench.coordinator.graph.placed == {}
+    assert bench.said(AssembleRequest) == [], "not at once"
+    bench.wait(250)
     assert asked_names(bench) == ["B-1"]
     assert bench.transaction("B-1").reason == "B refuses B-1"
 
@@ -240,14 +251,16 @@ def test_transition_that_is_refused_too_often_goes_back_to_its_sender_with_the_r
     bench = active(config=Config(endorse_retry_max=3))
     bench.delegate("B-1")
     versions = [transition("B-1", version=version) for version in range(3)]
-    for made in versions:
+    for number, made in enumerate(versions):
         assert bench.state_of("B-1") is State.ASSEMBLING
         bench.assemble(made)
         bench.asked(EndorsementRequest, C)
         bench.refuse(B, "B-1")
+        bench.wait(250 << number)
     assert bench.state_of("B-1") is State.REVERTED
+    evidence = (EndorserSignature(B, refusal_by(B)),)
     assert bench.said(TransactionReverted, B) == [
-        TransactionReverted(intent_id("B-1"), DelegationNumber(1, 1), versions[-1].leaf, "B refuses B-1")
+        TransactionReverted(intent_id("B-1"), DelegationNumber(1, 1), versions[-1].leaf, "B refuses B-1", evidence)
     ]
     assert bench.coordinator.graph.placed == {}
 
@@ -256,6 +269,7 @@ def test_what_stands_on_a_refused_transition_is_reset_last_to_first_and_each_wai
     bench = active()
     bench.bring(State.ENDORSEMENT_GATHERING, *chain("B-1", "B-2", "B-3"), transition("B-4"))
     bench.refuse(B, "B-1")
+    bench.wait(250)
     assert asked_names(bench) == ["B-1", "B-2", "B-3"]
     # A maker that had been reset before its user would no longer be found, and the user would not wait for it.
     assert [bench.transaction(name).waits_for for name in ("B-1", "B-2", "B-3")] == [
@@ -275,6 +289,7 @@ def test_one_that_waits_for_two_makers_goes_only_when_both_are_assembled_again()
         bench.bring(State.ENDORSEMENT_GATHERING, each)
     bench.refuse(B, "B-1")
     assert bench.transaction("B-4").waits_for == (one.intent, other.intent)
+    bench.wait(250)
     assert [name_of(bench.assemble(root, one).intents[0]) for _ in range(2)] == ["B-1", "B-2"]
     assert bench.transaction("B-4").waits_for == (other.intent,)
     assert bench.state_of("B-4") is State.PREASSEMBLY_BLOCKED
@@ -296,6 +311,7 @@ def test_one_that_waits_for_a_maker_is_let_go_when_that_maker_leaves_for_good() 
     bench.effects = [e for e in bench.effects if not _asks_about(e, _digest(bench, "C-1"))]
     bench.refuse(B, "B-1")
     assert bench.state_of("C-1") is State.PREASSEMBLY_BLOCKED
+    bench.wait(250)
     [(peer, request)] = bench.asked(AssembleRequest)
     parked = AssemblyResult(intent_id("B-1"), AssemblyOutcome.PARKED, DelegationNumber(1, 1))
     bench.hear(peer, AssembleResponse(request.request_id, (parked,)))
@@ -621,8 +637,7 @@ def test_what_was_assembled_on_a_confirmed_dispatch_of_a_removed_block_is_reset(
 def test_what_stands_on_a_dispatch_of_before_a_restart_does_not_wait_for_its_assembly() -> None:
     """A reorganisation takes back what that dispatch stands on; nobody here will assemble it again."""
     first, second, third = chain("B-1", "B-2", "B-3")
-    point = FlushPoint(digest_of(second.leaf), second.intent)
-    bench = restarted(HandedOver(point, second.leaf, second.inputs, second.outputs))
+    bench = restarted(handed_of(second))
     bench.bring(State.ENDORSEMENT_GATHERING, third)
     committed = LedgerOutcome(first.intent, first.leaf, digest_of(first.leaf), LedgerStatus.COMMITTED)
     bench.tell(BlocksRemoved(0, (committed,)))
@@ -632,10 +647,9 @@ def test_what_stands_on_a_dispatch_of_before_a_restart_does_not_wait_for_its_ass
 def test_who_stands_on_a_foreign_version_of_an_intent_begins_anew_when_ours_is_assembled() -> None:
     """Ours would stand on those who stand on the foreign one: they would wait for one another for ever."""
     foreign = transition("B-3", version=1)
-    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
     bench = active()
     bench.beat(C)
-    hand_over(bench, HandedOver(point, foreign.leaf, (), foreign.outputs), peer=C)
+    hand_over(bench, handed_of(foreign), peer=C)
     first = transition("B-1", foreign.outputs[0].id)
     second = transition("B-2", first.outputs[0].id)
     bench.bring(State.ENDORSEMENT_GATHERING, first, second)
@@ -649,10 +663,9 @@ def test_who_stands_on_a_foreign_version_of_an_intent_begins_anew_when_ours_is_a
 def test_nothing_is_built_any_more_on_a_foreign_version_that_the_ledger_did_not_have() -> None:
     """Its transaction failed as a whole, of which only its submitter hears; who stood on it was skipped for ever."""
     foreign = transition("C-3", version=1)
-    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
     bench = active()
     bench.beat(C)
-    hand_over(bench, HandedOver(point, foreign.leaf, (), foreign.outputs), peer=C)
+    hand_over(bench, handed_of(foreign), peer=C)
     first = transition("B-1", foreign.outputs[0].id)
     bench.bring(State.SUBMITTED, first)
     bench.block(1, bench.outcome(first, LedgerStatus.SKIPPED, reason="state not available", is_contention=True))
@@ -664,11 +677,10 @@ def test_nothing_is_built_any_more_on_a_foreign_version_that_the_ledger_did_not_
 def test_what_was_handed_over_holds_nothing_when_the_ledger_takes_it_no_longer() -> None:
     spent = transition("X-1").outputs[0].id
     foreign = transition("C-3", spent)
-    point = FlushPoint(digest_of(foreign.leaf), foreign.intent)
     bench = active()
     bench.beat(C)
-    hand_over(bench, HandedOver(point, foreign.leaf, foreign.inputs, foreign.outputs), peer=C)
-    until_s = bench.coordinator.context.latest_valid_until_s(is_prepared=False)
+    hand_over(bench, handed_of(foreign), peer=C)
+    until_s = GENESIS_S + 600
     bench.tell(BlockIndexed(1, until_s))
     assert foreign.leaf in bench.coordinator.graph.placed
     bench.tell(BlockIndexed(2, until_s + 1))
@@ -827,6 +839,7 @@ def test_one_that_waits_for_two_makers_waits_for_the_other_when_one_leaves_for_g
     for each in (root, one, other, transition("B-4", one.outputs[0].id, other.outputs[0].id)):
         bench.bring(State.ENDORSEMENT_GATHERING, each)
     bench.refuse(B, "B-1")
+    bench.wait(250)
     bench.assemble(root)
     [(peer, request)] = bench.asked(AssembleRequest)
     parked = AssemblyResult(one.intent, AssemblyOutcome.PARKED, DelegationNumber(1, 1))

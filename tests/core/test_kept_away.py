@@ -64,7 +64,7 @@ def test_endorser_says_for_what_it_keeps_the_states() -> None:
     bench = Bench(node=C, stored=StoredContract(endorsed=(KEPT,)))
     bench.hear(A, request(transition("B-9", INPUT)))
     [answer] = responses(bench)
-    assert answer.refusals == (Refusal(intent_id("B-9"), REASON, (KEPT,)),)
+    assert answer.refusals == (Refusal(intent_id("B-9"), REASON, (KEPT,), transition("B-9", INPUT).leaf),)
 
 
 def test_endorser_tells_each_prepared_transition_once_and_only_so_many() -> None:

@@ -343,7 +343,7 @@ def is_request_to(effect: Effect, peer: NodeName) -> bool:
 def test_makers_that_another_coordinator_dispatched_are_not_ours_to_show() -> None:
     point = handed("C-9")
     bench = restarted(point)
-    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1", point.states[0].id))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1", point.transition.outputs[0].id))
     assert bench.coordinator.graph.foreign()
     assert (shown(bench, B), shown(bench, C)) == ([()], [()])
 

@@ -417,7 +417,7 @@ def test_transition_that_too_many_refuse_leaves_and_the_rest_is_asked_again() ->
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"), transition("B-2"))
     bench.refuse(B, "B-1")
     bench.refuse(C, "B-1")
-    assert bench.state_of("B-1") is State.ASSEMBLING
+    assert bench.state_of("B-1") is State.POOLED
     assert names(open_request(bench, B)) == ["B-2"]
     assert bench.transaction("B-1").refused_count == 1
     assert bench.transaction("B-2").refused_count == 0
@@ -484,6 +484,7 @@ def test_one_that_goes_alone_joins_the_others_again_once_it_is_assembled_anew() 
     bench.effects = [effect for effect in bench.effects if not _asks_about(effect, "B-2")]
     bench.refuse(B, "B-1")
     bench.refuse(C, "B-1")
+    bench.wait(250)
     assert bench.state_of("B-1") is State.ASSEMBLING
     bench.assemble()
     assert not bench.transaction("B-1").goes_alone

@@ -54,18 +54,7 @@ from rota.messages import (
     TransactionDispatched,
     TransactionReverted,
 )
-from rota.types import (
-    Contract,
-    DelegationNumber,
-    HeartbeatNumber,
-    Mode,
-    NodeName,
-    Outcome,
-    Receipt,
-    RequestId,
-    Rotation,
-    Tried,
-)
+from rota.types import Contract, DelegationNumber, HeartbeatNumber, Mode, NodeName, Outcome, RequestId, Rotation, Tried
 from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
 
 HEIGHT = 400
@@ -353,7 +342,7 @@ def test_answer_for_an_intent_that_is_with_another_delegate_does_not_count() -> 
     answers = tuple(IntentAnswer(intent_id(name), Answer.REJECTED, "no") for name in ("A-1", "A-2", "A-9"))
     bench.hear(C, DelegationAccepted(command.command_id, answers, NEVER))
     assert transaction(bench, "A-1").state is TransactionState.PREPARED
-    assert transaction(bench, "A-2").state is TransactionState.REVERTED
+    assert [transaction(bench, name).dropped_count for name in ("A-1", "A-2")] == [0, 1]
 
 
 def test_repeated_command_leaves_out_what_has_ended_meanwhile() -> None:
@@ -1078,14 +1067,6 @@ def test_dispatched_means_nothing_for_an_intent_that_was_never_permitted() -> No
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
 
 
-def test_rejected_intent_is_reverted_with_the_reason() -> None:
-    bench = bench_of_sender("A-1")
-    accept(bench, B, Answer.REJECTED, reason="refused by all")
-    bench.write()
-    receipt = Receipt(intent_id("A-1"), Outcome.REVERTED, "refused by all")
-    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
-
-
 # Idle, Observing, Sending.
 
 
@@ -1232,7 +1213,7 @@ def test_intent_is_given_up_by_nobody_but_its_delegate_under_its_number(peer: No
     bench.hear(B, TransactionReverted(intent_id("A-9"), DelegationNumber(1, 1), leaf, "no"))
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
     bench.hear(B, TransactionReverted(intent_id("A-1"), DelegationNumber(1, 1), leaf, "no"))
-    assert transaction(bench, "A-1").state is TransactionState.REVERTED
+    assert transaction(bench, "A-1").state is TransactionState.PENDING
 
 
 def test_outcomes_of_others_change_nothing_here() -> None:

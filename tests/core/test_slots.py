@@ -445,9 +445,11 @@ def test_what_was_assembled_on_something_that_went_meanwhile_is_unusable() -> No
     bench = restarted(point)
     bench.delegate("C-1")
     peer, request = open_slot(bench)
-    assert request.snapshot.states == point.states
+    assert request.snapshot.states == point.transition.outputs
     bench.block(1, settled(point, LedgerStatus.SKIPPED))
-    bench.hear(peer, AssembleResponse(request.request_id, (assembled(transition("C-1", point.states[0].id)),)))
+    bench.hear(
+        peer, AssembleResponse(request.request_id, (assembled(transition("C-1", point.transition.outputs[0].id)),))
+    )
     assert bench.coordinator.graph.placed == {}
     assert names(open_slot(bench)[1]) == ["C-1"]
 
@@ -458,6 +460,7 @@ def test_what_went_before_the_slot_began_is_not_held_against_it() -> None:
     bench.bring(State.ENDORSEMENT_GATHERING, first)
     bench.refuse(B, "B-1")
     assert bench.coordinator.graph.placed == {}
+    bench.wait(250)
     bench.assemble(first)
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
 

@@ -17,20 +17,21 @@ from rota.messages import (
     Delegation,
     DelegationCommand,
     HandedOver,
+    HandedRound,
     Handover,
     Message,
     Startup,
     StateDistribution,
 )
-from rota.types import Digest, KeptStates, RequestId, Transition
+from rota.types import Digest, RequestId, Transition
 from rota.wire import DEFAULT_LIMITS, Frame, Limits, decode_frame, encode_frame
 from rota.wire.sizes import (
     FIELD_BYTES,
     delegation_bytes,
     fitting,
     handed_over_bytes,
+    handed_round_bytes,
     in_parts,
-    kept_bytes,
     result_bytes,
     transition_bytes,
 )
@@ -49,7 +50,7 @@ MEASURED: dict[str, tuple[Any, Callable[[Any], int], Callable[[tuple[Any, ...]],
         lambda some: DelegationCommand(FIRST, some),
     ),
     "hand-over": (HandedOver, handed_over_bytes, lambda some: Handover(FIRST, some)),
-    "kept": (KeptStates, kept_bytes, lambda some: Handover(FIRST, (), some)),
+    "round": (HandedRound, handed_round_bytes, lambda some: Handover(FIRST, (), some)),
 }
 
 

@@ -7,6 +7,11 @@ one transition is signed while the next is assembled. Every copy of the current 
 older one changes nothing, and a coordinator that an intent is not with gets an error for it. The leaves that
 were signed are durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust
 rule 1). What is being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+
+The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
+assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
+intent is delegated again with backoff. An intent that endorsers have refused on such a snapshot is from then on
+assembled on our own states alone.
 """
 
 from __future__ import annotations
@@ -35,14 +40,23 @@ from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
-from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
+from rota.messages import (
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    ErrorCode,
+    IntentError,
+    Snapshot,
+)
 from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
-from rota.types import Contract, IntentId, NodeName, RequestId, SignedLeaf, SubmitMode, Transition
+from rota.types import Contract, Intent, IntentId, NodeName, RequestId, SignedLeaf, SubmitMode, Transition
 from rota.wire.sizes import in_parts, result_bytes, transition_bytes
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
 
+CONTENTION = "contention: it can be assembled on our own states, but not on its coordinator's snapshot"
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
 # How many versions of one intent may be signed and not expired at a time (trust rule 1).
@@ -69,6 +83,10 @@ class Slot:
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
     record: Recorded = Recorded.NO
+    # Those that the domain is asked about once more, on our own states alone.
+    alone: dict[IntentId, None] = field(default_factory=dict)
+    # Those that are assembled on our own states to begin with.
+    own: dict[IntentId, None] = field(default_factory=dict)
 
 
 class Assembly:
@@ -140,11 +158,11 @@ class Assembly:
             slot.results[transaction.intent.id] = result
             self._answer_if_complete(slot)
 
-    def fail(self, transaction: SenderTransaction, reason: str) -> None:
-        """Domain or signer failed on one intent of the slot."""
+    def fail(self, transaction: SenderTransaction, reason: str, code: ErrorCode) -> None:
+        """Domain or signer failed on one intent of the slot, or it was contention."""
         slot = self._slot_of(transaction)
         if slot is not None:
-            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
+            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, code, reason)
             self._answer_if_complete(slot)
 
     def leave(self, transaction: SenderTransaction, code: ErrorCode) -> None:
@@ -165,17 +183,31 @@ class Assembly:
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is None:
             return
-        if event.outcome is AssemblyOutcome.ASSEMBLED:
-            assert event.transition is not None, "an assembled intent has a transition"
-            size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
-            if size_flaw:
-                transaction.handle(AssembleRevert(size_flaw))
-            else:
-                transaction.handle(_assembled(transaction, event.transition))
-        elif event.outcome is AssemblyOutcome.REVERTED:
-            transaction.handle(AssembleRevert(event.reason))
+        slot = self._slot_of(transaction)
+        told = self._told_by(transaction, event)
+        is_alone = slot is not None and event.intent in slot.alone
+        needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
+        transaction.is_on_own_states = needs_none
+        if is_alone and isinstance(told, Assembled):
+            transaction.handle(AssembleError(CONTENTION, ErrorCode.CONTENTION))
+        elif is_alone or not isinstance(told, AssembleRevert | AssemblePark):
+            transaction.handle(told)
+        elif slot is None:
+            # Its coordinator went on to another slot: on what this one was assembled is not known any more.
+            transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
+        elif needs_none:
+            transaction.handle(told)
         else:
-            transaction.handle(AssemblePark(event.reason))
+            self._assemble_alone(slot, transaction)
+
+    def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
+        if event.outcome is AssemblyOutcome.REVERTED:
+            return AssembleRevert(event.reason)
+        if event.outcome is AssemblyOutcome.PARKED:
+            return AssemblePark(event.reason)
+        assert event.transition is not None, "an assembled intent has a transition"
+        size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
+        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
 
     def take_failed(self, event: AssemblyFailed) -> None:
         """The domain or the signer failed, for the current request only."""
@@ -210,20 +242,33 @@ class Assembly:
             if transaction.is_voiding:
                 intent = transaction.intent.id
                 leaf = void_leaf(self.context.separator, intent)
+                transaction.is_on_own_states = True
                 transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
-        intents = tuple(transaction.intent for transaction in transactions if not transaction.is_voiding)
+            elif transaction.needs_own_states:
+                slot.own[transaction.intent.id] = None
+                self._order(slot, (transaction.intent,), Snapshot())
+        intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
-            self.context.effects.append(
-                AssembleIntents(
-                    self.context.contract.address,
-                    slot.request.request_id,
-                    intents,
-                    slot.request.snapshot,
-                    self.context.height,
-                    valid_until_s,
-                    self.context.chain_time_s + self.context.config.prepared_validity_s,
-                )
+            self._order(slot, intents, slot.request.snapshot)
+
+    def _assemble_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
+        """Others wrote the snapshot: what it does not allow is tried once on what our own index says."""
+        slot.alone[transaction.intent.id] = None
+        self._order(slot, (transaction.intent,), Snapshot())
+
+    def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+        config, chain_time_s = self.context.config, self.context.chain_time_s
+        self.context.effects.append(
+            AssembleIntents(
+                self.context.contract.address,
+                slot.request.request_id,
+                intents,
+                snapshot,
+                self.context.height,
+                chain_time_s + config.validity_s,
+                chain_time_s + config.prepared_validity_s,
             )
+        )
 
     def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)

@@ -22,8 +22,8 @@ from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import TransitionPrepared
-from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
+from rota.core.effects import TransitionPrepared, VerifyEndorsers
+from rota.core.events import EndorsersVerified, LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
     FlushTimeout,
@@ -49,6 +49,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph, Placed
+from rota.core.handover import Claims, claims_of
 from rota.core.issuing import Issuing
 from rota.core.kept import Kept
 from rota.core.listing import Listing
@@ -62,7 +63,8 @@ from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
-from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
+from rota.digests import round_digest
+from rota.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
 from rota.types import (
     FlushPoint,
@@ -266,6 +268,7 @@ class Coordinator(Machine):
         dispatched: Iterable[HandedOver] = (),
         kept: Kept | None = None,
         unacknowledged: Iterable[TransitionPrepared] = (),
+        rounds: Iterable[HandedRound] = (),
     ) -> None:
         super().__init__()
         self.context = context
@@ -280,7 +283,9 @@ class Coordinator(Machine):
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.senders: dict[NodeName, int] = {}
         self.told: dict[NodeName, Listing] = {}
-        self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
+        self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
+        self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
+        self.claims: Claims | None = None
         self.received_count = 0
         self.heartbeat_count = 0
         self.change_posted = False
@@ -441,6 +446,24 @@ class Coordinator(Machine):
                 continue
             self.reset_users_of(leaf, frozenset())
             transaction.handle(DependencyReverted(transaction.intent.id))
+
+    def take_handover(self, peer: NodeName, handover: Handover) -> None:
+        """Whom we asked has answered: what it says is believed as far as endorsers have signed it."""
+        if peer != self.asked or handover.request_id != self.asked_id:
+            return
+        claims = claims_of(self.context, peer, handover)
+        if claims.signed:
+            self.claims = claims
+            order = VerifyEndorsers(self.context.contract.address, claims.request_id, claims.signed)
+            self.context.effects.append(order)
+        else:
+            self.handle(HandoverReceived(peer, claims.believed(())))
+
+    def take_handover_verified(self, event: EndorsersVerified) -> None:
+        """The signatures of the hand-over that we had verified last."""
+        claims, self.claims = self.claims, None
+        if claims is not None and claims.request_id == event.request_id:
+            self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
 
     def forget(self, transaction: CoordinatorTransaction) -> None:
         """Final: out of memory."""

@@ -47,7 +47,7 @@ from rota.core.events.coordinator_transaction import (
     ValidityEnded,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
-from rota.messages import Delegation
+from rota.messages import Delegation, HandedRound, TransactionReverted
 from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, SubmitMode, Transition, node_of
 
 if TYPE_CHECKING:
@@ -402,11 +402,16 @@ class CoordinatorTransaction(Machine):
         self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
         self.digest: Digest | None = None
+        # The round of that digest, to be shown to a successor.
+        self.endorsed: HandedRound | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
         self.kept_away_count = 0
         self.told_count = 0
+        # How often which endorser failed to judge the version under way: a fault of the endorser, or of the transition.
+        self.unjudged_by: dict[NodeName, int] = {}
+        self.reverted: TransactionReverted | None = None
         self.goes_alone = False
         self.sends_states = False
         self.reason = ""

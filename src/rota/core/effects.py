@@ -8,6 +8,8 @@ which is told once, stands before all writes: what it rests on is durable.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
@@ -169,6 +171,24 @@ class VerifyEndorsement(Effect):
     peer: NodeName
     digest: Digest
     signature: bytes
+
+
+class Signed(NamedTuple):
+    """A digest that an endorser is said to have signed."""
+
+    endorser: NodeName
+    digest: Digest
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyEndorsers(Effect):
+    """Which of these did their endorsers sign? Asked of refusals, with the intent by its sender, and of hand-overs."""
+
+    contract: ContractAddress
+    request_id: RequestId
+    signed: tuple[Signed, ...]
+    intent: IntentId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ refusal. It recomputes every leaf from the full transition and never signs a dig
 has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
 given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
 was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
-shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. Nothing
+shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. A domain
+that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
 while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
 """
@@ -103,6 +104,10 @@ class Endorser:
             self._answer(event.peer, check.request, b"", event.refusals or late)
         elif event.missing:
             self._ask_for_states(event.peer, check.request, event.missing)
+        elif event.unjudged:
+            # A fault of ours is no judgement: we are asked again, by another id.
+            error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
+            self.context.send(event.peer, error)
         elif any(transition.preparation is not None for transition in check.request.transitions):
             self._keep_and_sign(event.peer, check.request, event.signature)
         else:
@@ -196,15 +201,19 @@ class Endorser:
 
     def _refusal_of_kept(self, transition: Transition) -> Refusal | None:
         """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
-        kept = self.kept.signed_away(transition)
+        kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
         if kept:
-            return Refusal(transition.intent, "a state is kept for a prepared transition", kept[:REFUSAL_KEPT_MAX])
+            return Refusal(transition.intent, "a state is kept for a prepared transition", kept, leaf)
         if transition.preparation is not None and not self.kept.may_sign:
-            return Refusal(transition.intent, "too many prepared transitions stand already")
+            return Refusal(transition.intent, "too many prepared transitions stand already", leaf=leaf)
         return None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
-        """What can be judged without the domain is judged here: leaves, digest, validity."""
+        """What can be judged without the domain is judged here: leaves, digest, validity.
+
+        All of that depends on what the coordinator shows and writes, so that none of it is a judgement of the leaf:
+        these refusals are not signed, and nobody can end an intent with them.
+        """
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
         makers, false = self._makers_of(request)
@@ -271,7 +280,7 @@ class Endorser:
             reason = reason or "the intent's id is not its party's"
         if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
             reason = reason or "what is said to have made a state did not make it"
-        return Refusal(transition.intent, reason) if reason else self._refusal_of_kept(transition)
+        return Refusal(transition.intent, reason, (), transition.leaf) if reason else self._refusal_of_kept(transition)
 
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""

@@ -70,9 +70,10 @@ class Graph:
 
     def place_foreign(self, handed: HandedOver, valid_until_s: int) -> None:
         """The same for a transition that another coordinator dispatched, valid no longer than that."""
-        if handed.leaf not in self.placed:
-            point = handed.point
-            self._place(point.intent, handed.leaf, handed.locks, (), handed.states, point, valid_until_s)
+        made = handed.transition
+        if made.leaf not in self.placed:
+            # What it read does not matter any more: its outcome is the ledger's.
+            self._place(made.intent, made.leaf, made.inputs, (), made.outputs, handed.point, valid_until_s)
 
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""

@@ -18,14 +18,22 @@ no round with what is to be dispatched, and leaves its round when it is prepared
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import DispatchRound, VerifyEndorsement
-from rota.core.events import EndorsementVerified, RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.core.effects import DispatchRound, Signed, VerifyEndorsement, VerifyEndorsers
+from rota.core.events import (
+    EndorsementVerified,
+    EndorsersVerified,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+)
 from rota.core.events.coordinator_transaction import (
     Collected,
     DispatchConfirmationRejected,
@@ -37,10 +45,11 @@ from rota.core.events.coordinator_transaction import (
     ValidityEnded,
 )
 from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
+from rota.core.handover import handed_round
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
 from rota.core.states.coordinator_transaction import ON_THE_WAY, State
-from rota.digests import round_digest
+from rota.digests import refusal_digest, round_digest
 from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -49,6 +58,7 @@ from rota.messages import (
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
+    EndorserSignature,
     Refusal,
     Rejection,
     SubmittedIntent,
@@ -96,6 +106,7 @@ class Round:
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
     refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
+    doubted: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
@@ -219,12 +230,45 @@ class Rounds:
                 order = VerifyEndorsement(address, peer, opened.digest, response.signature)
                 self.context.effects.append(order)
             return
-        refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
-        if refused:
-            opened.showing.note_unseen(peer, opened.members.values())
-            opened.refusals[peer] = refused
-            self._weigh_refusals(opened)
-            self.coordinator.something_changed()
+        refused = {
+            refusal.intent: refusal if refusal.leaf == opened.members[refusal.intent].leaf else _unsigned(refusal)
+            for refusal in response.refusals
+            if refusal.intent in opened.members
+        }
+        signed = tuple(self._signed(opened, peer, refusal) for refusal in refused.values() if refusal.signature)
+        if signed and peer != self.context.node:
+            opened.doubted[peer] = refused
+            address = self.context.contract.address
+            self.context.effects.append(VerifyEndorsers(address, response.request_id, signed))
+        elif refused:
+            self._take_refusals(opened, peer, refused)
+
+    def _signed(self, opened: Round, peer: NodeName, refusal: Refusal) -> Signed:
+        member = opened.members[refusal.intent]
+        digest = refusal_digest(self.context.separator, member.intent.sender, member.made)
+        return Signed(peer, digest, refusal.signature)
+
+    def take_refusals_verified(self, event: EndorsersVerified) -> None:
+        """A refusal whose signature is not the endorser's own is as good as unsigned: it ends nothing."""
+        opened = self.round_by_request.get(event.request_id)
+        if opened is None:
+            return
+        peer = next(node for node, request_id in opened.requests.items() if request_id == event.request_id)
+        refused = opened.doubted.pop(peer, None)
+        if refused is None or opened.phase is not Phase.ENDORSING or peer not in opened.missing():
+            return
+        valid = iter(event.are_valid)
+        found = {
+            intent: refusal if refusal.signature and next(valid) else _unsigned(refusal)
+            for intent, refusal in refused.items()
+        }
+        self._take_refusals(opened, peer, found)
+
+    def _take_refusals(self, opened: Round, peer: NodeName, refused: dict[IntentId, Refusal]) -> None:
+        opened.showing.note_unseen(peer, opened.members.values())
+        opened.refusals[peer] = refused
+        self._weigh_refusals(opened)
+        self.coordinator.something_changed()
 
     def take_verified(self, event: EndorsementVerified) -> None:
         """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
@@ -243,7 +287,10 @@ class Rounds:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
-        """By §5 the endorser cannot accept us now, or it lacks states: no refusal. It is asked again, by a new id."""
+        """By §5 the endorser cannot accept us now, or it lacks states, or its domain failed: no refusal.
+
+        It is asked again, by a new id.
+        """
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
             return
@@ -253,9 +300,25 @@ class Rounds:
             # The rest it asks others for, and is asked again in a while.
             if opened.showing.take_missing(peer, error.missing):
                 self._request_endorsement(opened, peer)
+        elif error.rejection is Rejection.UNAVAILABLE:
+            self._note_unjudged(opened, peer, frozenset(error.unjudged))
         else:
             opened.showing.note_unseen(peer, opened.members.values())
             self.coordinator.endorser_follows(error.accepted)
+
+    def _note_unjudged(self, opened: Round, peer: NodeName, leaves: frozenset[Leaf]) -> None:
+        """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone."""
+        for member in opened.members.values():
+            if member.leaf in leaves:
+                member.unjudged_by[peer] = member.unjudged_by.get(peer, 0) + 1
+        unjudged = [member for member in opened.members.values() if member.unjudged_by]
+        failing = {node for member in unjudged for node in member.unjudged_by} | opened.refusals.keys()
+        contract = self.context.contract
+        if len(opened.members) > 1 and len(failing) > len(contract.endorsers) - contract.threshold:
+            for member in unjudged:
+                member.goes_alone = True
+            self._ask_anew(opened)
+            self.coordinator.something_changed()
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -370,7 +433,9 @@ class Rounds:
     def _endorse(self, opened: Round) -> None:
         opened.phase = Phase.ENDORSED
         self.context.timers.cancel(self, f"round {opened.number}")
+        endorsed = handed_round(opened.leaves, opened.valid_until_s, opened.signatures.items())
         for transaction in tuple(opened.members.values()):
+            transaction.endorsed = endorsed
             transaction.handle(Endorsed())
         self.coordinator.something_changed()
 
@@ -378,10 +443,10 @@ class Rounds:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
         contract = self.context.contract
         spare = len(contract.endorsers) - contract.threshold
-        by_intent: dict[IntentId, list[Refusal]] = {}
-        for refusals in opened.refusals.values():
+        by_intent: dict[IntentId, dict[NodeName, Refusal]] = {}
+        for endorser, refusals in opened.refusals.items():
             for intent, refusal in refusals.items():
-                by_intent.setdefault(intent, []).append(refusal)
+                by_intent.setdefault(intent, {})[endorser] = refusal
         refused = {intent: found for intent, found in by_intent.items() if len(found) > spare}
         if not refused and len(opened.refusals) <= spare:
             return
@@ -393,24 +458,30 @@ class Rounds:
         for transaction, found in rejected:
             self._reject(transaction, found, spare)
 
-    def _reject(self, transaction: CoordinatorTransaction, refusals: list[Refusal], spare: int) -> None:
+    def _reject(self, transaction: CoordinatorTransaction, refusals: dict[NodeName, Refusal], spare: int) -> None:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
-        kept = [self._in_the_way(transaction, refusal) for refusal in refusals]
-        is_counted = sum(not found for found in kept) > spare
-        transaction.handle(EndorsedRejected(refusals[0].reason, is_counted))
-        for each in chain.from_iterable(kept if not is_counted else ()):
+        kept = self._believed(transaction, refusals.values())
+        is_counted = sum(kept.isdisjoint(refusal.kept) for refusal in refusals.values()) > spare
+        judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
+        evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
+        reason = next(iter((judged or refusals).values())).reason
+        transaction.handle(EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ()))
+        for each in sorted(kept) if not is_counted else ():
             self.coordinator.respect(each)
 
-    def _in_the_way(self, transaction: CoordinatorTransaction, refusal: Refusal) -> tuple[KeptStates, ...]:
-        """What is kept, by an endorser's word, of the states that it spends or reads; it must be possible."""
-        transition = transaction.made
+    def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> frozenset[KeptStates]:
+        """What is kept of the states that it spends or reads: possible, and named by so many that one is honest."""
+        contract, transition = self.context.contract, transaction.made
+        liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
         references = frozenset((*transition.inputs, *transition.reads))
-        return tuple(
+        named = Counter(kept for refusal in refusals for kept in dict.fromkeys(refusal.kept))
+        return frozenset(
             kept
-            for kept in refusal.kept
-            if kept.intent != transition.intent
+            for kept, count in named.items()
+            if count > liars_max
+            and kept.intent != transition.intent
             and not references.isdisjoint(kept.inputs)
             and self.coordinator.may_be_kept(kept)
         )
@@ -566,6 +637,10 @@ class Rounds:
             if makers_round not in (None, opened) and makers_round.phase is not Phase.DISPATCHED:
                 return False
         return True
+
+
+def _unsigned(refusal: Refusal) -> Refusal:
+    return refusal._replace(signature=b"")
 
 
 class Kind(NamedTuple):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from rota.core.assembly import Assembly
 from rota.core.consistency import Consistent
 from rota.core.context import Context
-from rota.core.effects import IntentAccepted
-from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
+from rota.core.effects import IntentAccepted, Signed, VerifyEndorsers
+from rota.core.events import EndorsersVerified, IntentSubmitted, LedgerOutcome, LedgerStatus
 from rota.core.events.sender import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
@@ -42,9 +42,11 @@ from rota.core.events.sender_transaction import (
     ConfirmationUndone,
     ConfirmedReverted,
     ConfirmedSuccess,
+    CoordinatorChanged,
     Created,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     GivenUp,
     LeafShown,
     NonceAssigned,
@@ -53,12 +55,14 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
     dependency_event,
 )
+from rota.core.handover import endorsers_among
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.parties import Parties
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import DELEGATED, PERMITTED, Restored
+from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.digests import refusal_digest
 from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -191,6 +195,8 @@ class Sender(Machine):
         self.work_posted = False
         self.end_posted = False
         self.why_waiting = ""
+        # How often each coordinator was of no use, since it last asked for a permission that we gave.
+        self.complaints: dict[NodeName, int] = {}
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
         self.assembly = Assembly(self)
         self.parties = Parties(self)
@@ -262,12 +268,28 @@ class Sender(Machine):
 
     def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
         """An endorsed transition of an external intent; one that we do not know any more has ended."""
-        transition = prepared.transition
+        transition, contract = prepared.transition, self.context.contract
         transaction = self.transactions.get(transition.intent)
         if transaction is None:
             self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
-        else:
+            return
+        signers = endorsers_among(contract, prepared.signatures)
+        if transaction.is_undispatched and len(signers) == contract.threshold > 0:
+            # What nobody could commit would end the intent by its coordinator's word, when it expires.
+            signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
+            request_id = self.context.next_id()
+            transaction.doubted_prepared = HeldPrepared(peer, request_id, prepared)
+            self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
+        elif not transaction.is_undispatched or not contract.threshold:
             transaction.handle(PreparedTransactionReceived(peer, prepared))
+        else:
+            self._decline(peer, prepared)
+
+    def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
+        """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
+        self.complain(peer)
+        transition = prepared.transition
+        self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
@@ -281,10 +303,60 @@ class Sender(Machine):
                     transaction.handle(Submitted(listed.leaf))
 
     def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
-        """The current delegate has given an intent up, under the current number."""
+        """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
         transaction = self.transactions.get(message.intent)
-        if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
-            transaction.handle(GivenUp(message.reason, message.leaf))
+        if transaction is None or not _is_of_delegate(transaction, peer, message):
+            return
+        contract = self.context.contract
+        refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
+        if transaction.is_voiding and not transaction.is_void(message.leaf):
+            # Our index was ahead of the coordinator's: it has the intent to void only now.
+            transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
+            return
+        made = transaction.refusable(message.leaf)
+        if made is None or len(refusals) <= contract.spare:
+            transaction.handle(Dropped(peer, message.reason))
+            return
+        digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
+        signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
+        request_id = self.context.next_id()
+        transaction.held_refusals = HeldRefusals(peer, request_id, message)
+        self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
+
+    def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
+        """Signatures of endorsers about an intent of ours: of a prepared transition, or of refusals."""
+        transaction = self.transactions.get(intent)
+        if transaction is None:
+            return
+        prepared, refusals = transaction.doubted_prepared, transaction.held_refusals
+        if prepared is not None and prepared.request_id == event.request_id:
+            transaction.doubted_prepared = None
+            if all(event.are_valid):
+                transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
+            else:
+                self._decline(prepared.peer, prepared.prepared)
+        elif refusals is not None and refusals.request_id == event.request_id:
+            transaction.held_refusals = None
+            self._take_refusals(transaction, refusals, event)
+
+    def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
+        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.
+
+        Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
+        which is assembled on our own states.
+        """
+        is_current = _is_of_delegate(transaction, held.peer, held.reverted)
+        if not is_current or transaction.refusable(held.reverted.leaf) is None:
+            return
+        was_refused = sum(event.are_valid) > self.context.contract.spare
+        if was_refused and transaction.is_on_own_states:
+            transaction.handle(GivenUp(held.reverted.reason))
+        else:
+            transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
+
+    def complain(self, coordinator: NodeName) -> None:
+        """It gave an intent up without evidence, or its snapshot kept one from being assembled."""
+        self.complaints[coordinator] = self.complaints.get(coordinator, 0) + 1
 
     # From the ledger.
 
@@ -442,3 +514,7 @@ class Sender(Machine):
         if successor is None or successor not in self.context.contract.committee:
             return None
         return successor if self.is_available(successor) else None
+
+
+def _is_of_delegate(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
+    return transaction.delegate == peer and message.number == transaction.number

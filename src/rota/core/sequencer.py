@@ -20,6 +20,7 @@ from rota.core.events import (
     ConnectionLost,
     ConnectionMade,
     EndorsementVerified,
+    EndorsersVerified,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -69,6 +70,7 @@ from rota.messages import (
     EndorsementResponse,
     Envelope,
     HandedOver,
+    HandedRound,
     Handover,
     HandoverRequest,
     ListingRequest,
@@ -92,6 +94,8 @@ WHOLE_CHAIN = 2**63
 class StoredContract:
     """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
 
+    `rounds` are those of the dispatches.
+
     `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
     there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
     for those that we have endorsed (`endorsed`).
@@ -102,6 +106,7 @@ class StoredContract:
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
+    rounds: tuple[HandedRound, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
     indexed: tuple[LedgerOutcome, ...] = ()
     unacknowledged: tuple[TransitionPrepared, ...] = ()
@@ -129,7 +134,9 @@ class Sequencer:
         self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
         self.kept = Kept(stored.endorsed, stored.kept)
-        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged)
+        self.coordinator = Coordinator(
+            self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds
+        )
         # A hand-over may name flush points that were settled before our restart.
         for outcome in stored.indexed:
             self.coordinator.outcomes.note(outcome)
@@ -245,11 +252,22 @@ class Sequencer:
                 self.endorser.take_checked(event)
             case EndorsementVerified():
                 self.coordinator.rounds.take_verified(event)
+            case EndorsersVerified():
+                self._take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
             case _:
                 assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
                 self.sender.parties.want(event.party)
+
+    def _take_verified(self, event: EndorsersVerified) -> None:
+        """Signatures of endorsers that the sender, or the coordinator, had verified."""
+        if event.intent is not None:
+            self.sender.take_verified(event, event.intent)
+        elif event.request_id == self.coordinator.asked_id:
+            self.coordinator.take_handover_verified(event)
+        else:
+            self.coordinator.rounds.take_refusals_verified(event)
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says; one that was silent is there again."""
@@ -273,7 +291,7 @@ class Sequencer:
                 if self.observer.may_coordinate(peer):
                     self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
             case Handover():
-                self.coordinator.handle(coordinator_events.HandoverReceived(peer, body))
+                self.coordinator.take_handover(peer, body)
             case Startup():
                 self.startup.acknowledge(peer, body)
                 self.sender.handle(sender_events.PeerHeard(peer))

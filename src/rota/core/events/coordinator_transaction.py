@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.messages import Delegation, ErrorCode
+from rota.messages import Delegation, EndorserSignature, ErrorCode
 from rota.types import DelegationNumber, IntentId, Leaf, RequestId, Transition
 
 
@@ -75,10 +75,12 @@ class EndorsedRejected(Event):
     """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
 
     It is not counted where states are kept for prepared transitions of others: the intent itself was not refused.
+    `refusals` are signed judgements of the leaf, by so many that it cannot be endorsed.
     """
 
     reason: str
     is_counted: bool = True
+    refusals: tuple[EndorserSignature, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

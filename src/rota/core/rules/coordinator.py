@@ -27,7 +27,7 @@ from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
 from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
-from rota.digests import is_id_of
+from rota.digests import is_id_of, round_digest
 from rota.messages import (
     Answer,
     Delegation,
@@ -364,15 +364,14 @@ def repeat_request(coordinator: Coordinator, event: RequestTimeoutInterval) -> N
 
 def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
     """Its locks and states are ours to respect; what of ours conflicts and is undispatched is reset."""
+    separator, rounds = coordinator.context.separator, event.handover.rounds
+    valid_until_s = {round_digest(separator, r.leaves, r.valid_until_s): r.valid_until_s for r in rounds}
     for handed in event.handover.points:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        coordinator.reset_spenders(handed.locks, handed.leaf)
-        coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
-    for kept in event.handover.kept:
-        if coordinator.may_be_kept(kept):
-            coordinator.respect(kept)
+        coordinator.reset_spenders(handed.transition.inputs, handed.transition.leaf)
+        coordinator.graph.place_foreign(handed, valid_until_s[handed.point.digest])
     coordinator.awaited_changed_ms = coordinator.context.now_ms
 
 
@@ -540,6 +539,9 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     if held is not None:
         held.handle(Received(delegation))
         if held.is_gone:
+            if held.reverted is not None:
+                # Its sender missed it: the refusals count, not our answer.
+                coordinator.context.send(event.peer, held.reverted)
             return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
         is_dispatched = held.state in ON_THE_WAY
         return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
@@ -616,21 +618,17 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
     if coordinator.rounds.has_unwritten_dispatch():
         coordinator.unanswered[peer] = request_id
         return
-    points = [
-        HandedOver(
-            flush_point_of(transaction),
-            transaction.leaf,
-            transaction.made.inputs,
-            tuple(state.as_seen_by(peer) for state in transaction.made.outputs),
-        )
-        for transaction in coordinator.rounds.flush_points()
-    ]
+    points: list[HandedOver] = []
+    rounds = dict(coordinator.restored_rounds)
+    for transaction in coordinator.rounds.flush_points():
+        assert transaction.endorsed is not None, "a flush point was endorsed in a round"
+        point = flush_point_of(transaction)
+        rounds[point.digest] = transaction.endorsed
+        points.append(HandedOver(point, transaction.made.as_seen_by(peer)))
     for handed in coordinator.restored.values():
-        states = tuple(state.as_seen_by(peer) for state in handed.states)
-        points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
-    kept = coordinator.kept.standing.values()
+        points.append(HandedOver(handed.point, handed.transition.as_seen_by(peer)))
     bytes_max = coordinator.context.config.message_bytes_max
-    coordinator.context.send(peer, handover_of(request_id, points, kept, bytes_max))
+    coordinator.context.send(peer, handover_of(request_id, points, rounds, bytes_max))
 
 
 def _restart_heartbeat_timer(coordinator: Coordinator) -> None:

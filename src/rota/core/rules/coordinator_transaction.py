@@ -23,7 +23,7 @@ from rota.core.events.coordinator_transaction import (
     Submitted,
 )
 from rota.core.machine import Event
-from rota.messages import ErrorCode, TransactionReverted
+from rota.messages import EndorserSignature, ErrorCode, TransactionReverted
 from rota.types import IntentId, SubmitMode
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
     transaction.number = event.delegation.number
     transaction.revert_count = event.delegation.revert_count
     transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.reverted = None
     transaction.kept_away_count = 0
     transaction.not_before_ms = 0
     transaction.waits_for = ()
@@ -192,6 +193,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.transition = event.transition
     transaction.size_bytes = event.size_bytes
     transaction.seen_by = {}
+    transaction.unjudged_by = {}
     transaction.was_assembled = True
     transaction.waits_for = ()
     transaction.unusable_count = 0
@@ -249,7 +251,8 @@ def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, e
 
 
 def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """A refusal: to be assembled on a fresh snapshot."""
+    """A refusal: to be assembled on a fresh snapshot, later each time."""
+    _back_off(transaction, transaction.refused_count)
     transaction.refused_count += 1
     transaction.reason = event.reason
     _drop_transition(transaction, comes_back=True)
@@ -261,8 +264,8 @@ def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
 
 
 def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """Back to its sender, who finalises it with the reason."""
-    _tell_reverted(transaction, event.reason)
+    """Back to its sender, with the refusals by which that ends it."""
+    _tell_reverted(transaction, event.reason, event.refusals)
     _drop_transition(transaction, comes_back=False)
 
 
@@ -317,7 +320,7 @@ def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """No retry is left: its sender finalises it with the ledger's reason."""
+    """No retry is left: its sender judges by its own index."""
     _tell_reverted(transaction, event.outcome.reason)
     _drop_transition(transaction, comes_back=False)
 
@@ -379,9 +382,11 @@ def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
     transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
 
 
-def _tell_reverted(transaction: CoordinatorTransaction, reason: str) -> None:
+def _tell_reverted(
+    transaction: CoordinatorTransaction, reason: str, refusals: tuple[EndorserSignature, ...] = ()
+) -> None:
     transaction.reason = reason
     transaction.told_count = 1
-    transaction.coordinator.context.send(
-        transaction.sender, TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason)
-    )
+    intent, number, leaf = transaction.intent.id, transaction.number, transaction.leaf
+    transaction.reverted = TransactionReverted(intent, number, leaf, reason, refusals)
+    transaction.coordinator.context.send(transaction.sender, transaction.reverted)

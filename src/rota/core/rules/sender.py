@@ -23,7 +23,7 @@ from rota.core.events.sender import (
     RetryDue,
     TransactionConfirmed,
 )
-from rota.core.events.sender_transaction import CoordinatorChanged, Delegated, Dispatched, GivenUp
+from rota.core.events.sender_transaction import CoordinatorChanged, Delegated, Dispatched, Dropped
 from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.sender_transaction import SenderTransaction
@@ -225,7 +225,7 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
             transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
             transaction.handle(Dispatched(None))
         elif answer.answer is Answer.REJECTED:
-            transaction.handle(GivenUp(answer.reason))
+            transaction.handle(Dropped(event.peer, answer.reason))
         else:
             _note_full(sender)
             sender.why_waiting = f"{event.peer} has no room for more"

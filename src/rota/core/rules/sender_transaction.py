@@ -31,6 +31,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     HoldExpired,
     NonceAssigned,
     ParkDurable,
@@ -269,8 +270,25 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    transaction.sender.assembly.fail(transaction, event.reason)
+    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
+        transaction.sender.complain(transaction.delegate)
+    transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
+
+
+def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
+    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    if event.was_refused:
+        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        transaction.needs_own_states = True
+        config = transaction.context.config
+        delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
+        transaction.not_before_ms = _look_after(transaction, delay_ms)
+        return
+    transaction.sender.complain(event.peer)
+    transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
+    transaction.dropped_count += 1
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -546,6 +564,8 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Aut
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.dropped_count = 0
+    transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
@@ -563,10 +583,19 @@ def stop_hold(transaction: SenderTransaction) -> None:
 
 def retry_later(transaction: SenderTransaction) -> int:
     """Set the timer of a backoff, later each time; when it ends."""
-    context = transaction.context
-    config = context.config
-    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    due_ms = _back_off(transaction, transaction.failure_count)
     transaction.failure_count += 1
+    return due_ms
+
+
+def _back_off(transaction: SenderTransaction, attempt: int) -> int:
+    config = transaction.context.config
+    delay_ms = transaction.context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    return _look_after(transaction, delay_ms)
+
+
+def _look_after(transaction: SenderTransaction, delay_ms: int) -> int:
+    context = transaction.context
     due_ms = context.after(delay_ms)
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms
