@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from rota.core.consistency import consistent_for
 from rota.core.context import Context
-from rota.core.distribution import is_true
 from rota.core.effects import DispatchRound, Signed
 from rota.digests import round_digest
 from rota.frozen import dataclass
@@ -118,4 +118,4 @@ def _is_in(context: Context, handed: HandedOver, rounds: Mapping[Digest, HandedR
     found = rounds.get(point.digest)
     if found is None or made.leaf not in found.leaves or made.intent != point.intent:
         return False
-    return is_true(context.separator, context.node, made)
+    return consistent_for(context.separator, context.node, made) is not None
