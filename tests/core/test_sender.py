@@ -830,7 +830,7 @@ def test_coordinator_that_stops_moves_its_own_sender_at_once_to_the_successor() 
 def test_sender_does_not_choose_its_own_node_while_that_has_stepped_down() -> None:
     bench = bench_of_sender("A-1", height=WHERE_A_LEADS)
     bench.tell(ConnectionLost(C))
-    bench.sequencer.coordinator.handle(EndorserFollowsAnother(C))
+    bench.sequencer.coordinator.handle(EndorserFollowsAnother(B, C))
     bench.tell(Tick())
     assert told(bench) == [B]
     assert commands(bench, B)[0].tried == (Tried(A, bench.sequencer.coordinator.number), Tried(C, NEVER))

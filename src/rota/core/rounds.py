@@ -211,6 +211,7 @@ class Rounds:
         opened = self._round_asked(peer, response.request_id)
         if opened is None or response.digest != opened.digest:
             return
+        self.coordinator.following_others.pop(peer, None)
         if response.signature and not response.refusals:
             if peer == self.context.node:
                 self._take_signature(opened, peer, response.signature)
@@ -255,7 +256,7 @@ class Rounds:
                 self._request_endorsement(opened, peer)
         else:
             opened.showing.note_unseen(peer, opened.members.values())
-            self.coordinator.endorser_follows(error.accepted)
+            self.coordinator.endorser_follows(peer, error.accepted)
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""

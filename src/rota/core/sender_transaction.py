@@ -563,6 +563,7 @@ class SenderTransaction(Machine):
         self.delegate_incarnation = 0
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
+        self.stage = 0
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None

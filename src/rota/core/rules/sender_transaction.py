@@ -48,7 +48,7 @@ from rota.core.events.sender_transaction import (
     SubmitterSilent,
 )
 from rota.core.machine import Event
-from rota.core.states.sender_transaction import HeldRequest, Permission
+from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import DelegationNumber, Outcome, Receipt, Transition
 
@@ -207,6 +207,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     if permission is not None and permission.number == transaction.number:
         transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     stop_hold(transaction)
+    transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
@@ -357,8 +358,9 @@ def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
 
 
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
-    transaction.reason = "its submitter is silent"
+    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    stop_hold(transaction)
+    transaction.reason = event.reason
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -527,6 +529,7 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
+    transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
