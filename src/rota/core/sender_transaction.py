@@ -572,6 +572,7 @@ class SenderTransaction(Machine):
         self.failure_count = 0
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
+        self.left_leaf: Leaf | None = None
         self.confirmed_leaf: Leaf | None = None
         self.reason = ""
         self.reply_to = ""

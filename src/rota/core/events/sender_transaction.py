@@ -181,6 +181,7 @@ class SubmitterSilent(Event):
     """
 
     reason: str = "its submitter is silent"
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ def demote_delegate(sender: Sender, event: ProgressDue) -> None:
     _stop_waiting(sender)
     _close_command(sender)
     for transaction in _permitted_to(sender, node):
-        transaction.handle(SubmitterSilent(reason))
+        transaction.handle(SubmitterSilent(reason, is_left=True))
     sender.why_waiting = reason
     _reconsider(sender)
     _watch_progress(sender)
@@ -526,8 +526,9 @@ def _permitted_to(sender: Sender, node: NodeName) -> list[SenderTransaction]:
 
 
 def _watch_progress(sender: Sender) -> None:
-    due_ms = sender.context.after(sender.progress.step_ms)
-    sender.context.timers.set(sender, "progress", due_ms, ProgressDue())
+    left_ms = sender.progress.left_ms(_is_on_its_way(sender))
+    delay_ms = min(left_ms, sender.progress.step_ms) if left_ms > 0 else sender.progress.step_ms
+    sender.context.timers.set(sender, "progress", sender.context.after(delay_ms), ProgressDue())
 
 
 def _retry_after(sender: Sender, first_ms: int) -> None:

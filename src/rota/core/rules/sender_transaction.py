@@ -124,9 +124,9 @@ def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) 
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
-    """the permitted leaf, and it was not skipped meanwhile"""
+    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
     permission = transaction.permission
-    if permission is None or transaction.skipped_leaf == permission.transition.leaf:
+    if permission is None or permission.transition.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
     return event.leaf in (None, permission.transition.leaf)
 
@@ -361,6 +361,8 @@ def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
     """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
     stop_hold(transaction)
     transaction.reason = event.reason
+    if event.is_left and transaction.permission is not None:
+        transaction.left_leaf = transaction.permission.transition.leaf
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -531,7 +533,7 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Tra
     transaction.permission = Permission(transaction.number, request.peer, transition)
     transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
-    transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
