@@ -321,7 +321,7 @@ def test_rejected_command_is_not_repeated() -> None:
     bench = bench_of_sender("A-1", of=WITHOUT_US)
     reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=500)
     bench.forget()
-    bench.wait(5_000)
+    bench.wait(4_999)
     assert told(bench) == []
 
 
@@ -910,15 +910,15 @@ def test_redirect_to_nobody_to_its_author_or_to_a_stranger_is_tried_again_later(
 
 def test_sender_that_is_behind_waits_until_its_index_is_there() -> None:
     bench = bench_of_sender("A-1")
-    reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=520)
+    reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=500)
     bench.submit("A-2")
     bench.forget()
-    bench.wait(10_000)
+    bench.wait(4_999)
     bench.block(499)
     assert told(bench) == []
     explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
     assert explanation is not None
-    assert explanation.waits_for == "our index must reach height 520"
+    assert explanation.waits_for == "our index must reach height 500"
     bench.block(500)
     assert delegated_to(bench, B) == [intent_id("A-1"), intent_id("A-2")]
     bench.forget()
