@@ -14,6 +14,7 @@ from rota.messages import (
     Answer,
     AssembleRequest,
     CoordinatorHeartbeat,
+    CoordinatorState,
     DelegationAccepted,
     DelegationCommand,
     DelegationRejected,
@@ -124,6 +125,13 @@ def answers_dispatched(liar: Liar, target: NodeName, body: Message) -> Message |
     return says_nothing_but_heartbeats(liar, target, body)
 
 
+def comes_and_goes(liar: Liar, target: NodeName, body: Message) -> Message | None:
+    if isinstance(body, CoordinatorHeartbeat) and liar.run.world.now_ms // 500 % 2:
+        other = NodeName("B") if target == NodeName("A") else NodeName("A")
+        return replace(body, state=CoordinatorState.CLOSING, successor=other)
+    return says_nothing_but_heartbeats(liar, target, body)
+
+
 STRATEGIES = [
     says_nothing_but_heartbeats,
     never_asks_for_permission,
@@ -132,6 +140,7 @@ STRATEGIES = [
     sends_to_another,
     is_always_full,
     answers_dispatched,
+    comes_and_goes,
 ]
 
 
@@ -250,6 +259,21 @@ def test_two_liars_of_five_are_left_by_a_single_sender(lie: Lie, rotation: str) 
     Liar(run, NodeName("D"), lie)
     run.do("submit A-1 at A")
     assert ends_within(run, 8 * TIMEOUT_MS, "A-1")
+
+
+def test_liar_that_asks_honest_ones_to_yield_all_the_time_stops_nobody() -> None:
+    """It claims the rank that a range ahead gives it, is given the role, and says nothing more."""
+    run = run_of(lambda *_: None)
+    liar = Liar(run, LIAR, lambda *_: None, HUGE)
+    names = []
+    for number in range(1, 9):
+        names.append(f"A-{number}")
+        run.do(f"submit A-{number} at A")
+        for _ in range(10):
+            run.do("run 500 ms")
+            for target in ("A", "B"):
+                liar.say(NodeName(target), HandoverRequest(RequestId(1, number), HandoverReason.OUTRANKS))
+    assert ends_within(run, 3 * TIMEOUT_MS, *names)
 
 
 def test_single_liar_cannot_depose_an_honest_coordinator_at_will() -> None:
