@@ -296,6 +296,57 @@ def test_strict_endorser_believes_a_single_word_for_one_range_in_some() -> None:
     assert rejection_of(bench, B, asked, height=100 * leads_b) is Rejection.NOT_PREFERRED_COORDINATOR
 
 
+def ask_for(bench: Bench, peer: NodeName, for_ms: int, step_ms: int = 1_000) -> Rejection | None:
+    """A coordinator asks again and again; how the last request was answered."""
+    found = None
+    for _ in range(for_ms // step_ms):
+        bench.now_ms += step_ms
+        bench.forget()
+        found = rejection_of(bench, peer, request(request_id=RequestId(1, bench.now_ms)))
+    return found
+
+
+def test_endorser_signs_for_the_only_one_that_asks_although_it_is_accused_and_outranked() -> None:
+    bench = Bench(node=C, of=TWO_OF_THREE)
+    beat(bench, A)
+    observer(bench).weigh(A, accusation(B), is_first_hand=True)
+    assert ask_for(bench, B, CONFIG.progress_timeout_ms // 2) is Rejection.NOT_PREFERRED_COORDINATOR
+    observer(bench).weigh(A, accusation(B), is_first_hand=True)
+    beat(bench, A, 2)
+    assert ask_for(bench, B, 1_000) is None
+    assert observer(bench).accepted == B
+    assert not observer(bench).is_demoted(B)
+    assert demotions(bench).may_depose(B), "it was not believed about anybody"
+
+
+def test_endorser_does_not_leave_one_that_asks_too() -> None:
+    bench = Bench(node=C, of=TWO_OF_THREE)
+    beat(bench, A)
+    for second in range(2, 60):
+        beat(bench, A, second)
+        assert ask_for(bench, B, 1_000) is Rejection.NOT_PREFERRED_COORDINATOR
+        if second % 10 == 0:
+            assert rejection_of(bench, A, request(request_id=RequestId(2, second))) is None
+
+
+def test_coordinator_that_asks_now_and_then_is_not_the_only_one_that_asks() -> None:
+    bench = Bench(node=C, of=TWO_OF_THREE)
+    beat(bench, A)
+    observer(bench).weigh(A, accusation(B), is_first_hand=True)
+    for sequence in range(2, 8):
+        bench.now_ms += 25_000
+        beat(bench, A, sequence)
+        bench.forget()
+        asked = request(request_id=RequestId(1, bench.now_ms))
+        assert rejection_of(bench, B, asked) is Rejection.NOT_PREFERRED_COORDINATOR
+
+
+def test_endorser_never_signs_for_one_that_it_has_demoted_itself() -> None:
+    bench = Bench(node=C, of=TWO_OF_THREE)
+    observer(bench).demote(B)
+    assert ask_for(bench, B, CONFIG.demotion_ms - 1_000) is Rejection.NOT_PREFERRED_COORDINATOR
+
+
 def test_own_endorser_signs_for_its_own_coordinator_although_that_was_left() -> None:
     bench = Bench(node=A, of=TWO_OF_THREE)
     observer(bench).demote(A)

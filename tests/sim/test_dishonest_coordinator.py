@@ -261,6 +261,27 @@ def test_two_liars_of_five_are_left_by_a_single_sender(lie: Lie, rotation: str) 
     assert ends_within(run, 8 * TIMEOUT_MS, "A-1")
 
 
+def test_two_liars_that_divide_the_endorsers_stop_nobody() -> None:
+    """Each honest endorser is told by one liar that A, and by the other that the third one does nothing, for ever.
+
+    A alone has an intent, so B and C see nothing themselves; they sign for who asks while nobody else does.
+    """
+    run = run_of(says_nothing_but_heartbeats, nodes="A B C D E", threshold=3)
+    first = Liar(run, LIAR, says_nothing_but_heartbeats)
+    second = Liar(run, NodeName("D"), says_nothing_but_heartbeats)
+    run.do("submit A-1 at A")
+    told = {(first, "B"): "A", (first, "E"): "A", (second, "B"): "E", (second, "E"): "B"}
+    for _ in range(24 * TIMEOUT_MS // 500):
+        run.do("run 500 ms")
+        for (liar, target), accused in told.items():
+            liar.count += 1
+            tried = (Tried(NodeName(accused), HeartbeatNumber(HUGE, HUGE), True),)
+            liar.say(NodeName(target), DelegationCommand(RequestId(1, liar.count), (), tried))
+        if run.is_reported("A-1", Outcome.CONFIRMED.value):
+            break
+    assert run.world.now_ms <= 8 * TIMEOUT_MS
+
+
 def test_liar_that_asks_honest_ones_to_yield_all_the_time_stops_nobody() -> None:
     """It claims the rank that a range ahead gives it, is given the role, and says nothing more."""
     run = run_of(lambda *_: None)

@@ -71,6 +71,12 @@ class Demotions:
             accuser.is_spent = True
         return was_demoted
 
+    def clear(self, node: NodeName) -> None:
+        """It does something here: no single accuser is believed about it any more."""
+        for accuser in self.accusers.values():
+            if accuser.target == node:
+                accuser.is_spent = True
+
     def hear(self, author: NodeName, tried: Iterable[Tried], accepted: NodeName | None, is_first_hand: bool) -> None:
         """Whom a delegation (first hand) or an endorsement request lists; the list takes the place of the last."""
         members = self.context.contract.committee

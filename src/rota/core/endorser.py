@@ -43,6 +43,13 @@ ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
 
 
+class Asking(NamedTuple):
+    """Since when a coordinator that we do not accept asks us to sign, and when it did so last."""
+
+    since_ms: int
+    last_ms: int
+
+
 class Check(NamedTuple):
     """A round that the domain is judging."""
 
@@ -69,18 +76,23 @@ class Endorser:
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
+        self.asking: dict[NodeName, Asking] = {}
+        self.accepted_ms = 0
 
     def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
         """Answer every copy; check each request once."""
         rejection = self.rejection_of(peer, height, request)
-        if rejection is not None:
+        is_only_one = rejection is Rejection.NOT_PREFERRED_COORDINATOR and self._is_only_one_that_asks(peer)
+        if rejection is not None and not is_only_one:
             accepted = self.observer.accepted
             number = self.observer.peer(accepted).number if accepted is not None else NEVER_HEARD
             error = EndorsementError(request.request_id, rejection, accepted, number)
             self.context.send(peer, error)
             return
+        self.accepted_ms = self.context.now_ms
         if self.observer.has_observation:
-            self._note_deposed(peer, request)
+            if not is_only_one:
+                self._note_deposed(peer, request)
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
             self.observer.forget_tried(request.tried)
@@ -172,6 +184,21 @@ class Endorser:
             return True
         was_tried = self.observer.is_tried_by(peer, request.tried, accepted)
         return was_tried or self.observer.outranks(peer, accepted)
+
+    def _is_only_one_that_asks(self, peer: NodeName) -> bool:
+        """It has asked for half of `progress_timeout`, and in that time nobody whom we accept has asked for anything.
+
+        So no word of others, and no rank of one that does nothing, keeps us from signing for ever (protocol §5).
+        """
+        now_ms, config = self.context.now_ms, self.context.config
+        asking = self.asking.get(peer, Asking(now_ms, now_ms))
+        has_paused = now_ms - asking.last_ms > 2 * config.retry_backoff_max_ms
+        since_ms = now_ms if has_paused or self.accepted_ms >= asking.since_ms else asking.since_ms
+        self.asking[peer] = Asking(since_ms, now_ms)
+        if now_ms - since_ms < config.progress_timeout_ms // 2 or self.observer.demotions.is_own(peer):
+            return False
+        self.observer.demotions.clear(peer)
+        return True
 
     def _note_deposed(self, peer: NodeName, request: EndorsementRequest) -> None:
         """Nothing but the requester's word makes us leave one that we hear: that is remembered (`demotion.py`)."""
