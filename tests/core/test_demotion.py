@@ -193,6 +193,15 @@ def test_accepted_coordinator_is_the_one_about_whom_a_single_accuser_is_believed
     assert not observer(bench).is_demoted(A)
 
 
+def test_one_that_does_something_here_is_cleared_and_nobody_else() -> None:
+    bench = Bench(node=D, of=THREE_OF_FOUR)
+    observer(bench).weigh(C, accusation(A), is_first_hand=True)
+    observer(bench).weigh(B, accusation(C), is_first_hand=True)
+    demotions(bench).clear(A)
+    assert not observer(bench).is_demoted(A)
+    assert observer(bench).is_demoted(C)
+
+
 def test_where_nobody_may_lie_one_accuser_is_enough() -> None:
     known = observer(Bench(node=C, of=contract()))
     known.weigh(B, accusation(A), is_first_hand=True)
