@@ -52,6 +52,9 @@ class Config:
     retry_backoff_ms: int = 250
     retry_backoff_max_ms: int = 10_000
     unavailable_ttl_ms: int = 60_000
+    progress_timeout_ms: int = 40_000
+    demotion_ms: int = 60_000
+    demotion_max_ms: int = 3_600_000
     history_max: int = 64
     intent_bytes_max: int = 1_048_576
     transition_bytes_max: int = 1_048_576

@@ -86,10 +86,11 @@ class StateId(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A member that somebody could not reach, and the latest sign of life that it had from it."""
+    """A member that somebody could not reach, or has demoted, and the latest sign of life that it had from it."""
 
     node: NodeName
     number: HeartbeatNumber
+    is_demoted: bool = False
 
 
 class FlushPoint(NamedTuple):

@@ -387,11 +387,28 @@ def test_standby_with_nobody_to_wait_for_counts_from_its_own_beginning() -> None
 
 def test_standby_that_hears_the_active_one_waits_for_its_range() -> None:
     bench = standby()
-    for _ in range(10):
+    for _ in range(9):
         bench.wait(500)
         bench.beat(A)
     assert bench.state() is State.STANDBY
     assert bench.asked(AssembleRequest) == []
+
+
+def test_standby_whose_range_does_not_come_stops_waiting_and_doubts_the_sender() -> None:
+    bench = standby()
+    for _ in range(10):
+        bench.wait(500)
+        bench.beat(A)
+    assert bench.state() is State.CLOSING
+    assert bench.state_of("D-1") is None
+    bench.delegate("D-2", height=2**62)
+    assert bench.state() is State.CLOSING, "who overstated its height is not believed again in this range"
+
+
+def test_sender_that_claims_a_height_beyond_all_bounds_is_waited_for_one_range_at_most() -> None:
+    bench = observing(B, A, height=300)
+    bench.delegate("C-1", height=2**62)
+    assert bench.coordinator.standby_range <= bench.sequencer.context.block_range + 1
 
 
 def test_standby_in_strict_accepts_only_at_the_range_that_it_waits_for() -> None:

@@ -75,7 +75,7 @@ def test_a_field_counts_as_what_a_frame_has_for_each_of_its_fields() -> None:
 
 
 def test_the_rest_of_a_frame_has_room_for_ids_and_locks() -> None:
-    locks, intents, tried = 2 * 4_096 * (2 * FIELD_BYTES + 34), 255 * FIELD_BYTES, 256 * (4 * FIELD_BYTES + 255)
+    locks, intents, tried = 2 * 4_096 * (2 * FIELD_BYTES + 34), 255 * FIELD_BYTES, 256 * (5 * FIELD_BYTES + 255)
     room = DEFAULT_LIMITS.frame_bytes_max - Config().message_bytes_max
     assert locks + intents + tried <= room
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.config import Config
 from rota.core.consistency import Authorised
@@ -89,6 +89,14 @@ class Slot:
     own: dict[IntentId, None] = field(default_factory=dict)
 
 
+class Early(NamedTuple):
+    """A request for a height that our index has not reached, and when its coordinator has given it up."""
+
+    height: int
+    request: AssembleRequest
+    due_ms: int
+
+
 class Assembly:
     """The slots that this sender works on, one for each coordinator that it has delegated to."""
 
@@ -96,12 +104,17 @@ class Assembly:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}
-        self.early: tuple[NodeName, int, AssembleRequest] | None = None
+        self.early: dict[NodeName, Early] = {}
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
-        """Assemble once our index has reached the request's height; answer every copy."""
-        if height > self.context.height:
-            self.early = (peer, height, request)
+        """Assemble once our index has reached the request's height; answer every copy.
+
+        Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
+        """
+        self.early.pop(peer, None)
+        if height > self.context.height and any(self._refusal(peer, intent) is None for intent in request.intents):
+            due_ms = self.context.after(self.context.config.assemble_timeout_ms)
+            self.early[peer] = Early(height, request, due_ms)
             return
         slot = self.slots.get(peer)
         if slot is not None and request.request_id <= slot.request.request_id:
@@ -326,11 +339,12 @@ class Assembly:
             self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
 
     def take_early_request(self) -> None:
-        """Our index has gone on: a request that was too early may be due."""
-        if self.early is not None and self.early[1] <= self.context.height:
-            peer, height, request = self.early
-            self.early = None
-            self.take_request(peer, height, request)
+        """Our index has gone on: requests that were too early may be due; those of long ago are forgotten."""
+        for peer, early in tuple(self.early.items()):
+            if early.due_ms <= self.context.now_ms:
+                del self.early[peer]
+            elif early.height <= self.context.height:
+                self.take_request(peer, early.height, early.request)
 
 
 def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:

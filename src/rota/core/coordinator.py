@@ -148,6 +148,13 @@ TABLE = Table(
         Row(State.STANDBY, NewBlock, when=rules.range_is_reached_alone, then=State.ACTIVE),
         Row(State.STANDBY, NewBlock, when=rules.range_is_reached, then=State.ELECT, do=rules.ask_for_handover),
         Row(State.STANDBY, HeartbeatInterval, when=rules.active_one_is_silent_for_long, then=State.ACTIVE),
+        Row(
+            State.STANDBY,
+            HeartbeatInterval,
+            when=rules.range_is_overdue,
+            then=State.CLOSING,
+            do=rules.doubt_and_abandon,
+        ),
         *in_states(AWAITING_ROLE, TransactionsDelegated, when=rules.may_hold, do=rules.accept),
         *in_states(AWAITING_ROLE, TransactionsDelegated, do=rules.reject),
         *in_states(
@@ -187,7 +194,10 @@ TABLE = Table(
         Row(State.ACTIVE, HeartbeatReceived, when=rules.we_outrank_a_live_one, do=rules.ask_to_yield),
         *_as_for_a_request((State.ACTIVE,), NewBlock, rules.another_leads_the_new_range, rules.yield_to_leader),
         Row(State.ACTIVE, NewBlock, do=rules.drop_expired),
-        *_as_for_a_request((State.ACTIVE,), EndorserFollowsAnother, rules.accepted_one_is_silent_here, rules.step_down),
+        *_as_for_a_request(
+            (State.ACTIVE,), EndorserFollowsAnother, rules.endorsers_follow_a_silent_one, rules.step_down
+        ),
+        Row(State.ACTIVE, EndorserFollowsAnother, do=rules.note_follower_of_another),
         *_as_for_a_request(ACTING, LedgerLost, None, rules.yield_to_leader),
         *_as_for_a_request(ACTING, StopRequested, None, rules.stop_and_yield),
         *in_states((*FOLLOWING, *LEAVING), StopRequested, do=rules.note_stopping),
@@ -298,6 +308,8 @@ class Coordinator(Machine):
         self.awaited: dict[FlushPoint, None] = {}
         self.awaited_changed_ms = 0
         self.standby_range = 0
+        self.standby_for: NodeName | None = None
+        self.following_others: dict[NodeName, None] = {}
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
         self.redirects: dict[NodeName, Tried] = {}
@@ -351,7 +363,7 @@ class Coordinator(Machine):
         order = ranking(contract, block_range, event.peer)
         tried = {entry.node for entry in event.command.tried}
         better = takewhile(lambda node: node != self.context.node, order)
-        leads = self.context.node in order and all(n in tried or self.observer.is_silent(n) for n in better)
+        leads = self.context.node in order and all(n in tried or self.observer.is_passed_over(n) for n in better)
         return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
 
     # What the transactions and rounds tell.
@@ -475,10 +487,10 @@ class Coordinator(Machine):
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
-    def endorser_follows(self, accepted: NodeName | None) -> None:
+    def endorser_follows(self, peer: NodeName, accepted: NodeName | None) -> None:
         """An endorser did not accept us."""
         if accepted is not None and accepted != self.context.node:
-            self.context.post(self, EndorserFollowsAnother(accepted))
+            self.context.post(self, EndorserFollowsAnother(peer, accepted))
 
     # What the ledger tells.
 

@@ -14,6 +14,7 @@ while it stands no other intent's transition that spends or reads it is signed (
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -44,6 +45,13 @@ ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
 
 
+class Asking(NamedTuple):
+    """Since when a coordinator that we do not accept asks us to sign, and when it did so last."""
+
+    since_ms: int
+    last_ms: int
+
+
 class Check(NamedTuple):
     """A round that the domain is judging."""
 
@@ -70,17 +78,23 @@ class Endorser:
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
+        self.asking: dict[NodeName, Asking] = {}
+        self.accepted_ms = 0
 
     def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
         """Answer every copy; check each request once."""
         rejection = self.rejection_of(peer, height, request)
-        if rejection is not None:
+        is_only_one = rejection is Rejection.NOT_PREFERRED_COORDINATOR and self._is_only_one_that_asks(peer)
+        if rejection is not None and not is_only_one:
             accepted = self.observer.accepted
             number = self.observer.peer(accepted).number if accepted is not None else NEVER_HEARD
             error = EndorsementError(request.request_id, rejection, accepted, number)
             self.context.send(peer, error)
             return
+        self.accepted_ms = self.context.now_ms
         if self.observer.has_observation:
+            if not is_only_one:
+                self._note_deposed(peer, request)
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
             self.observer.forget_tried(request.tried)
@@ -145,6 +159,8 @@ class Endorser:
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
             return None
+        if self.observer.is_demoted(peer) and peer != self.context.node:
+            return Rejection.NOT_PREFERRED_COORDINATOR
         is_strict = contract.rotation is Rotation.STRICT
         is_followed = self.observer.accepted == peer
         if (is_strict or not is_followed) and contract.range_at(height) != self.context.block_range:
@@ -159,20 +175,47 @@ class Endorser:
         return peer in contract.committee
 
     def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Strict: every member that outranks it is silent here or listed as tried."""
-        known = self.observer
-        tried = {entry.node for entry in request.tried if entry.number >= known.peer(entry.node).number}
+        """Strict: every member that outranks it is silent here, demoted, or listed as tried by one that is believed."""
+        return all(self.observer.is_tried_by(peer, request.tried, node) for node in self._better_than(peer))
+
+    def _better_than(self, peer: NodeName) -> list[NodeName]:
+        """The members that outrank it and are neither silent here nor demoted."""
         better = takewhile(lambda node: node != peer, self.context.ranking(self.context.block_range))
-        return all(node in tried or self.observer.is_silent(node) for node in better)
+        return [node for node in better if not self.observer.is_passed_over(node)]
 
     def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
         """Sticky: the one that we accept is no obstacle, or the requester outranks it."""
         accepted = self.observer.accepted
         if accepted is None or self.observer.is_silent(accepted) or not self.observer.is_live(accepted):
             return True
-        known = self.observer.peer(accepted).number
-        was_tried = any(entry.node == accepted and entry.number >= known for entry in request.tried)
+        was_tried = self.observer.is_tried_by(peer, request.tried, accepted)
         return was_tried or self.observer.outranks(peer, accepted)
+
+    def _is_only_one_that_asks(self, peer: NodeName) -> bool:
+        """It has asked for half of `progress_timeout`, and in that time nobody whom we accept has asked for anything.
+
+        So no word of others, and no rank of one that does nothing, keeps us from signing for ever (protocol §5).
+        """
+        now_ms, config = self.context.now_ms, self.context.config
+        asking = self.asking.get(peer, Asking(now_ms, now_ms))
+        has_paused = now_ms - asking.last_ms > 2 * config.retry_backoff_max_ms
+        since_ms = now_ms if has_paused or self.accepted_ms >= asking.since_ms else asking.since_ms
+        self.asking[peer] = Asking(since_ms, now_ms)
+        if now_ms - since_ms < config.progress_timeout_ms // 2 or self.observer.demotions.is_own(peer):
+            return False
+        self.observer.demotions.clear(peer)
+        return True
+
+    def _note_deposed(self, peer: NodeName, request: EndorsementRequest) -> None:
+        """Nothing but the requester's word makes us leave one that we hear: that is remembered (`demotion.py`)."""
+        if self.context.contract.mode is not Mode.RING:
+            return
+        if self.context.contract.rotation is Rotation.STRICT:
+            is_decisive = bool(self._better_than(peer))
+        else:
+            is_decisive = self.observer.accepted != peer and not self._may_replace(peer, replace(request, tried=()))
+        if is_decisive:
+            self.observer.demotions.note_deposed(peer)
 
     def _is_to_be_checked(self, key: tuple[NodeName, RequestId]) -> bool:
         """New, or so old that the check was lost: with a step whose records could not be written."""

@@ -222,6 +222,7 @@ class Rounds:
         opened = self._round_asked(peer, response.request_id)
         if opened is None or response.digest != opened.digest:
             return
+        self.coordinator.following_others.pop(peer, None)
         if response.signature and not response.refusals:
             if peer == self.context.node:
                 self._take_signature(opened, peer, response.signature)
@@ -304,7 +305,7 @@ class Rounds:
             self._note_unjudged(opened, peer, frozenset(error.unjudged))
         else:
             opened.showing.note_unseen(peer, opened.members.values())
-            self.coordinator.endorser_follows(error.accepted)
+            self.coordinator.endorser_follows(peer, error.accepted)
 
     def _note_unjudged(self, opened: Round, peer: NodeName, leaves: frozenset[Leaf]) -> None:
         """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone."""

@@ -597,6 +597,7 @@ class SenderTransaction(Machine):
         self.delegate_incarnation = 0
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
+        self.stage = 0
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
@@ -609,6 +610,7 @@ class SenderTransaction(Machine):
         self.is_on_own_states = self.needs_own_states = False
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
+        self.left_leaf: Leaf | None = None
         self.confirmed_leaf = restored.used_leaf
         self.ending_code = ""
         self.reason = ""

@@ -279,7 +279,9 @@ class Sequencer:
         self.startup.notice(body)
         match body:
             case DelegationCommand():
-                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, envelope.height, body))
+                self.observer.weigh(peer, body.tried, is_first_hand=True)
+                height = self.observer.height_bound(peer, envelope.height)
+                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, height, body))
             case DelegationAccepted():
                 self.sender.heard(peer)
                 self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))
@@ -311,12 +313,13 @@ class Sequencer:
             case VerifierResponse():
                 self.sender.parties.take_response(peer, body)
             case AssembleRequest():
-                self.sender.assembly.take_request(peer, envelope.height, body)
+                self.sender.assembly.take_request(peer, self.observer.height_bound(peer, envelope.height), body)
             case AssembleResponse():
                 self.coordinator.slots.take_assembly(peer, body)
             case AssembleError():
                 self.coordinator.slots.take_assembly_error(peer, body)
             case EndorsementRequest():
+                self.observer.weigh(peer, body.tried, is_first_hand=False)
                 self.endorser.take_request(peer, envelope.height, body)
             case EndorsementResponse():
                 self.coordinator.rounds.take_endorsement(peer, body)

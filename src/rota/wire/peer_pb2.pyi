@@ -260,12 +260,14 @@ class DelegationNumber(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., counter: _Optional[int] = ...) -> None: ...
 
 class Tried(_message.Message):
-    __slots__ = ("node", "number")
+    __slots__ = ("node", "number", "is_demoted")
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    IS_DEMOTED_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: HeartbeatNumber
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
+    is_demoted: bool
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., is_demoted: _Optional[bool] = ...) -> None: ...
 
 class Intent(_message.Message):
     __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode", "nonce")

@@ -427,7 +427,10 @@ class Reader:
         )
 
     def tried(self, wire: Sequence[pb.Tried]) -> tuple[types.Tried, ...]:
-        return tuple(types.Tried(self.node(part.node), heartbeat_number(part.number)) for part in self.items(wire))
+        return tuple(
+            types.Tried(self.node(part.node), heartbeat_number(part.number), part.is_demoted)
+            for part in self.items(wire)
+        )
 
     def node(self, name: str) -> types.NodeName:
         return types.NodeName(self.name(name))

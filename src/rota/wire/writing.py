@@ -429,6 +429,7 @@ def _write_tried(wire: RepeatedCompositeFieldContainer[pb.Tried], tried: Iterabl
         part = wire.add()
         part.node = entry.node
         _write_heartbeat_number(part.number, entry.number)
+        part.is_demoted = entry.is_demoted
 
 
 def _write_request_id(wire: pb.RequestId, request_id: types.RequestId) -> None:

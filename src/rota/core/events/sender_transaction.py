@@ -180,7 +180,13 @@ class Submitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class SubmitterSilent(Event):
-    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`."""
+    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`.
+
+    Raised by the sender, whoever lists it, when its validity has passed in a final block or its coordinator is left.
+    """
+
+    reason: str = "its submitter is silent"
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

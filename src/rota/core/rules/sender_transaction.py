@@ -50,7 +50,7 @@ from rota.core.events.sender_transaction import (
     SubmitterSilent,
 )
 from rota.core.machine import Event
-from rota.core.states.sender_transaction import HeldRequest, Permission
+from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
 
@@ -126,9 +126,9 @@ def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) 
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
-    """the permitted leaf, and it was not skipped meanwhile"""
+    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
     permission = transaction.permission
-    if permission is None or transaction.skipped_leaf == permission.transition.leaf:
+    if permission is None or permission.transition.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
     return event.leaf in (None, permission.transition.leaf)
 
@@ -219,6 +219,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     if permission is not None and permission.number == transaction.number:
         transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     stop_hold(transaction)
+    transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
@@ -392,8 +393,11 @@ def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
 
 
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
-    transaction.reason = "its submitter is silent"
+    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    stop_hold(transaction)
+    transaction.reason = event.reason
+    if event.is_left and transaction.permission is not None:
+        transaction.left_leaf = transaction.permission.transition.leaf
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -562,8 +566,9 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Aut
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
+    transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
-    transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
     transaction.dropped_count = 0
     transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)

@@ -48,6 +48,11 @@ WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
 
 
+# How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).
+ASKED_TO_ASSEMBLE = 1
+ASKED_FOR_PERMISSION = 2
+
+
 class Permission(NamedTuple):
     """What we permitted: one leaf, to one delegate, under one delegation number."""
 

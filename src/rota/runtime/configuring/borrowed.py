@@ -62,6 +62,12 @@ SEQUENCER: Final[Meanings] = {
     "retry_backoff_ms": ("ms", "The first delay of every other backoff."),
     "retry_backoff_max_ms": ("ms", "The longest delay of every other backoff."),
     "unavailable_ttl_ms": ("ms", "How long a node stays unavailable unheard, and a silent sender's intents are kept."),
+    "progress_timeout_ms": ("ms", "How long a coordinator may bring none of our intents further before it is left."),
+    "demotion_ms": (
+        "ms",
+        "How long a coordinator that was left is passed over the first time; each time twice as long.",
+    ),
+    "demotion_max_ms": ("ms", "How long it is passed over at most."),
     "history_max": ("states", "States of an intent, remembered to explain it."),
     "intents_open_max": (
         "intents",
