@@ -704,7 +704,7 @@ def test_dispatch_is_told_to_each_sender_for_its_own_intents() -> None:
     bench.sign()
     bench.permit()
     bench.forget()
-    bench.coordinator.rounds.confirm_and_dispatch()
+    bench.coordinator.confirm_and_dispatch()
     [dispatched] = [opened for opened in bench.coordinator.rounds.rounds.values() if len(opened.members) == 3]
     bench.tell(RoundDispatched(dispatched.digest, "signer", 4))
     told = {
@@ -753,11 +753,11 @@ def test_flush_points_are_what_is_past_the_point_of_no_return_and_has_no_outcome
     bench.bring(State.READY_FOR_DISPATCH, transition("C-1"))
     bench.bring(State.CONFIRMING_DISPATCH, transition("C-2"))
     bench.block(1, bench.outcome(one))
-    found = [name_of(transaction.intent.id) for transaction in bench.coordinator.rounds.flush_points()]
+    found = [name_of(transaction.intent.id) for transaction in bench.coordinator.dispatching.flush_points()]
     assert found == ["B-2", "C-1"]
-    assert bench.coordinator.rounds.has_unwritten_dispatch()
+    assert bench.coordinator.dispatching.has_unwritten_dispatch()
     bench.write_rounds()
-    assert not bench.coordinator.rounds.has_unwritten_dispatch()
+    assert not bench.coordinator.dispatching.has_unwritten_dispatch()
 
 
 @pytest.mark.parametrize("count", [1, 5])

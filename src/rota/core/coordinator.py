@@ -22,6 +22,7 @@ from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.dispatching import Dispatching
 from rota.core.effects import TransitionPrepared
 from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
@@ -54,6 +55,7 @@ from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.permissions import Permissions
 from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
@@ -276,6 +278,8 @@ class Coordinator(Machine):
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
+        self.permissions = Permissions(self)
+        self.dispatching = Dispatching(self)
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.senders: dict[NodeName, int] = {}
@@ -327,7 +331,7 @@ class Coordinator(Machine):
     @property
     def has_flush_points(self) -> bool:
         """Something of ours is past the point of no return and has no outcome."""
-        return bool(self.restored) or bool(self.rounds.flush_points())
+        return bool(self.restored) or bool(self.dispatching.flush_points())
 
     @property
     def has_room_for_a_slot(self) -> bool:
@@ -348,6 +352,11 @@ class Coordinator(Machine):
         better = takewhile(lambda node: node != self.context.node, order)
         leads = self.context.node in order and all(n in tried or self.observer.is_silent(n) for n in better)
         return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
+
+    def confirm_and_dispatch(self) -> None:
+        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
+        self.permissions.ask()
+        self.dispatching.dispatch_ready()
 
     # What the transactions and rounds tell.
 
@@ -370,7 +379,7 @@ class Coordinator(Machine):
         if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
             self.wait(transaction)
         if transaction.state is TransactionState.CONFIRMING_DISPATCH:
-            self.rounds.await_permission(transaction)
+            self.permissions.await_answer(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
         if transaction.state in READY:

@@ -52,7 +52,7 @@ from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, SubmitMode, 
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
-    from rota.core.rounds import Round
+    from rota.core.round import Round
 
 
 from rota.core.rules import coordinator_transaction as rules

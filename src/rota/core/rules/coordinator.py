@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.dispatching import flush_point_of
 from rota.core.events import StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -24,7 +25,6 @@ from rota.core.events.coordinator_transaction import HeartbeatInterval as Transa
 from rota.core.handover import handover_of
 from rota.core.machine import Event
 from rota.core.observer import LIVE
-from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
 from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
 from rota.messages import (
@@ -434,19 +434,19 @@ def advance(coordinator: Coordinator, event: Event) -> None:
     coordinator.change_posted = False
     coordinator.rounds.open_rounds()
     coordinator.slots.select()
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
     """A permission has come: its round may be complete."""
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
     """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
     coordinator.change_posted = False
-    coordinator.rounds.confirm_and_dispatch()
-    if not coordinator.rounds.has_unwritten_dispatch():
+    coordinator.confirm_and_dispatch()
+    if not coordinator.dispatching.has_unwritten_dispatch():
         waiting, coordinator.unanswered = coordinator.unanswered, {}
         for peer, request_id in waiting.items():
             _answer_handover(coordinator, peer, request_id)
@@ -606,7 +606,7 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
 
 def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
     """At once, unless a dispatch is being written: then the answer follows the write."""
-    if coordinator.rounds.has_unwritten_dispatch():
+    if coordinator.dispatching.has_unwritten_dispatch():
         coordinator.unanswered[peer] = request_id
         return
     points = [
@@ -616,7 +616,7 @@ def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: Reque
             transaction.made.inputs,
             tuple(state.as_seen_by(peer) for state in transaction.made.outputs),
         )
-        for transaction in coordinator.rounds.flush_points()
+        for transaction in coordinator.dispatching.flush_points()
     ]
     for handed in coordinator.restored.values():
         states = tuple(state.as_seen_by(peer) for state in handed.states)

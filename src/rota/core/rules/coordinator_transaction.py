@@ -75,17 +75,17 @@ def is_undispatched_and_its_makers_come_back(transaction: CoordinatorTransaction
 
 def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
     """its round is not on its way to the disk"""
-    return transaction.coordinator.rounds.is_undispatched(transaction)
+    return transaction.coordinator.dispatching.is_undispatched(transaction)
 
 
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
     """all that it stands on, outside its round, is ready for dispatch, and it is to be dispatched itself"""
-    return not transaction.is_external and transaction.coordinator.rounds.dependencies_ready(transaction)
+    return not transaction.is_external and transaction.coordinator.dispatching.dependencies_ready(transaction)
 
 
 def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
     """it is external, and all that it stands on is dispatched"""
-    return transaction.is_external and transaction.coordinator.rounds.dependencies_dispatched(transaction)
+    return transaction.is_external and transaction.coordinator.dispatching.dependencies_dispatched(transaction)
 
 
 def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
@@ -273,7 +273,7 @@ def drop_for_good(transaction: CoordinatorTransaction, event: Event) -> None:
 
 def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> None:
     """The request is repeated with the states."""
-    transaction.coordinator.rounds.ask_permission_with_states(transaction)
+    transaction.coordinator.permissions.ask_with_states(transaction)
 
 
 def note_nonce(transaction: CoordinatorTransaction, event: NonceAllocated) -> None:
