@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rota.config import Config
@@ -11,7 +11,15 @@ from rota.core.effects import Effect, Persist, SendMessage, VerifyEndorsement
 from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment, void_leaf
+from rota.digests import (
+    core_of,
+    domain_separator,
+    leaf_of,
+    leaf_of_transition,
+    round_digest,
+    state_commitment,
+    void_leaf,
+)
 from rota.messages import Envelope, Message
 from rota.types import (
     Contract,
@@ -83,6 +91,14 @@ def transition(
     leaf = leaf_of(core_of(SEPARATOR, intent_id(name), inputs=inputs, outputs=(commitment,)), preparation)
     made = State(StateId(leaf, 0), commitment, (A, B, C, D), content)
     return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation)
+
+
+def remade(made: Transition, **changes: object) -> Transition:
+    """Another transition of the same intent, changed so; its leaf is right."""
+    changed = replace(made, **changes)  # type: ignore[arg-type]
+    leaf = leaf_of_transition(SEPARATOR, changed)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(changed.outputs))
+    return replace(changed, leaf=leaf, outputs=outputs)
 
 
 def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Transition:

@@ -13,7 +13,14 @@ from rota.config import Config
 from rota.core.assembly import flaw_of_size
 from rota.core.distribution import parts_of
 from rota.core.effects import Effect, ReplyToUser, RoundDispatch, SendMessage
-from rota.core.events import AssemblyFinished, ForContract, IntentSubmitted, TransitionSigned
+from rota.core.events import (
+    AssemblyFinished,
+    ForContract,
+    IntentSubmitted,
+    LedgerOutcome,
+    LedgerStatus,
+    TransitionSigned,
+)
 from rota.core.events.chain import Objection, TransactionRefused
 from rota.core.explanation import explain_at_coordinator
 from rota.core.graph import SNAPSHOT_STATES_MAX, Graph
@@ -173,22 +180,19 @@ def test_sender_whose_answers_are_large_gets_shorter_slots_until_they_are_small_
 
 def test_nothing_more_is_assembled_while_what_is_under_way_fills_a_message() -> None:
     bench = active()
-    large = [sized(f"B-{number}", LARGEST) for number in range(4)]
-    bench.delegate(*(name_of(each.intent) for each in large))
-    answer_in_parts(bench, large)
+    point = FlushPoint(Digest(bytes(32)), intent_id("B-1"))
+    large = tuple(sized(f"B-{number}", LARGEST).outputs[0] for number in range(4))
+    handed = HandedOver(point, large[0].id.leaf, (), large)
+    bench.coordinator.graph.place_foreign(handed, GENESIS_S + 600)
     bench.delegate("C-1")
     assert bench.asked(AssembleRequest) == []
     assert bench.state_of("C-1") is TransactionState.POOLED
     explained = explain_at_coordinator(bench.sequencer, intent_id("C-1"))
     assert explained is not None
     assert explained.waits_for == "what is under way to have its outcome: it fills a message"
-    bench.sign()
-    bench.permit()
-    first, *_ = bench.write_rounds()
-    bench.block(1, bench.outcome(first.transitions[0]))
+    bench.block(1, LedgerOutcome(point.intent, handed.leaf, point.digest, LedgerStatus.COMMITTED))
     [(peer, request)] = bench.asked(AssembleRequest)
-    assert (peer, len(request.snapshot.states)) == (C, 3)
-    assert fits(request)
+    assert (peer, request.snapshot.states) == (C, ())
 
 
 def test_snapshot_fits_to_its_last_byte_state_and_lock() -> None:

@@ -47,6 +47,7 @@ from rota.core.events.coordinator_transaction import (
     Confirmed,
     DependencyReady,
     DependencyReverted,
+    PermissionWithheld,
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph, Placed
@@ -56,6 +57,8 @@ from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.permissions import Permissions
+from rota.core.probation import Probation
+from rota.core.quotas import Quotas
 from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
@@ -275,6 +278,7 @@ class Coordinator(Machine):
         self.outcomes = RecentOutcomes()
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.kept = kept or Kept()
+        self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
@@ -282,7 +286,8 @@ class Coordinator(Machine):
         self.dispatching = Dispatching(self)
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
-        self.senders: dict[NodeName, int] = {}
+        self.quotas = Quotas(self)
+        self.followed: dict[NodeName, NodeName] = {}
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
         self.received_count = 0
@@ -382,6 +387,8 @@ class Coordinator(Machine):
             self.permissions.await_answer(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
+        if transaction.state is TransactionState.DISPATCHED and transaction.is_apart:
+            self.quotas.show(transaction)
         if transaction.state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
@@ -406,6 +413,15 @@ class Coordinator(Machine):
             if not self.transactions[intent].was_assembled:
                 return (intent,)
         return ()
+
+    def isolate(self, sender: NodeName, withholds: bool = False) -> None:
+        """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
+        self.probation.note_fault(sender)
+        for transaction in tuple(self.transactions.values()):
+            if transaction.sender == sender and transaction.state is TransactionState.ENDORSEMENT_GATHERING:
+                self.rounds.set_apart(transaction)
+            elif transaction.sender == sender and withholds:
+                transaction.handle(PermissionWithheld())
 
     def wait(self, transaction: CoordinatorTransaction) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
@@ -455,15 +471,19 @@ class Coordinator(Machine):
         """Final: out of memory."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
-        self.senders[transaction.sender] -= 1
-        if not self.senders[transaction.sender]:
-            del self.senders[transaction.sender]
+        transaction.let_go()
+        self.quotas.places.give_back(transaction.sender, 1)
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
-    def endorser_follows(self, accepted: NodeName | None) -> None:
-        """An endorser did not accept us."""
-        if accepted is not None and accepted != self.context.node:
+    def endorser_follows(self, endorser: NodeName, accepted: NodeName | None) -> None:
+        """An endorser did not accept us. It matters when so many follow others that too few are left to sign."""
+        if accepted is None or accepted == self.context.node:
+            self.followed.pop(endorser, None)
+            return
+        self.followed[endorser] = accepted
+        contract = self.context.contract
+        if len(self.followed) > len(contract.endorsers) - contract.threshold:
             self.context.post(self, EndorserFollowsAnother(accepted))
 
     # What the ledger tells.
@@ -604,7 +624,7 @@ class Coordinator(Machine):
 
     def _listeners(self) -> tuple[NodeName, ...]:
         members = self.context.contract.committee if self.observer.has_observation else ()
-        return tuple(dict.fromkeys((*members, *self.senders, self.context.node)))
+        return tuple(dict.fromkeys((*members, *self.quotas.places.held, self.context.node)))
 
     def changed(self, previous: Enum) -> None:
         """One heartbeat at once on every change of state; none while nothing is to be said."""

@@ -14,6 +14,7 @@ sender until that acknowledges it (`issuing.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
@@ -38,6 +39,7 @@ from rota.core.events.coordinator_transaction import (
     HeartbeatInterval,
     Issued,
     NonceAllocated,
+    PermissionWithheld,
     Received,
     RequestTimeoutInterval,
     Selected,
@@ -63,6 +65,7 @@ from rota.core.states.coordinator_transaction import (
     GONE,
     ON_THE_WAY,
     UNASSEMBLED,
+    UNBLOCKED,
     UNDER_WAY,
     UNDISPATCHED,
     State,
@@ -87,6 +90,7 @@ TABLE = Table(
         DependencyReverted,
         DispatchConfirmed,
         DispatchConfirmationRejected,
+        PermissionWithheld,
         Issued,
         Collected,
         NonceAllocated,
@@ -223,20 +227,12 @@ TABLE = Table(
         ),
         Row(State.BLOCKED, StateTimeout, when=rules.may_be_prepared, then=State.PREPARED),
         Row(State.BLOCKED, StateTimeout, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        Row(
-            State.CONFIRMING_DISPATCH,
-            StateTimeout,
-            when=rules.sender_is_silent,
-            then=State.POOLED,
-            do=rules.drop_for_good,
-        ),
-        *in_states((State.BLOCKED, State.CONFIRMING_DISPATCH), StateTimeout, do=rules.start_state_timer),
-        *in_states(ASSEMBLED, StateTransition, do=rules.start_state_timer),
         *in_states(
-            (*UNASSEMBLED, State.ASSEMBLING, State.PREPARED, *ON_THE_WAY, *GONE),
-            StateTransition,
-            do=rules.stop_state_timer,
+            (State.BLOCKED, State.CONFIRMING_DISPATCH), PermissionWithheld, then=State.POOLED, do=rules.drop_for_good
         ),
+        Row(State.BLOCKED, StateTimeout, do=rules.start_state_timer),
+        Row(State.BLOCKED, StateTransition, do=rules.start_state_timer),
+        *in_states(UNBLOCKED, StateTransition, do=rules.stop_state_timer),
         Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
         *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
         *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
@@ -358,10 +354,11 @@ TABLE = Table(
             (State.INITIAL, *UNASSEMBLED, State.BLOCKED, *ON_THE_WAY, *GONE),
             "no request is open",
         ),
+        Ignored(StateTimeout, (State.INITIAL, *UNBLOCKED), "only Blocked has this timer"),
         Ignored(
-            StateTimeout,
+            PermissionWithheld,
             (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ENDORSED, *GONE),
-            "the rounds ask the missing again; the rest waits for its turn or for the ledger",
+            "its permission is not awaited",
         ),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
         Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.PREPARED, State.FINAL), "it has not ended"),
@@ -387,7 +384,8 @@ class CoordinatorTransaction(Machine):
         self.order = order
         self.awaits_assembly = False
         self.was_assembled = False
-        self.intent = delegation.intent
+        # What the user asks for is the sender's business: only the sender assembles it.
+        self.intent = replace(delegation.intent, payload=b"", depends_on=(), parties=(), idempotency_key="")
         self.sender: NodeName = node_of(delegation.intent.sender)
         self.number = delegation.number
         self.is_voiding = delegation.is_voiding
@@ -408,10 +406,23 @@ class CoordinatorTransaction(Machine):
         self.kept_away_count = 0
         self.told_count = 0
         self.goes_alone = False
+        self.is_apart = False
         self.sends_states = False
         self.reason = ""
         self.since_ms = coordinator.context.now_ms
         self.history: list[tuple[int, Enum]] = []
+
+    def hold(self, transition: Transition, size_bytes: int) -> None:
+        """A version is under way; it counts against its sender's share of our memory."""
+        self.let_go()
+        self.transition, self.size_bytes = transition, size_bytes
+        self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
+
+    def let_go(self) -> None:
+        """No version is under way."""
+        if self.transition is not None:
+            self.coordinator.quotas.held_bytes.give_back(self.sender, self.size_bytes)
+        self.transition, self.size_bytes = None, 0
 
     @property
     def made(self) -> Transition:

@@ -1,7 +1,11 @@
 """Permission: each sender of an endorsed round permits its own leaves in it (protocol §7).
 
 Theory of operation. A sender is asked once for all its intents in a round. The request is repeated until it is
-answered, and only the answer to the current request counts.
+answered, and only the answer to the current request counts. A sender that does not answer within `permission_timeout`
+holds nobody up any longer: all that it has endorsed and not permitted, in whatever round, leaves as bare leaves, with
+what stands on it, and is assembled again; the sender is on probation (`probation.py`), and so is one that takes more
+than half of that time. The signatures of a round hold for its bare leaves too, so that one may still be committed until
+it expires. The new version is skipped then, which is contention and is not counted against the intent.
 """
 
 from __future__ import annotations
@@ -48,7 +52,11 @@ class Permissions:
     def handle(self, event: Event) -> None:
         """A request is unanswered."""
         assert isinstance(event, PermissionRepeatDue), "the permissions know their timers"
-        self._send(self.open[event.request_id], again=True)
+        permission = self.open[event.request_id]
+        if self._waited_ms(permission) >= self.context.config.permission_timeout_ms:
+            self.coordinator.isolate(permission.sender, withholds=True)
+        else:
+            self._send(permission, again=True)
         self.coordinator.something_changed()
 
     def await_answer(self, transaction: CoordinatorTransaction) -> None:
@@ -64,10 +72,16 @@ class Permissions:
     def take(self, peer: NodeName, response: DispatchConfirmationResponse) -> None:
         """Permission for the leaves that were asked for in the current request."""
         permission = self._asked(peer, response.request_id)
+        if permission is None:
+            return
+        is_late = self._waited_ms(permission) * 2 >= self.context.config.permission_timeout_ms
         for intent in response.intents:
-            if permission is not None and intent in permission.intents:
+            if intent in permission.intents:
                 self._close(permission, intent)
                 permission.round.members[intent].handle(DispatchConfirmed())
+                self.coordinator.probation.note_permitted(peer)
+        if is_late:
+            self.coordinator.isolate(peer, withholds=True)
 
     def take_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
         """No permission: those leave, with what stands on them."""
@@ -75,7 +89,10 @@ class Permissions:
         for failed in error.errors:
             if permission is not None and failed.intent in permission.intents:
                 self._close(permission, failed.intent)
-                permission.round.members[failed.intent].handle(DispatchConfirmationRejected(failed.code))
+                transaction = permission.round.members[failed.intent]
+                transaction.handle(DispatchConfirmationRejected(failed.code))
+                if transaction.is_gone and self.coordinator.probation.is_too_much(peer):
+                    self.coordinator.isolate(peer)
 
     def ask(self) -> None:
         """One request for all intents of one sender in one round."""
@@ -109,9 +126,16 @@ class Permissions:
         self.context.send(permission.sender, request)
         if again:
             self.coordinator.tell_asked_again(permission.intents)
-        due_ms = self.context.after(self.context.config.request_timeout_ms)
+        config = self.context.config
+        left_ms = max(1, config.permission_timeout_ms - self._waited_ms(permission))
+        due_ms = self.context.after(min(config.request_timeout_ms, left_ms))
         request_id = permission.request_id
         self.context.timers.set(self, f"permission {request_id}", due_ms, PermissionRepeatDue(request_id))
+
+    def _waited_ms(self, permission: Permission) -> int:
+        """How long the sender has known what is to be permitted; to ask for the states gives it no more time."""
+        since_ms = min(permission.round.members[intent].since_ms for intent in permission.intents)
+        return self.context.now_ms - since_ms
 
     def _asked(self, peer: NodeName, request_id: RequestId) -> Permission | None:
         permission = self.open.get(request_id)

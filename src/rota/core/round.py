@@ -21,9 +21,19 @@ class Phase(Enum):
     DISPATCHED = "dispatched"
 
 
+class Lack(NamedTuple):
+    """What an endorser lacks and we cannot show, and how often in a row it has said that it lacks something."""
+
+    leaves: tuple[Leaf, ...]
+    times: int
+
+
 @dataclass(slots=True)
 class Round:
-    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen."""
+    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen.
+
+    One that is `apart` holds transitions of that sender only, and counts against nobody else.
+    """
 
     number: int
     digest: Digest
@@ -32,11 +42,13 @@ class Round:
     members: dict[IntentId, CoordinatorTransaction]
     opened_at_ms: int
     showing: Showing
+    apart: NodeName | None = None
     phase: Phase = Phase.ENDORSING
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
     refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
+    lacking: dict[NodeName, Lack] = field(default_factory=dict)
     ask_count: int = 0
     dispatch_attempts: int = 0
 

@@ -13,8 +13,9 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.effects import VerifyEndorsement
@@ -23,15 +24,20 @@ from rota.core.events.coordinator_transaction import Endorsed, EndorsedRejected,
 from rota.core.events.rounds import RoundRepeatDue
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
-from rota.core.round import Phase, Round, kind_of
+from rota.core.round import Lack, Phase, Round, kind_of
+from rota.core.states.coordinator_transaction import ASSEMBLED
 from rota.digests import round_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Refusal, Rejection
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, IntentId, KeptStates, NodeName, RequestId
+from rota.types import Digest, IntentId, KeptStates, Leaf, NodeName, RequestId, Transition
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
+
+
+# An endorser that says so many times in a row, a request apart, that it lacks a state, does not find it either.
+LACKS_MAX: Final = 2
 
 
 class Rounds:
@@ -41,6 +47,7 @@ class Rounds:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.unrounded: list[CoordinatorTransaction] = []
+        self.apart: list[CoordinatorTransaction] = []
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
         self.opened_count = 0
@@ -64,20 +71,37 @@ class Rounds:
 
     def await_round(self, transaction: CoordinatorTransaction) -> None:
         """Assembled: it goes with the next round that opens."""
-        self.unrounded.append(transaction)
+        (self.apart if transaction.is_apart else self.unrounded).append(transaction)
 
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """Given up: it goes from its round, and nothing may be built on its states."""
         self.coordinator.slots.refuse_states_of(transaction.leaf)
         self.settle(transaction)
 
+    def set_apart(self, transaction: CoordinatorTransaction) -> None:
+        """It is not endorsed yet, and shares no round with other senders: nothing of theirs is to stand on it."""
+        if transaction.is_apart or transaction.transition is None:
+            return
+        opened, transaction.is_apart = transaction.round, True
+        self.coordinator.slots.refuse_states_of(transaction.leaf)
+        self.coordinator.reset_users_of(transaction.leaf, frozenset())
+        self.coordinator.graph.hide(transaction.leaf)
+        if opened is None:
+            self.unrounded.remove(transaction)
+            self._queue((transaction,))
+        elif transaction.round is opened:
+            # Else one that stood on it has left the round and dissolved it.
+            self._ask_anew(opened)
+        self.coordinator.something_changed()
+
     def settle(self, transaction: CoordinatorTransaction) -> None:
         """It has its outcome, or was given up: its round no longer waits for it."""
         opened, transaction.round = transaction.round, None
         self.coordinator.permissions.forget(transaction, opened)
         if opened is None:
-            if transaction in self.unrounded:
-                self.unrounded.remove(transaction)
+            for queue in (self.unrounded, self.apart):
+                if transaction in queue:
+                    queue.remove(transaction)
             return
         del opened.members[transaction.intent.id]
         if not opened.members:
@@ -119,6 +143,7 @@ class Rounds:
 
     def _take_signature(self, opened: Round, peer: NodeName, signature: bytes) -> None:
         opened.signatures[peer] = signature
+        self.coordinator.followed.pop(peer, None)
         if len(opened.signatures) == self.context.contract.threshold:
             self._endorse(opened)
 
@@ -133,9 +158,45 @@ class Rounds:
             # The rest it asks others for, and is asked again in a while.
             if opened.showing.take_missing(peer, error.missing):
                 self._request_endorsement(opened, peer)
+            self._note_lack(opened, peer, error.missing)
         else:
             opened.showing.note_unseen(peer, opened.members.values())
-            self.coordinator.endorser_follows(error.accepted)
+            self.coordinator.endorser_follows(peer, error.accepted)
+
+    def _note_lack(self, opened: Round, peer: NodeName, missing: tuple[Leaf, ...]) -> None:
+        """An endorser asks the members for what we cannot show. If it lacks it all the same, perhaps nobody has it."""
+        leaves = tuple(leaf for leaf in missing if leaf not in opened.showing.makers)
+        before = opened.lacking.get(peer)
+        opened.lacking[peer] = Lack(leaves, before.times + 1 if before is not None else 1)
+        contract = self.context.contract
+        stuck = sum(lack.times >= LACKS_MAX and bool(lack.leaves) for lack in opened.lacking.values())
+        if stuck > len(contract.endorsers) - contract.threshold:
+            self._separate(opened)
+
+    def _separate(self, opened: Round) -> None:
+        """Too many endorsers lack a state: who named it goes apart. If nobody did, every sender goes apart."""
+        lacked = {leaf for lack in opened.lacking.values() for leaf in lack.leaves}
+        members = tuple(opened.members.values())
+        naming = [member for member in members if not lacked.isdisjoint(_leaves_named(member))]
+        if opened.apart is not None:
+            self._separate_within(opened, naming or list(members))
+            return
+        for sender in dict.fromkeys(member.sender for member in naming):
+            self.coordinator.isolate(sender)
+        for member in members if not naming else ():
+            self.set_apart(member)
+
+    def _separate_within(self, opened: Round, naming: list[CoordinatorTransaction]) -> None:
+        """In a round of one sender they go alone; one that is alone is assembled again, and later each time."""
+        assert opened.apart is not None, "the round has one sender"
+        self.coordinator.probation.note_fault(opened.apart)
+        if len(opened.members) == 1:
+            naming[0].handle(EndorsedRejected("endorsers lack a state that it needs", is_counted=False))
+            return
+        for member in naming:
+            member.goes_alone = True
+        self._ask_anew(opened)
+        self.coordinator.something_changed()
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -151,25 +212,65 @@ class Rounds:
             and self._endorsing_count() < config.rounds_open_max
             and self._ahead_count() < config.dispatch_ahead_max
         ):
-            taken = self._members_of_next_round()
-            intents = {transaction.intent.id for transaction in taken}
-            self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
-            self._open_round(taken)
+            taken = self._members_of_next_round(self.unrounded)
+            expiring = [transaction for transaction in taken if self.is_short(transaction.made)]
+            for transaction in expiring:
+                # One that was reset along with another is not there any more.
+                if transaction.transition is not None:
+                    self.set_apart(transaction)
+            if not expiring:
+                self._open_round(taken)
+        for sender in dict.fromkeys(waiting.sender for waiting in self.apart):
+            while self._may_open_apart(sender):
+                taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
+                if not taken:
+                    break
+                self._open_round(taken, sender)
+
+    def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
+        """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched."""
+        if self.is_short(transaction.made):
+            self.coordinator.isolate(transaction.sender)
+        if self.coordinator.probation.has(transaction.sender):
+            return True
+        makers = (self.coordinator.graph.placed.get(leaf) for leaf in _leaves_named(transaction))
+        found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
+        return any(each is not None and each.is_apart and each.state in ASSEMBLED for each in found)
+
+    def is_short(self, transition: Transition) -> bool:
+        """Less than half of its validity is left: in a shared round all others would expire with it."""
+        config = self.context.config
+        validity_s = config.validity_s if transition.preparation is None else config.prepared_validity_s
+        return (transition.valid_until_s - self.context.chain_time_s) * 2 < validity_s
 
     def _ahead_count(self) -> int:
         """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
-        restored = {handed.point.digest for handed in self.coordinator.restored.values()}
-        return len(self.rounds) + len(restored)
+        return sum(opened.apart is None for opened in self.rounds.values()) + self._restored_count()
 
-    def _members_of_next_round(self) -> list[CoordinatorTransaction]:
+    def _restored_count(self) -> int:
+        return len({handed.point.digest for handed in self.coordinator.restored.values()})
+
+    def _may_open_apart(self, sender: NodeName) -> bool:
+        """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
+        if sum(opened.apart == sender for opened in self.rounds.values()) >= self.context.config.apart_rounds_max:
+            return False
+        return len(self.rounds) + self._restored_count() < self.all_max
+
+    @property
+    def all_max(self) -> int:
+        """How many rounds there may be, shared ones and those of senders on probation."""
+        config = self.context.config
+        return config.dispatch_ahead_max + config.apart_rounds_max * self.coordinator.quotas.places.sender_count
+
+    def _members_of_next_round(self, waiting: list[CoordinatorTransaction]) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 
         A round is no larger than what one base-ledger transaction holds (ledger), and one message.
         """
-        first = self.unrounded[0]
-        if first.goes_alone:
-            return [first]
-        together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
+        if not waiting or waiting[0].goes_alone:
+            return waiting[:1]
+        first = waiting[0]
+        together = takewhile(lambda transaction: not transaction.goes_alone, waiting)
         alike = (transaction for transaction in together if kind_of(transaction) == kind_of(first))
         config = self.context.config
         some = islice(alike, config.round_max)
@@ -182,10 +283,16 @@ class Rounds:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
         since_ms = self.context.now_ms - self.context.config.state_timeout_ms
         return sum(
-            opened.phase is Phase.ENDORSING and opened.opened_at_ms > since_ms for opened in self.rounds.values()
+            opened.phase is Phase.ENDORSING and opened.apart is None and opened.opened_at_ms > since_ms
+            for opened in self.rounds.values()
         )
 
-    def _open_round(self, taken: list[CoordinatorTransaction]) -> None:
+    def _open_round(self, taken: list[CoordinatorTransaction], apart: NodeName | None = None) -> None:
+        members = {transaction.intent.id: transaction for transaction in taken}
+        if apart is None:
+            self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in members]
+        else:
+            self.apart = [waiting for waiting in self.apart if waiting.intent.id not in members]
         leaves = tuple(transaction.leaf for transaction in taken)
         config = self.context.config
         validity_s = config.prepared_validity_s if kind_of(taken[0]).is_prepared else config.validity_s
@@ -194,9 +301,8 @@ class Rounds:
         )
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
-        members = {transaction.intent.id: transaction for transaction in taken}
         showing = Showing(makers_of(self.coordinator, taken))
-        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing)
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing, apart)
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
@@ -210,6 +316,7 @@ class Rounds:
 
     def _ask_missing(self, opened: Round) -> None:
         """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
+        opened.showing.begin_anew()
         for endorser in opened.missing():
             self._request_endorsement(opened, endorser)
         if opened.ask_count:
@@ -300,9 +407,14 @@ class Rounds:
         for transaction in members:
             transaction.round = None
         self._close_round(opened)
-        self.unrounded = sorted(
-            (*members, *self.unrounded), key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order
-        )
+        self._queue(members)
+
+    def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
+        """They await a round again, in the order of assembly."""
+        for transaction in some:
+            (self.apart if transaction.is_apart else self.unrounded).append(transaction)
+        for queue in (self.apart, self.unrounded):
+            queue.sort(key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order)
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]
@@ -310,3 +422,9 @@ class Rounds:
             del self.round_by_request[request_id]
         self.context.timers.cancel(self, f"round {opened.number}")
         self.coordinator.dispatching.forget(opened)
+
+
+def _leaves_named(transaction: CoordinatorTransaction) -> Iterable[Leaf]:
+    """What made the states that it spends or reads."""
+    transition = transaction.made
+    return (reference.leaf for reference in (*transition.inputs, *transition.reads))

@@ -371,7 +371,7 @@ def _check_delegate_without_leases(sender: Sender, _event: HeartbeatInterval) ->
 
 
 def _ahead_in_this_life(rounds: Rounds) -> int:
-    return len(rounds.rounds)
+    return sum(opened.apart is None for opened in rounds.rounds.values())
 
 
 def _answer_without_bound(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.dispatching import flush_point_of
@@ -44,6 +44,7 @@ from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
+REDIRECTS_MAX: Final = 1_024
 
 # Guards, in the table's order.
 
@@ -509,6 +510,7 @@ def enter_active(coordinator: Coordinator) -> None:
     coordinator.successor = coordinator.yielded_to = None
     coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
     coordinator.idle_heartbeats = 0
+    coordinator.followed.clear()
     for handed in coordinator.restored.values():
         coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
     coordinator.something_changed()
@@ -540,12 +542,12 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
         return IntentAnswer(intent.id, Answer.DISPATCHED)
     if not delegation.is_voiding and coordinator.issuing.is_open(intent.id):
         return IntentAnswer(intent.id, Answer.HELD)
-    if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:
+    if not coordinator.quotas.has_place(event.peer):
         return IntentAnswer(intent.id, Answer.FULL)
     coordinator.received_count += 1
     transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
     coordinator.transactions[intent.id] = transaction
-    coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
+    coordinator.quotas.places.take(event.peer, 1)
     transaction.handle(Received(delegation))
     return IntentAnswer(intent.id, Answer.ACCEPTED)
 
@@ -558,7 +560,10 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
     known = coordinator.observer.peer(active) if active is not None else None
     number = known.number if known is not None else HeartbeatNumber(0, 0)
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
+        coordinator.redirects.pop(event.peer, None)
         coordinator.redirects[event.peer] = Tried(active, number)
+        if len(coordinator.redirects) > REDIRECTS_MAX:
+            del coordinator.redirects[next(iter(coordinator.redirects))]
     rejected = DelegationRejected(
         event.command.command_id,
         rejection,
@@ -633,7 +638,7 @@ def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
 
 def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
     """Undispatched intents of a sender that is silent for `unavailable_ttl` are dropped (protocol §4.1)."""
-    for sender in tuple(coordinator.senders):
+    for sender in tuple(coordinator.quotas.places.held):
         if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
             continue
         for transaction in tuple(coordinator.transactions.values()):
