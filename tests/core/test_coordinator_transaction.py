@@ -44,6 +44,7 @@ from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     EndorsementRequest,
+    EndorsementResponse,
     ErrorCode,
     HandedOver,
     IntentError,
@@ -190,6 +191,17 @@ def test_blocked_one_looks_at_its_dependencies_again_at_the_state_timeout() -> N
     assert bench.state_of("B-2") is State.BLOCKED
     bench.wait(1)
     assert bench.state_of("B-2") is State.CONFIRMING_DISPATCH
+
+
+def test_blocked_one_whose_maker_is_not_endorsed_goes_on_waiting_past_the_state_timeout() -> None:
+    bench = active()
+    two_rounds(bench, *chain("B-1", "B-2"))
+    for peer, request in bench.asked(EndorsementRequest):
+        if request.transitions[0].intent == intent_id("B-2"):
+            bench.hear(peer, EndorsementResponse(request.request_id, request.digest, f"by {peer}".encode()))
+    bench.wait(25_000)
+    assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
+    assert bench.state_of("B-2") is State.BLOCKED
 
 
 def test_one_on_top_of_a_member_of_its_own_round_is_not_blocked() -> None:

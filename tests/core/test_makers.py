@@ -8,7 +8,7 @@ import pytest
 
 from rota.config import Config
 from rota.core import seen as seen_module
-from rota.core.effects import CheckRound, Effect, SendMessage, StatesReceived
+from rota.core.effects import CheckRound, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.explanation import explain_at_coordinator
 from rota.core.seen import Seen
@@ -320,14 +320,10 @@ def test_endorser_that_lacks_what_it_was_shown_is_asked_again_in_its_time() -> N
 def test_endorser_that_lacks_what_is_on_the_chain_is_asked_again_in_its_time() -> None:
     bench = active()
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1", StateId(MAKER.leaf, 0)))
-    for number in range(2 * Config().endorse_retry_max):
-        say_missing(bench, B, MAKER.leaf)
-        # At the second time it goes apart, in a new round.
-        assert shown(bench, B) == ([()] if number == 1 else [])
-        bench.wait(bench.config.retry_backoff_max_ms)
-        bench.asked(EndorsementRequest, C)
-        while len(bench.said(EndorsementRequest, B)) > 1:
-            bench.effects.remove(next(e for e in bench.effects if is_request_to(e, B)))
+    say_missing(bench, B, MAKER.leaf)
+    assert shown(bench, B) == []
+    bench.wait(bench.config.request_timeout_ms)
+    assert shown(bench, B) == [()]
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
     assert bench.transaction("B-1").refused_count == 0
     explained = explain_at_coordinator(bench.sequencer, intent_id("B-1"))
@@ -335,9 +331,20 @@ def test_endorser_that_lacks_what_is_on_the_chain_is_asked_again_in_its_time() -
     assert "B answered MissingStates" in explained.detail
 
 
-def is_request_to(effect: Effect, peer: NodeName) -> bool:
-    is_sent = isinstance(effect, SendMessage) and effect.peer == peer
-    return is_sent and isinstance(effect.envelope.body, EndorsementRequest)  # type: ignore[attr-defined]
+def test_endorser_that_says_again_and_again_that_it_lacks_what_it_was_shown_is_not_flooded() -> None:
+    """The attack: by naming now one, now the other it made us send both for each of its answers."""
+    bench = active(of=endorsed_by_others(endorsers=(B,)), config=Config(rounds_open_max=9))
+    makers = [transition("B-1"), transition("B-2")]
+    for made in makers:
+        bench.bring(State.CONFIRMING_DISPATCH, made)
+    user = transition("B-3", *(made.outputs[0].id for made in makers))
+    bench.bring(State.ENDORSEMENT_GATHERING, user)
+    for made in makers:
+        say_missing(bench, B, made.leaf)
+    say_missing(bench, B, makers[0].leaf)
+    assert shown(bench, B) == []
+    bench.wait(bench.config.request_timeout_ms)
+    assert shown(bench, B) == [(makers[0],)]
 
 
 def test_makers_that_another_coordinator_dispatched_are_not_ours_to_show() -> None:

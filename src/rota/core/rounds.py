@@ -220,6 +220,10 @@ class Rounds:
                     self.set_apart(transaction)
             if not expiring:
                 self._open_round(taken)
+        if self.apart:
+            self._open_rounds_apart()
+
+    def _open_rounds_apart(self) -> None:
         for sender in dict.fromkeys(waiting.sender for waiting in self.apart):
             while self._may_open_apart(sender):
                 taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
