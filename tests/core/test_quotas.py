@@ -11,6 +11,7 @@ from rota.config import Config
 from rota.core.graph import SNAPSHOT_STATES_MAX
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.quotas import SENDERS_RECKONED, Shares
+from rota.core.rules.coordinator import REDIRECTS_MAX
 from rota.core.states.coordinator_transaction import State
 from rota.messages import (
     Answer,
@@ -95,13 +96,9 @@ def test_what_a_user_asks_for_is_not_kept() -> None:
 # Transitions.
 
 
-def small_memory(**limits: int) -> Config:
-    return replace(Config(), **limits)  # type: ignore[arg-type]
-
-
 def test_one_sender_does_not_take_all_memory() -> None:
     made = [sized(f"B-{number}", 10_000) for number in range(3)]
-    bench = active(of=NOTARISED, config=small_memory(held_bytes_max=36_000))
+    bench = active(of=NOTARISED, config=Config(held_bytes_max=36_000))
     bench.bring(State.ENDORSEMENT_GATHERING, *made)
     assert bench.state_of("B-2") is State.ASSEMBLING
     assert bench.coordinator.quotas.held_bytes.held == {B: 20_000}
@@ -215,6 +212,26 @@ def test_results_that_were_not_asked_for_are_not_even_measured() -> None:
     bench.hear(B, AssembleResponse(request.request_id, results))
     assert bench.coordinator.slots.sizes == {}
     assert bench.coordinator.quotas.held_bytes.total < bench.config.transition_bytes_max
+
+
+def test_second_result_for_the_same_intent_in_one_answer_changes_nothing() -> None:
+    bench = active()
+    bench.delegate("B-1")
+    [(_, request)] = bench.asked(AssembleRequest)
+    results = tuple(
+        AssemblyResult(intent_id("B-1"), AssemblyOutcome.ASSEMBLED, DelegationNumber(1, 1), made)
+        for made in (transition("B-1"), transition("B-1", version=1))
+    )
+    bench.hear(B, AssembleResponse(request.request_id, results))
+    assert bench.transaction("B-1").transition == transition("B-1")
+
+
+def test_senders_that_were_redirected_are_remembered_up_to_a_number() -> None:
+    bench = CoordinatorBench(B, of=contract(A, mode=Mode.STATIC, endorsers=(A,)))
+    for number in range(REDIRECTS_MAX + 1):
+        bench.delegate(f"N{number}-1")
+    assert len(bench.coordinator.redirects) == REDIRECTS_MAX
+    assert NodeName("N0") not in bench.coordinator.redirects
 
 
 def slow_slot(bench: CoordinatorBench, ms: int, count: int) -> None:
