@@ -344,6 +344,21 @@ def with_calls(name: str, gas: int) -> Transition:
     return replace(made, leaf=leaf, outputs=outputs)
 
 
+def test_sender_whose_transitions_take_all_the_gas_of_a_round_does_not_go_before_all_others() -> None:
+    """The attack: 64 transitions, each as dear as a round may be, were 64 rounds that everybody waited for."""
+    bench = active(of=endorsed_by_others(endorsers=(C,)), config=Config(rounds_open_max=1))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("C-0"))
+    dear = [with_calls(f"B-{number}", gas=9_000_000) for number in range(4)]
+    for made in (*dear, transition("C-1"), transition("C-2", dear[3].outputs[0].id), transition("C-3")):
+        bench.bring(State.ENDORSEMENT_GATHERING, made)
+    orders = []
+    for _ in range(6):
+        request = open_request(bench, C)
+        orders.append(names(request))
+        sign(bench, C, request)
+    assert orders == [["C-0"], ["B-0"], ["C-1", "C-3"], ["B-1"], ["B-2"], ["B-3", "C-2"]]
+
+
 def test_missing_endorsers_are_asked_again_and_those_who_signed_are_not() -> None:
     bench = active()
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))

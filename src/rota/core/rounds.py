@@ -48,6 +48,7 @@ class Rounds:
         self.context = coordinator.context
         self.unrounded: list[CoordinatorTransaction] = []
         self.apart: list[CoordinatorTransaction] = []
+        self.filled_by: dict[NodeName, None] = {}
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
         self.opened_count = 0
@@ -212,16 +213,38 @@ class Rounds:
             and self._endorsing_count() < config.rounds_open_max
             and self._ahead_count() < config.dispatch_ahead_max
         ):
-            taken = self._members_of_next_round(self.unrounded)
+            waiting = self._whose_turn_it_is()
+            taken = self._members_of_next_round(waiting)
             expiring = [transaction for transaction in taken if self.is_short(transaction.made)]
             for transaction in expiring:
-                # One that was reset along with another is not there any more.
-                if transaction.transition is not None:
-                    self.set_apart(transaction)
+                self.set_apart(transaction)
             if not expiring:
+                self._note_filled(taken, waiting)
                 self._open_round(taken)
         if self.apart:
             self._open_rounds_apart()
+
+    def _whose_turn_it_is(self) -> list[CoordinatorTransaction]:
+        """All that await a round, but for senders that have filled one lately, and what stands on theirs.
+
+        A few transitions may take all the gas of a round: who filled one gets the next when nobody else is left.
+        """
+        skipped: set[Leaf] = set()
+        waiting: list[CoordinatorTransaction] = []
+        for transaction in self.unrounded if self.filled_by else ():
+            if transaction.sender in self.filled_by or not skipped.isdisjoint(_leaves_named(transaction)):
+                skipped.add(transaction.leaf)
+            else:
+                waiting.append(transaction)
+        if not waiting:
+            self.filled_by.clear()
+        return waiting or self.unrounded
+
+    def _note_filled(self, taken: list[CoordinatorTransaction], waiting: list[CoordinatorTransaction]) -> None:
+        """One sender has a round to itself, and others wait."""
+        sender = taken[0].sender
+        if len(taken) < len(waiting) and all(transaction.sender == sender for transaction in taken):
+            self.filled_by[sender] = None
 
     def _open_rounds_apart(self) -> None:
         for sender in dict.fromkeys(waiting.sender for waiting in self.apart):
