@@ -14,7 +14,6 @@ sender until that acknowledges it (`issuing.py`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
@@ -384,8 +383,7 @@ class CoordinatorTransaction(Machine):
         self.order = order
         self.awaits_assembly = False
         self.was_assembled = False
-        # What the user asks for is the sender's business: only the sender assembles it.
-        self.intent = replace(delegation.intent, payload=b"", depends_on=(), parties=(), idempotency_key="")
+        self.intent = delegation.intent.as_delegated()
         self.sender: NodeName = node_of(delegation.intent.sender)
         self.number = delegation.number
         self.is_voiding = delegation.is_voiding
