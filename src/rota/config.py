@@ -42,11 +42,16 @@ class Config:
     validity_s: int = 600
     prepared_validity_s: int = 86_400
     in_flight_max: int = 5_000
+    held_bytes_max: int = 67_108_864
     dispatch_ahead_max: int = 16
     assembly_slot_max: int = 64
     slot_ms_max: int = 500
     round_max: int = 64
     rounds_open_max: int = 2
+    apart_rounds_max: int = 2
+    permission_timeout_ms: int = 4_000
+    probation_ms: int = 10_000
+    probation_max_ms: int = 600_000
     revert_retry_max: int = 3
     endorse_retry_max: int = 5
     retry_backoff_ms: int = 250

@@ -209,6 +209,10 @@ class Intent:
     submit_mode: SubmitMode = SubmitMode.AUTO
     nonce: bytes = b""
 
+    def as_delegated(self) -> Intent:
+        """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
+        return replace(self, payload=b"", depends_on=(), parties=(), idempotency_key="")
+
 
 @dataclass(frozen=True, slots=True)
 class State:

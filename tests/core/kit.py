@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rota.config import Config
@@ -25,6 +25,7 @@ from rota.digests import (
     core_of,
     domain_separator,
     leaf_of,
+    leaf_of_transition,
     page_of,
     round_digest,
     state_commitment,
@@ -128,6 +129,14 @@ def transition(
 def signed_leaf(made: Transition) -> SignedLeaf:
     """What a sender records of a transition that its party signed."""
     return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
+
+
+def remade(made: Transition, **changes: object) -> Transition:
+    """Another transition of the same intent, changed so; its leaf is right."""
+    changed = replace(made, **changes)  # type: ignore[arg-type]
+    leaf = leaf_of_transition(SEPARATOR, changed)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(changed.outputs))
+    return replace(changed, leaf=leaf, outputs=outputs)
 
 
 def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Authorised:

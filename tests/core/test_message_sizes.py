@@ -48,7 +48,7 @@ from rota.messages import (
 from rota.types import Digest, FlushPoint, HeartbeatNumber, Leaf, NodeName, RequestId, State, StateId, Transition
 from rota.wire import Frame, decode_frame, encode_frame
 from rota.wire.sizes import intent_bytes, transition_bytes
-from tests.core.coordinator_bench import CoordinatorBench, active, name_of
+from tests.core.coordinator_bench import CoordinatorBench, active, handed_of, name_of, settled
 from tests.core.kit import ADDRESS, GENESIS_S, SEPARATOR, A, B, Bench, C, contract, digest_of, intent, intent_id
 from tests.core.node_bench import NodeBench, order, restarted
 from tests.core.test_assembly import HEIGHT, ask, bench_with
@@ -163,22 +163,18 @@ def test_sender_whose_answers_are_large_gets_shorter_slots_until_they_are_small_
 
 def test_nothing_more_is_assembled_while_what_is_under_way_fills_a_message() -> None:
     bench = active()
-    large = [sized(f"B-{number}", LARGEST) for number in range(4)]
-    bench.delegate(*(name_of(each.intent) for each in large))
-    answer_in_parts(bench, large)
+    large = [handed_of(sized(f"B-{number}", LARGEST)) for number in range(4)]
+    for each in large:
+        bench.coordinator.graph.place_foreign(each, GENESIS_S + 600)
     bench.delegate("C-1")
     assert bench.asked(AssembleRequest) == []
     assert bench.state_of("C-1") is TransactionState.POOLED
     explained = explain_at_coordinator(bench.sequencer, intent_id("C-1"))
     assert explained is not None
     assert explained.waits_for == "what is under way to have its outcome: it fills a message"
-    bench.sign()
-    bench.permit()
-    first, *_ = bench.write_rounds()
-    bench.block(1, bench.outcome(first.transitions[0]))
+    bench.block(1, *(settled(each) for each in large))
     [(peer, request)] = bench.asked(AssembleRequest)
-    assert (peer, len(request.snapshot.states)) == (C, 3)
-    assert fits(request)
+    assert (peer, request.snapshot.states) == (C, ())
 
 
 def test_snapshot_fits_to_its_last_byte_state_and_lock() -> None:

@@ -221,7 +221,7 @@ def test_intent_is_durable_before_its_user_is_answered_and_before_it_is_delegate
     assert bench.sequencer.sender.transactions == {}
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("user", intent_id("A-1"))]
-    assert commands(bench, B)[0].delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert commands(bench, B)[0].delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
 
 
 def test_user_is_told_of_an_intent_that_was_not_written() -> None:
@@ -549,13 +549,20 @@ def test_own_ledger_that_is_back_makes_our_own_node_available_again() -> None:
 # Heartbeats and leases.
 
 
+def test_what_its_user_asks_for_is_not_told_to_a_coordinator() -> None:
+    bench = bench_of_sender()
+    bench.submit("A-1", b"pay 5 to bob", idempotency_key="order 7")
+    [told] = commands(bench, B)[0].delegations
+    assert told.intent == intent("A-1", b"")
+
+
 def test_overdue_heartbeat_makes_the_sender_delegate_again_to_the_same_node_with_the_same_number() -> None:
     bench = accepted_bench("A-1")
     bench.wait(749)
     assert told(bench) == []
     bench.wait(1)
     (command,) = commands(bench, B)
-    assert command.delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
     accept(bench, B, Answer.HELD)
     bench.forget()
@@ -629,7 +636,7 @@ def test_newer_heartbeat_that_lacks_an_intent_makes_it_delegated_again_with_the_
     beat(bench, B, 2, "A-2")
     assert transaction(bench, "A-1").state is TransactionState.PENDING
     assert transaction(bench, "A-2").state is TransactionState.DELEGATED
-    assert commands(bench, B)[-1].delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert commands(bench, B)[-1].delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
 
 
 def test_heartbeat_of_before_the_acceptance_need_not_list_the_intent() -> None:
@@ -1246,7 +1253,7 @@ def test_what_the_ledger_skipped_at_an_earlier_delegate_comes_to_the_current_one
     bench.forget()
     bench.block(HEIGHT + 1, outcome("A-1", LedgerStatus.REVERTED))
     (command,) = commands(bench, C)
-    assert command.delegations == (Delegation(intent("A-1"), DelegationNumber(2, 2), revert_count=1),)
+    assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(2, 2), revert_count=1),)
 
 
 def test_restarted_sender_delegates_what_it_finds_in_its_store_with_a_number_of_its_new_life() -> None:

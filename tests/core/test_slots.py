@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from rota.config import Config
@@ -31,7 +29,7 @@ from tests.core.coordinator_bench import (
     restarted,
     settled,
 )
-from tests.core.kit import B, C, intent_id, transition
+from tests.core.kit import B, C, intent_id, remade, transition
 
 NUMBER = DelegationNumber(1, 1)
 
@@ -432,7 +430,7 @@ def test_what_was_assembled_on_an_unusable_one_in_the_same_slot_is_unusable_too(
     bench.bring(State.ENDORSEMENT_GATHERING, transition("C-1", spent))
     bad = transition("B-1", spent)
     on_top = transition("B-2", bad.outputs[0].id)
-    reader = replace(transition("B-3"), reads=(on_top.outputs[0].id,))
+    reader = remade(transition("B-3"), reads=(on_top.outputs[0].id,))
     bench.delegate("B-1", "B-2", "B-3", "B-4")
     bench.assemble(bad, on_top, reader)
     assert bench.state_of("B-4") is State.ENDORSEMENT_GATHERING

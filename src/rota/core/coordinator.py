@@ -22,6 +22,7 @@ from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.dispatching import Dispatching
 from rota.core.effects import TransitionPrepared, VerifyEndorsers
 from rota.core.events import EndorsersVerified, LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
@@ -46,6 +47,7 @@ from rota.core.events.coordinator_transaction import (
     Confirmed,
     DependencyReady,
     DependencyReverted,
+    PermissionWithheld,
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph, Placed
@@ -55,6 +57,9 @@ from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.permissions import Permissions
+from rota.core.probation import Probation
+from rota.core.quotas import Quotas
 from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
@@ -286,12 +291,15 @@ class Coordinator(Machine):
         self.outcomes = RecentOutcomes()
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.kept = kept or Kept()
+        self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
+        self.permissions = Permissions(self)
+        self.dispatching = Dispatching(self)
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
-        self.senders: dict[NodeName, int] = {}
+        self.quotas = Quotas(self)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
         self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
@@ -344,7 +352,7 @@ class Coordinator(Machine):
     @property
     def has_flush_points(self) -> bool:
         """Something of ours is past the point of no return and has no outcome."""
-        return bool(self.restored) or bool(self.rounds.flush_points())
+        return bool(self.restored) or bool(self.dispatching.flush_points())
 
     @property
     def has_room_for_a_slot(self) -> bool:
@@ -365,6 +373,11 @@ class Coordinator(Machine):
         better = takewhile(lambda node: node != self.context.node, order)
         leads = self.context.node in order and all(n in tried or self.observer.is_passed_over(n) for n in better)
         return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
+
+    def confirm_and_dispatch(self) -> None:
+        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
+        self.permissions.ask()
+        self.dispatching.dispatch_ready()
 
     # What the transactions and rounds tell.
 
@@ -387,9 +400,11 @@ class Coordinator(Machine):
         if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
             self.wait(transaction)
         if transaction.state is TransactionState.CONFIRMING_DISPATCH:
-            self.rounds.await_permission(transaction)
+            self.permissions.await_answer(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
+        if transaction.state is TransactionState.DISPATCHED and transaction.is_apart:
+            self.quotas.show(transaction)
         if transaction.state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
@@ -414,6 +429,15 @@ class Coordinator(Machine):
             if not self.transactions[intent].was_assembled:
                 return (intent,)
         return ()
+
+    def isolate(self, sender: NodeName, withholds: bool = False) -> None:
+        """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
+        self.probation.note_fault(sender)
+        for transaction in tuple(self.transactions.values()):
+            if transaction.sender == sender and transaction.state is TransactionState.ENDORSEMENT_GATHERING:
+                self.rounds.set_apart(transaction)
+            elif transaction.sender == sender and withholds:
+                transaction.handle(PermissionWithheld())
 
     def wait(self, transaction: CoordinatorTransaction) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
@@ -481,9 +505,8 @@ class Coordinator(Machine):
         """Final: out of memory."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
-        self.senders[transaction.sender] -= 1
-        if not self.senders[transaction.sender]:
-            del self.senders[transaction.sender]
+        transaction.let_go()
+        self.quotas.places.give_back(transaction.sender, 1)
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
@@ -630,7 +653,7 @@ class Coordinator(Machine):
 
     def _listeners(self) -> tuple[NodeName, ...]:
         members = self.context.contract.committee if self.observer.has_observation else ()
-        return tuple(dict.fromkeys((*members, *self.senders, self.context.node)))
+        return tuple(dict.fromkeys((*members, *self.quotas.places.held, self.context.node)))
 
     def changed(self, previous: Enum) -> None:
         """One heartbeat at once on every change of state; none while nothing is to be said."""

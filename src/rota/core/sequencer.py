@@ -229,11 +229,11 @@ class Sequencer:
 
     def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
         if isinstance(event, RoundDispatched):
-            self.coordinator.rounds.take_dispatched(event)
+            self.coordinator.dispatching.take_dispatched(event)
         elif isinstance(event, RoundDispatchFailed):
-            self.coordinator.rounds.take_dispatch_failure(event)
+            self.coordinator.dispatching.take_failure(event)
         else:
-            self.coordinator.rounds.take_submitted(event)
+            self.coordinator.dispatching.take_submitted(event)
 
     def _take_result(self, event: Result) -> None:
         """What the domain, the signer and the key store answer."""
@@ -328,9 +328,9 @@ class Sequencer:
             case DispatchConfirmationRequest():
                 self.sender.take_permission_request(peer, body)
             case DispatchConfirmationResponse():
-                self.coordinator.rounds.take_permission(peer, body)
+                self.coordinator.permissions.take(peer, body)
             case DispatchConfirmationError():
-                self.coordinator.rounds.take_permission_error(peer, body)
+                self.coordinator.permissions.take_error(peer, body)
             case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
                 self.sender.take_dispatched(peer, intents)
             case TransactionReverted():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.dispatching import flush_point_of
 from rota.core.events import StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -24,7 +25,6 @@ from rota.core.events.coordinator_transaction import HeartbeatInterval as Transa
 from rota.core.handover import handover_of
 from rota.core.machine import Event
 from rota.core.observer import LIVE
-from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
 from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
 from rota.digests import is_id_of, round_digest
@@ -45,6 +45,7 @@ from rota.types import NEVER_HEARD, Contract, HeartbeatNumber, Intent, Mode, Nod
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
+REDIRECTS_MAX: Final = 1_024
 
 # Guards, in the table's order.
 
@@ -486,19 +487,19 @@ def advance(coordinator: Coordinator, event: Event) -> None:
     coordinator.change_posted = False
     coordinator.rounds.open_rounds()
     coordinator.slots.select()
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
     """A permission has come: its round may be complete."""
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
     """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
     coordinator.change_posted = False
-    coordinator.rounds.confirm_and_dispatch()
-    if not coordinator.rounds.has_unwritten_dispatch():
+    coordinator.confirm_and_dispatch()
+    if not coordinator.dispatching.has_unwritten_dispatch():
         waiting, coordinator.unanswered = coordinator.unanswered, {}
         for peer, request_id in waiting.items():
             _answer_handover(coordinator, peer, request_id)
@@ -596,12 +597,12 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
         return IntentAnswer(intent.id, Answer.DISPATCHED)
     if not delegation.is_voiding and coordinator.issuing.is_open(intent.id):
         return IntentAnswer(intent.id, Answer.HELD)
-    if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:
+    if not coordinator.quotas.has_place(event.peer):
         return IntentAnswer(intent.id, Answer.FULL)
     coordinator.received_count += 1
     transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
     coordinator.transactions[intent.id] = transaction
-    coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
+    coordinator.quotas.places.take(event.peer, 1)
     transaction.handle(Received(delegation))
     return IntentAnswer(intent.id, Answer.ACCEPTED)
 
@@ -616,7 +617,10 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
     known = coordinator.observer.peer(active) if active is not None else None
     number = known.number if known is not None else HeartbeatNumber(0, 0)
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
+        coordinator.redirects.pop(event.peer, None)
         coordinator.redirects[event.peer] = Tried(active, number)
+        if len(coordinator.redirects) > REDIRECTS_MAX:
+            del coordinator.redirects[next(iter(coordinator.redirects))]
     rejected = DelegationRejected(
         event.command.command_id,
         rejection,
@@ -664,12 +668,12 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
 
 def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
     """At once, unless a dispatch is being written: then the answer follows the write."""
-    if coordinator.rounds.has_unwritten_dispatch():
+    if coordinator.dispatching.has_unwritten_dispatch():
         coordinator.unanswered[peer] = request_id
         return
     points: list[HandedOver] = []
     rounds = dict(coordinator.restored_rounds)
-    for transaction in coordinator.rounds.flush_points():
+    for transaction in coordinator.dispatching.flush_points():
         assert transaction.endorsed is not None, "a flush point was endorsed in a round"
         point = flush_point_of(transaction)
         rounds[point.digest] = transaction.endorsed
@@ -687,7 +691,7 @@ def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
 
 def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
     """Undispatched intents of a sender that is silent for `unavailable_ttl` are dropped (protocol §4.1)."""
-    for sender in tuple(coordinator.senders):
+    for sender in tuple(coordinator.quotas.places.held):
         if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
             continue
         for transaction in tuple(coordinator.transactions.values()):

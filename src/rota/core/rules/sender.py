@@ -460,7 +460,9 @@ def _send(sender: Sender, command: Command) -> None:
     assert sender.delegate is not None, "delegating needs a delegate"
     transactions = [sender.transactions[intent] for intent in command.intents if intent in sender.transactions]
     delegations = tuple(
-        Delegation(transaction.intent, transaction.number, transaction.revert_count, transaction.is_voiding)
+        Delegation(
+            transaction.intent.as_delegated(), transaction.number, transaction.revert_count, transaction.is_voiding
+        )
         for transaction in transactions
         if transaction.is_undispatched
     )
