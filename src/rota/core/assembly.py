@@ -56,7 +56,6 @@ from rota.wire.sizes import in_parts, result_bytes, transition_bytes
 if TYPE_CHECKING:
     from rota.core.sender import Sender
 
-CONTENTION = "contention: it can be assembled on our own states, but not on its coordinator's snapshot"
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
 # How many versions of one intent may be signed and not expired at a time (trust rule 1).
@@ -83,8 +82,8 @@ class Slot:
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
     record: Recorded = Recorded.NO
-    # Those that the domain is asked about once more, on our own states alone.
-    alone: dict[IntentId, None] = field(default_factory=dict)
+    # Those that the domain is asked about once more, on our own states alone, and why.
+    alone: dict[IntentId, str] = field(default_factory=dict)
     # Those that are assembled on our own states to begin with.
     own: dict[IntentId, None] = field(default_factory=dict)
 
@@ -198,20 +197,19 @@ class Assembly:
             return
         slot = self._slot_of(transaction)
         told = self._told_by(transaction, event)
-        is_alone = slot is not None and event.intent in slot.alone
         needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
         transaction.is_on_own_states = needs_none
-        if is_alone and isinstance(told, Assembled):
-            transaction.handle(AssembleError(CONTENTION, ErrorCode.CONTENTION))
-        elif is_alone or not isinstance(told, AssembleRevert | AssemblePark):
+        if slot is not None and event.intent in slot.alone and isinstance(told, Assembled):
+            transaction.handle(AssembleError(f"contention: {slot.alone[event.intent]}", ErrorCode.CONTENTION))
+        elif not isinstance(told, AssembleRevert | AssemblePark):
             transaction.handle(told)
         elif slot is None:
             # Its coordinator went on to another slot: on what this one was assembled is not known any more.
             transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
-        elif needs_none:
+        elif needs_none or event.intent in slot.alone:
             transaction.handle(told)
         else:
-            self._assemble_alone(slot, transaction)
+            self._assemble_alone(slot, transaction, told.reason)
 
     def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
         if event.outcome is AssemblyOutcome.REVERTED:
@@ -264,9 +262,9 @@ class Assembly:
         if intents:
             self._order(slot, intents, slot.request.snapshot)
 
-    def _assemble_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
+    def _assemble_alone(self, slot: Slot, transaction: SenderTransaction, reason: str) -> None:
         """Others wrote the snapshot: what it does not allow is tried once on what our own index says."""
-        slot.alone[transaction.intent.id] = None
+        slot.alone[transaction.intent.id] = reason
         self._order(slot, (transaction.intent,), Snapshot())
 
     def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
