@@ -297,6 +297,7 @@ def test_refused_sender_is_on_probation() -> None:
     bench = active(of=NOTARISED)
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
     bench.refuse(C, "B-1")
+    bench.wait(CONFIG.retry_backoff_ms)
     bench.assemble(transition("B-1", version=1))
     assert rounds(bench) == [(B, ["B-1"])]
 

@@ -121,6 +121,7 @@ def test_memory_is_given_back_when_a_version_is_dropped_and_when_it_is_over() ->
     assert held.held == {B: size_bytes}
     bench.refuse(C, "B-1")
     assert held.held == {}
+    bench.wait(bench.config.retry_backoff_ms)
     bench.assemble(made)
     bench.sign()
     bench.permit()
