@@ -12,7 +12,8 @@ import {Proofs} from "./Proofs.sol";
 /// bits of its unspent outputs in its lowest 16 bits and the hash of its coins' commitments in the others. `auth` shows
 /// the commitments of the transition that made an input.
 ///
-///     auth = per full leaf: length u16 | validUntil u64 | per input: n u8, its maker's n coins | proof
+///     auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64
+///            | per input: n u8, its maker's n coins | proof
 ///
 /// When the last output is spent the word is zero again, and its place is given back.
 ///
@@ -28,7 +29,10 @@ contract Proved is Proofs {
     /// @param coinIssuer Who signs for new coins
     /// @param small Checks the proofs with at most two inputs and two outputs, for ever
     /// @param large Checks those with at most ten and eight
-    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) Proofs(coinIssuer, small, large) {}
+    /// @param mayMintUnbacked Whether the issuer may both mint coins and set an ERC-20
+    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large, bool mayMintUnbacked)
+        Proofs(coinIssuer, small, large, mayMintUnbacked)
+    {}
 
     /// @dev Input commitments, output commitments, net, delegate, binding.
     function _publicInputs(uint256 shape) internal pure override returns (uint256) {
@@ -39,16 +43,24 @@ contract Proved is Proofs {
         internal
         override
     {
-        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, auth);
+        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
+        if (_isEmpty(plan)) {
+            if (proof.length != 0) revert MalformedAuth(work.position);
+            return;
+        }
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
-        if (_isIssued(plan)) return _requireIssuer(work.position, binding, proof);
+        if (_isIssued(plan)) {
+            _requireCoins(work.position, _inputsOf(work, plan) + 32 * outputs, outputs);
+            return _requireIssuer(work.position, binding, proof);
+        }
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
         if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
         uint256[] memory spent = new uint256[](inputs);
         uint256 body;
         (body, proof) = _showInputs(work, plan, spent, proof);
+        _requireCoins(work.position, body + 32 * outputs, outputs);
         uint256 net;
         (net, proof) = _netOf(work, plan, body, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;

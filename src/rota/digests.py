@@ -30,6 +30,7 @@ from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparatio
 Core = NewType("Core", bytes)
 
 INTENT_BYTES: Final = 16
+ADDRESS_BYTES: Final = 20
 WORD_BYTES: Final = 32
 STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in four bits.
 CALLS_MAX: Final = 255
@@ -73,6 +74,12 @@ def core_of(
     body = keccak(b"".join(map(_word, outputs + info)))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
     return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
+
+
+def intent_of(address: bytes) -> IntentId:
+    """The id that belongs to the key with this address, where transitions are proved (`Proofs.sol`)."""
+    assert len(address) == ADDRESS_BYTES, f"an address is {ADDRESS_BYTES} bytes, not {len(address)}"
+    return IntentId(keccak(address)[:INTENT_BYTES])
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:

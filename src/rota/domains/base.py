@@ -336,10 +336,14 @@ class Deployment(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class ProvedLedger:
-    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name."""
+    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name.
+
+    `terms` are what its constructor takes behind the verifiers. Its code's hash covers them.
+    """
 
     contract: str
     verifiers: tuple[str, ...]
+    terms: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
