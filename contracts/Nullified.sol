@@ -138,19 +138,21 @@ contract Nullified is Proofs {
         (net, proof) = _netOf(work, plan, cursor + NULLIFIER_BYTES * inputs, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
-        for (uint256 i = 0; i < inputs; ++i) {
-            (, bytes32 nullifier,, uint256 next) = _reference(work.leaves, cursor);
-            _save(slot + 32 * i, uint256(nullifier));
-            cursor = next;
+        unchecked {
+            for (uint256 i = 0; i < inputs; ++i) {
+                (, bytes32 nullifier,, uint256 next) = _reference(work.leaves, cursor);
+                _save(slot + 32 * i, uint256(nullifier));
+                cursor = next;
+            }
+            slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
+            _save(slot, root);
+            _save(slot + 32, pending);
+            for (uint256 i = 0; i < outputs; ++i) _save(slot + 64 + 32 * i, _load(cursor + 32 * (outputs + i)));
+            slot += 64 + 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+            _save(slot, net);
+            _save(slot + 32, _delegateOf(plan));
+            _grow(work, cursor + 32 * outputs, outputs);
         }
-        slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
-        _save(slot, root);
-        _save(slot + 32, pending);
-        for (uint256 i = 0; i < outputs; ++i) _save(slot + 64 + 32 * i, _load(cursor + 32 * (outputs + i)));
-        slot += 64 + 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
-        _save(slot, net);
-        _save(slot + 32, _delegateOf(plan));
-        _grow(work, cursor + 32 * outputs, outputs);
     }
 
     /// @dev The coin that is read by name, zero when none is; returns what follows of the proof.
@@ -179,8 +181,9 @@ contract Nullified is Proofs {
         Docket memory docket = _docketOf(work);
         // Each coin has an output beside it in the payload.
         if (docket.coins.length == 0) docket.coins = new uint256[]((work.end - work.payload) / 64);
-        _requireCoins(work.position, cursor, count);
-        for (uint256 i = 0; i < count; ++i) docket.coins[docket.coinCount++] = _load(cursor + 32 * i);
+        for (uint256 i = 0; i < count; ++i) {
+            docket.coins[docket.coinCount++] = _coinAt(work.position, cursor + 32 * i);
+        }
     }
 
     /// @dev The round has ended: its coins go into the tree, level by level up to the one with one node.

@@ -52,7 +52,10 @@ contract Proved is Proofs {
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
         if (_isIssued(plan)) {
-            _requireCoins(work.position, _inputsOf(work, plan) + 32 * outputs, outputs);
+            unchecked {
+                uint256 coins = _inputsOf(work, plan) + 32 * outputs;
+                for (uint256 i = 0; i < outputs; ++i) _coinAt(work.position, coins + 32 * i);
+            }
             return _requireIssuer(work.position, binding, proof);
         }
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
@@ -60,17 +63,19 @@ contract Proved is Proofs {
         uint256[] memory spent = new uint256[](inputs);
         uint256 body;
         (body, proof) = _showInputs(work, plan, spent, proof);
-        _requireCoins(work.position, body + 32 * outputs, outputs);
         uint256 net;
         (net, proof) = _netOf(work, plan, body, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
-        for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
-        slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
-        for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _load(body + 32 * (outputs + i)));
-        slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
-        _save(slot, net);
-        _save(slot + 32, _delegateOf(plan));
+        unchecked {
+            for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
+            slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
+            body += 32 * outputs;
+            for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _coinAt(work.position, body + 32 * i));
+            slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+            _save(slot, net);
+            _save(slot + 32, _delegateOf(plan));
+        }
     }
 
     /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof
