@@ -425,8 +425,6 @@ class Domain(ABC, Generic[C]):
     is_encrypted: ClassVar[bool] = False
     # The functions that need to know the `reserve`; of a contract that was given no token there is none.
     moving: ClassVar[frozenset[str]] = frozenset()
-    # Pages of intent ids show that intents come from one sender (ledger).
-    has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
 

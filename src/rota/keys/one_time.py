@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.digests import intent_of
+from rota.digests import NONCE_BYTES, bound_hash, intent_of
 from rota.keys.names import coins_key
 from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, ORDER, SECRET_BYTES, PrivateKey, recover_address
 from rota.ports import KeyHolder, UnknownKey
-from rota.types import ContractAddress, IntentId, NodeName, Party, address_bytes, node_of
-
-NONCE_BYTES: Final = 16
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, address_bytes, node_of
 
 _PURPOSE: Final = b"rota zeto intent"
 # More than a key has, so that reducing it leaves no bias.
@@ -54,11 +52,10 @@ class OneTimeKeys:
         return PrivateKey((1 + int.from_bytes(derived, "big") % (ORDER - 1)).to_bytes(SECRET_BYTES, "big"))
 
 
-def is_by_intent(intent: IntentId, binding: bytes, signature: bytes) -> bool:
-    """Whether the key of this intent's id made the signature, in the one form that the contract takes."""
-    if len(signature) != COMPACT_SIGNATURE_BYTES:
-        return False
+def is_signed_by_intent(intent: IntentId, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
+    """Whether the key of this id signed that leaf and bound. A proof may stand behind the signature."""
     try:
-        return intent_of(recover_address(binding, signature)) == intent
+        own = signature[:COMPACT_SIGNATURE_BYTES]
+        return intent_of(recover_address(bound_hash(leaf, valid_until_s), own)) == intent
     except ValueError:
         return False

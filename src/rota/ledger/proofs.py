@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rota.digests import WORD_BYTES, keccak
+from rota.digests import WORD_BYTES, bound_hash
 from rota.payload import Entry, shown_states
 from rota.types import Leaf, Transition
 
@@ -47,7 +47,7 @@ def coins_in(transition: Transition) -> bytes:
 
 def binding_of(leaf: Leaf, valid_until_s: int) -> bytes:
     """What a proof binds, before it is reduced to the field; an intent's key and an issuer sign it as it is."""
-    return keccak(leaf + valid_until_s.to_bytes(WORD_BYTES, "big"))
+    return bound_hash(leaf, valid_until_s)
 
 
 def signature_and_rest(signature: bytes) -> tuple[bytes, bytes]:

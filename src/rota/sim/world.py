@@ -74,6 +74,7 @@ from rota.sim.facts import (
     Stopped,
 )
 from rota.sim.invariants import EVERY, Judge, Terms
+from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
 from rota.sim.observation import Surroundings, queues_of, remembered_by
 from rota.sim.services import Services, sign, verify
@@ -149,7 +150,8 @@ class World:
         self.nodes = {name: SimNode(name, config) for name in names}
         self.by_address = {contract.address: contract for contract in contracts}
         self.services = Services(self.by_address, self.payloads)
-        self.judge = Judge(Terms(names, self.by_address, config.confirmations, verify), EVERY)
+        self.names: dict[IntentId, str] = {}
+        self.judge = Judge(Terms(names, self.by_address, config.confirmations, verify, self.names), EVERY)
         self.requests: dict[str, Request] = {}
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
@@ -278,6 +280,8 @@ class World:
         """A user's request."""
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
         self.requests[event.reply_to] = REQUESTS[type(event)]
+        if isinstance(event, IntentSubmitted) and event.intent.nonce:
+            self.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode()
         self.tell(self.nodes[name], ForContract(contract, event))
 
     def add_contract(self, contract: Contract) -> None:
@@ -553,5 +557,5 @@ class World:
     # Names.
 
     def show(self, intent: IntentId) -> str:
-        """An intent's name: scenarios choose ids that are names."""
-        return intent.rstrip(b"\x00").decode(errors="replace")
+        """An intent's name: scenarios choose nonces that are names."""
+        return show(intent, self.names)

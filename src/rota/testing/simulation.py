@@ -66,7 +66,7 @@ from rota.hosting import (
 from rota.hosting.proving import Revealed, reveal
 from rota.sim.contents import Contents
 from rota.sim.disk import Disk
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
 from rota.sim.services import Services, Unspent, sign, unsigned
 from rota.sim.swarm import Swarm
@@ -265,12 +265,13 @@ class HostedSwarm(Swarm):
             return None
         contract = self.hosted.contract.address
         intent = Intent(
-            intent_id(name),
+            drawn_id(name, call.sender, contract),
             contract,
             call.sender,
             started.payload,
             parties=started.parties,
             submit_mode=call.submit_mode,
+            nonce=nonce_of(name),
         )
         self.calls[intent.id] = call
         if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
@@ -342,11 +343,11 @@ class HostedServices(Services):
                 return super().answer(node, effect, unspent, life, contents)
 
     def _prove(self, party: Party, leaf: Leaf, revealed: Revealed | None) -> None:
-        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is known."""
-        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf)
-        if revealed is not None:
-            spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
-            claim = replace(claim, spends=spends, makes=makes, preparation=preparation)
+        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is proved."""
+        if revealed is None:
+            return
+        spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
+        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf, spends, makes, preparation)
         statement = self.hosted.domain.statement(claim)
         if statement is not None:
             self.prove(statement)

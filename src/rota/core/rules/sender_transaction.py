@@ -224,6 +224,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.sender,
             event.transition.leaf,
             event.transition.valid_until_s,
+            transaction.intent.nonce,
         )
     )
 
@@ -303,6 +304,7 @@ def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationReque
             transaction.intent.id,
             transaction.intent.sender,
             event.item.leaf,
+            event.item.valid_until_s,
             event.item.signature,
         )
     )

@@ -129,8 +129,7 @@ class Zeto(Domain[Configuration]):
     states = (ZetoCoin, ZetoMemo)
     ledgers = tuple(replace(ledger, terms=(term,)) for ledger in LEDGERS.values() for term in (False, True))
     is_encrypted = True
-    moving = frozenset(("deposit", "withdraw"))
-    has_pages = False
+    moving = frozenset(("deposit", "withdraw", "mint"))
     calls_gas_max = MOVE_GAS
 
     # Contracts.
@@ -188,6 +187,8 @@ class Zeto(Domain[Configuration]):
         """Which coins are spent, and which are made of them."""
         match work.arguments:
             case Mint(mints):
+                if work.reserve is not None and not work.configuration.unbacked_mints:
+                    return Reverted(f"coins of this token are made of the ERC-20 {work.reserve.token} alone")
                 paid = [_coin_for(work, payment) for payment in mints]
                 return Assembled(makes=tuple(paid), info=_told(mints, work.sender))
             case Transfer(transfers):
