@@ -351,7 +351,7 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing. `calls` are what it has the ledger call, `reads` states that it names
+    here too. `calls` are what it has the ledger call, `reads` states that it names
     without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
     """
 
