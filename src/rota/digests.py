@@ -12,6 +12,7 @@ and sign a round.
     leaf   = core, or when prepared keccak(core 32 | committer 20 | condition 32)
     digest = keccak(19 01 | separator | keccak(type | keccak(leaves) | validUntil))
     page   = keccak(keccak(party) | contract 20 | nonce 16)[:15]
+    intent = page and a counter; where transitions are proved keccak(address of a one-time key)[:16]
     bound  = keccak(leaf 32 | validUntil as a word): what a party signs of its transition
 
 Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
@@ -43,6 +44,7 @@ from rota.types import (
 Core = NewType("Core", bytes)
 
 INTENT_BYTES: Final = 16
+ADDRESS_BYTES: Final = 20
 PAGE_BYTES: Final = 15  # An intent's id is its page and a counter of one byte.
 NONCE_BYTES: Final = 16
 WORD_BYTES: Final = 32
@@ -89,6 +91,12 @@ def core_of(
     body = keccak(b"".join(map(_word, outputs + info)))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
     return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
+
+
+def intent_of(address: bytes) -> IntentId:
+    """The id that belongs to the key with this address, where transitions are proved (`Proofs.sol`)."""
+    assert len(address) == ADDRESS_BYTES, f"an address is {ADDRESS_BYTES} bytes, not {len(address)}"
+    return IntentId(keccak(address)[:INTENT_BYTES])
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:

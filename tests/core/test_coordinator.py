@@ -27,7 +27,18 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, DelegationNumber, HeartbeatNumber, Leaf, Mode, NodeName, RequestId, Rotation, Tried
+from rota.types import (
+    NEVER_HEARD,
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    Tried,
+)
 from tests.core.coordinator_bench import (
     STALE,
     CoordinatorBench,
@@ -192,6 +203,16 @@ def test_in_sender_mode_a_node_coordinates_for_itself_alone_and_heartbeats_to_no
     assert bench.state() is State.ACTIVE
     bench.wait(2_000)
     assert bench.said(CoordinatorHeartbeat) == []
+
+
+def test_ids_of_a_contract_whose_transitions_are_proved_are_on_no_page() -> None:
+    """They belong to one-time keys, which the chain checks; its issuer is named as an endorser all the same."""
+    bench = CoordinatorBench(A, of=contract(A, B, C, mode=Mode.SENDER, endorsers=(B,), threshold=0))
+    drawn = replace(intent("A-1"), id=IntentId(b"no page of alice"))
+    command = DelegationCommand(RequestId(1, 1), (Delegation(drawn, DelegationNumber(1, 1)),), ())
+    bench.hear(A, command, height=bench.sequencer.context.height)
+    assert bench.said(DelegationRejected, A) == []
+    assert bench.state() is State.ACTIVE
 
 
 # Observing.

@@ -61,6 +61,7 @@ from tests.core.kit import (
     digest_of,
     intent,
     intent_id,
+    nonce_of,
     signed_leaf,
     transition,
     void_transition,
@@ -156,7 +157,8 @@ def test_empty_transition_is_assembled_without_the_domain_and_signed_by_the_part
     ask_assembly(bench, 11)
     assert bench.take(AssembleIntents) == []
     until_s = void_transition("A-1").valid_until_s
-    assert bench.take(SignTransition) == [SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s)]
+    signing = SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s, nonce_of("A-1"))
+    assert bench.take(SignTransition) == [signing]
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
     made = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, SECOND, void_transition("A-1"))
     assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 11), (made,))]
@@ -302,15 +304,16 @@ def test_intent_ends_in_whatever_state_when_all_other_versions_are_void_by_time(
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
-def test_contract_without_endorsers_cannot_void() -> None:
-    bench = Bench(of=contract(endorsers=()), height=HEIGHT)
+def test_contract_whose_transitions_are_proved_voids_by_its_party_alone() -> None:
+    """Nobody endorses there: the signature of the intent's key is all that an empty transition needs."""
+    bench = Bench(of=contract(endorsers=(), threshold=0), height=HEIGHT)
     bench.submit("A-1")
     accept(bench)
     ask_assembly(bench, 10)
     finish_assembly(bench, 10)
     bench.tell(CancelRequested("canceller", ID))
     bench.write()
-    assert state(bench) is State.ENDING
+    assert (state(bench), machine(bench).is_voiding) == (State.PENDING, True)
     assert ReplyToUser("canceller", ID) in bench.effects
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is State.REVERTED

@@ -121,7 +121,7 @@ class AssembleIntents(Effect):
 class SignTransition(Effect):
     """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
 
-    Where transitions are proved, a proof is made of it instead.
+    Where transitions are proved, the intent's own key signs it, which the nonce leads to, and a proof is made of it.
     """
 
     contract: ContractAddress
@@ -130,6 +130,7 @@ class SignTransition(Effect):
     party: Party
     leaf: Leaf
     valid_until_s: int
+    nonce: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

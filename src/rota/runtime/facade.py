@@ -24,11 +24,12 @@ from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.genesis import decode_genesis
 from rota.keys.names import endorser_key
+from rota.keys.one_time import OneTimeKeys
 from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Registry, Signer, Unavailable
+from rota.ports import KeyHolder, Registry, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
 from rota.runtime.commands import CommandOffice
@@ -92,7 +93,7 @@ class NodeFacade:
     def __init__(
         self,
         running: RunningNode,
-        signer: Signer,
+        signer: KeyHolder,
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
@@ -132,6 +133,7 @@ class NodeFacade:
             defaults,
             surroundings.registry.registrations,
             self._submitting,
+            OneTimeKeys(running.name, signer),
         )
         self.public: Final = Public(
             running.name,

@@ -346,11 +346,11 @@ class HostedServices(Services):
                 return super().answer(node, effect, unspent, life, contents)
 
     def _prove(self, party: Party, leaf: Leaf, revealed: Revealed | None) -> None:
-        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is known."""
-        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf)
-        if revealed is not None:
-            spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
-            claim = replace(claim, spends=spends, makes=makes, preparation=preparation)
+        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is proved."""
+        if revealed is None:
+            return
+        spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
+        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf, spends, makes, preparation)
         statement = self.hosted.domain.statement(claim)
         if statement is not None:
             self.prove(statement)

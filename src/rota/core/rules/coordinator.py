@@ -272,7 +272,7 @@ def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
 
 def _is_its_own(contract: Contract, peer: NodeName, intent: Intent) -> bool:
     """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain."""
-    is_drawn = not contract.endorsers or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
+    is_drawn = contract.threshold == 0 or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
     return node_of(intent.sender) == peer and is_drawn
 
 

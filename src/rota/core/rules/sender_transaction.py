@@ -237,6 +237,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.sender,
             event.transition.leaf,
             event.transition.valid_until_s,
+            transaction.intent.nonce,
         )
     )
 

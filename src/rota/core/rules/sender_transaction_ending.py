@@ -101,8 +101,8 @@ def versions_are_void(transaction: SenderTransaction, event: EndingDurable) -> b
 
 
 def can_be_voided(transaction: SenderTransaction, event: EndingDurable) -> bool:
-    """the contract has endorsers, who have not refused the empty transition"""
-    return bool(transaction.context.contract.endorsers) and not transaction.has_failed_to_void
+    """the empty transition has not failed; by endorsers or, where transitions are proved, by the party alone"""
+    return not transaction.has_failed_to_void
 
 
 def ends_by_cancel_and_was_parked(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
