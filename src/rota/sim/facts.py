@@ -117,6 +117,15 @@ class Assembled(NamedTuple):
     transition: Transition
 
 
+class Signed(NamedTuple):
+    """A party of a node signed a leaf of an intent; told where nodes lie."""
+
+    node: NodeName
+    contract: ContractAddress
+    intent: IntentId
+    leaf: Leaf
+
+
 class Endorsed(NamedTuple):
     """An endorser signed a round for a coordinator, while it followed one."""
 
@@ -209,6 +218,7 @@ Fact = (
     | Promised
     | Reported
     | Assembled
+    | Signed
     | Endorsed
     | Submitted
     | FactoryOrdered

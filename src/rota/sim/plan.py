@@ -14,6 +14,7 @@ from random import Random
 
 from rota.config import Config
 from rota.frozen import dataclass
+from rota.sim.liars.drawing import LiarPlan, draw_liars
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
 
 FAULTS = (
@@ -64,7 +65,7 @@ CODEC_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is not left to the seed; `None` lets the seed draw."""
+    """What is not left to the seed; `None` lets the seed draw. There are no liars unless they are asked for."""
 
     nodes: int | None = None
     contracts: int | None = None
@@ -77,6 +78,8 @@ class Settings:
     only_faults: tuple[int, ...] | None = None
     sequencers_max: int | None = None
     codec: bool | None = None
+    liars: int | None = 0
+    strategies: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,7 @@ class Plan:
     has_codec: bool
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
+    liars: tuple[LiarPlan, ...] = ()
 
 
 def draw_plan(seed: int, settings: Settings) -> Plan:
@@ -134,6 +138,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     trouble_ms = int(settings.minutes * 60_000)
     names = _draw_names(random, settings)
     contracts = _draw_contracts(random, seed, names, settings)
+    cast = draw_liars(seed, settings.liars, settings.strategies, names, contracts)
+    names, contracts = cast.names, cast.contracts
     config = _draw_config(random)
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
@@ -162,6 +168,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         has_codec=settings.codec if settings.codec is not None else seed % CODEC_EVERY == 0,
         submissions=submissions,
         faults=faults,
+        liars=cast.liars,
     )
 
 

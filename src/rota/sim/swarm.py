@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from traceback import extract_tb
 
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.core.node import Node
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.domain import intent_id
@@ -19,6 +21,7 @@ from rota.sim.facts import FaultsEnded, Indexed, LedgerStood
 from rota.sim.faults import BadWeather
 from rota.sim.invariants import Violation
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
+from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
 from rota.sim.world import Recorder, World
 from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation
@@ -54,6 +57,8 @@ class Report:
     coordinator_changes: int = 0
     simulated_ms: int = 0
     violations: list[Violation] = field(default_factory=list)
+    liars: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
+    lies: int = 0
 
 
 class Swarm:
@@ -82,7 +87,12 @@ class Swarm:
             _contracts_by_node(plan),
             plan.service_ms,
             plan.has_codec,
+            liars=frozenset(liar.name for liar in plan.liars),
         )
+        if plan.liars:
+            honest = [each for each in plan.submissions if each.node not in self.world.liars]
+            foreknown = tuple(intent_id(f"{each.node}-{each.number}") for each in honest)
+            self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
@@ -94,10 +104,14 @@ class Swarm:
         try:
             self._play()
         except Exception as error:
-            self.found.append(Violation("assertion", f"{type(error).__name__}: {error}"))
+            where = f" at {_place_of(error)}" if self.plan.liars else ""
+            self.found.append(Violation("assertion", f"{type(error).__name__}: {error}{where}"))
         report, world = self.report, self.world
         report.violations = list(self.found)
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
+        if world.conspiracy is not None:
+            report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
+            report.lies = sum(liar.lie_count for liar in world.conspiracy.liars.values())
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
@@ -111,6 +125,8 @@ class Swarm:
         if self.world.run_until(self.plan.trouble_ms, self._is_condemned):
             return
         self._calm()
+        if not self.found and self.world.conspiracy is not None:
+            self._drain(self.world.conspiracy)
         if not self.found:
             self._conclude()
 
@@ -200,6 +216,14 @@ class Swarm:
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
 
+    def _drain(self, conspiracy: Conspiracy) -> None:
+        """At the very end liars commit whatever they hold; what was reported is to stay true."""
+        if conspiracy.drain():
+            for _ in range(self.plan.config.confirmations + 1):
+                self.world.run_until(self.world.now_ms + self.plan.block_ms + CATCH_UP_MS, self._is_condemned)
+                self.world.chain.mine()
+            self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
+
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
         for submission in self.plan.submissions:
@@ -232,7 +256,9 @@ class Swarm:
         open_: list[Intent] = []
         for node in self.world.nodes.values():
             core = node.core
-            if core is None or core.distribution.next_due_ms() is not None:
+            if node.name in self.world.liars:
+                continue
+            if core is None or self._owes_states(core):
                 return False
             for sequencer in core.sequencers.loaded.values():
                 for transaction in sequencer.sender.transactions.values():
@@ -245,6 +271,14 @@ class Swarm:
                 return False
             parked.add(intent.id)
         return True
+
+    def _owes_states(self, core: Node) -> bool:
+        """Something is to be delivered; what a liar does not acknowledge is its own loss."""
+        if core.distribution.next_due_ms() is None:
+            return False
+        return not self.world.liars or any(
+            open_ and peer not in self.world.liars for peer, open_ in core.distribution._open.items()
+        )
 
     # Judgement.
 
@@ -259,6 +293,12 @@ class Swarm:
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
                 judge.tell(Indexed(name, contract.address, height, view))
         judge.conclude()
+
+
+def _place_of(error: Exception) -> str:
+    """The module and line that raised it."""
+    (*_, last) = extract_tb(error.__traceback__)
+    return f"{last.filename.rpartition('/rota/')[2]}:{last.lineno}"
 
 
 def _contracts_by_node(plan: Plan) -> dict[NodeName, tuple[Contract, ...]]:

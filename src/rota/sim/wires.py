@@ -162,9 +162,12 @@ class Wires:
 
     def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
         """A connection that was lost since delivers nothing more."""
-        same_lives = lives == (self.world.nodes[source].life, node.life)
+        world = self.world
+        same_lives = lives == (world.nodes[source].life, node.life)
         if same_lives and (source, node.name) not in self.cut and (node.name, source) not in self.down:
-            self.world.tell(node, MessageReceived(source, envelope))
+            if world.conspiracy is not None and not world.conspiracy.hears(source, node.name, envelope):
+                return
+            world.tell(node, MessageReceived(source, envelope))
 
     # Lies.
 

@@ -206,6 +206,7 @@ class StatesReachTheirParties(Invariant):
         """What the ledger made, for whom, and what is on whose disk."""
         self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
         self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
+        self.dispatched: set[Leaf] = set()
         return {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
 
     def _committed(self, fact: Committed) -> None:
@@ -222,6 +223,7 @@ class StatesReachTheirParties(Invariant):
                 pass
             case RoundDispatch(order):
                 transitions = order.transitions
+                self.dispatched.update(transition.leaf for transition in transitions)
             case PermissionGranted(_, _, _, transition):
                 transitions = (transition,)
             case TransitionPrepared() | TransitionIssued():
@@ -231,10 +233,12 @@ class StatesReachTheirParties(Invariant):
         self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
 
     def conclude(self) -> None:
-        """Its bytes are on the disk of everybody on its list."""
+        """Its bytes are on the disk of everybody on its list; what only liars dispatched they may keep."""
         for state, (intent, nodes) in self.made.items():
+            if self.terms.liars and state.leaf not in self.dispatched:
+                continue
             for node in nodes:
-                if state not in self.held.get(node, ()):
+                if node not in self.terms.liars and state not in self.held.get(node, ()):
                     self.accuse(f"{node} has not got a state of {show(intent)}")
 
 
@@ -284,8 +288,8 @@ class EverybodyAgrees(Invariant):
                 differing = len(view.unspent ^ ledger.unspent)
                 self.accuse(f"{view.node} and the ledger differ in {differing} states of {view.contract[:8]}")
         for intent, fact in self.receipts.items():
-            if fact.receipt.contract is not None:
-                # A deployment: it has made a contract, and no leaf.
+            if fact.receipt.contract is not None or self.terms.liars:
+                # Among liars see `OutcomesAreTrue`. A deployment: it has made a contract, and no leaf.
                 continue
             leaf = self.committed.get(intent)
             is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None
