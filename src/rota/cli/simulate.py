@@ -16,9 +16,10 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from rota.sim.canaries import CANARIES, SEEDS_MAX, Outcome, try_canary, unguarded
+from rota.sim.canaries import SEEDS_MAX, Outcome, try_canary, unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
+from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
 from rota.sim.liars.strategies import NAMES
 from rota.sim.plan import FAULTS, Settings
 from rota.sim.shrinking import shrink

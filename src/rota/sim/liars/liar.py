@@ -178,16 +178,18 @@ class Liar:
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
         """Something is said to it; whether its core hears it."""
         self.book.note(peer, self.name, envelope)
-        heard = [strategy.hears(peer, envelope) for strategy in self.strategies]
-        return all(heard)
+        is_heard = all([strategy.hears(peer, envelope) for strategy in self.strategies])  # noqa: C419 (each is told)
+        self.lie_count += not is_heard
+        return is_heard
 
     def submits(self, dispatch: RoundDispatch) -> bool:
         """Its core sends a transaction; whether it leaves. Either way its signatures are in the notebook."""
         order = dispatch.round
         known = KnownRound(order.contract, order.digest, order.leaves, order.transitions, (), order.valid_until_s)
         self.book.note_round(known, dict(order.signatures))
-        submitted = [strategy.submits(dispatch) for strategy in self.strategies]
-        return all(submitted)
+        is_submitted = all([strategy.submits(dispatch) for strategy in self.strategies])  # noqa: C419 (each is asked)
+        self.lie_count += not is_submitted
+        return is_submitted
 
     def acts(self) -> None:
         """Its strategies do what they do by themselves."""
