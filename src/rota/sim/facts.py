@@ -126,6 +126,13 @@ class Signed(NamedTuple):
     leaf: Leaf
 
 
+class Expected(NamedTuple):
+    """A user asks for what is valid and will not cancel it: nothing but a lie could keep it from happening."""
+
+    node: NodeName
+    intent: IntentId
+
+
 class Endorsed(NamedTuple):
     """An endorser signed a round for a coordinator, while it followed one."""
 
@@ -219,6 +226,7 @@ Fact = (
     | Reported
     | Assembled
     | Signed
+    | Expected
     | Endorsed
     | Submitted
     | FactoryOrdered

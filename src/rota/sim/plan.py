@@ -56,6 +56,8 @@ PREPARED_VALIDITY_S = 700
 COMMITTED = 0.7
 REPEATED = 0.04
 RESUMED = 0.05
+FUNDED = 0.2
+TAKEN = 0.5
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
 SLOW_SERVICE_MS = 150
 SLOW_SERVICE_RANGE_MIN = 20
@@ -152,6 +154,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
+    if cast.liars:
+        submissions = tuple(_with_funds(seed, submissions))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
@@ -293,6 +297,15 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
         return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
     pay, look = f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"
     return random.choice(("mint", "prepare", pay, look))
+
+
+def _with_funds(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked."""
+    random = Random(f"{seed}/funds")
+    for submission in submissions:
+        chance = random.random()
+        is_changed = submission.payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN
+        yield replace(submission, payload="fund" if chance < FUNDED else "take") if is_changed else submission
 
 
 # Faults.

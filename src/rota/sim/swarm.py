@@ -17,14 +17,14 @@ from rota.core.node import Node
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.domain import intent_id
-from rota.sim.facts import FaultsEnded, Indexed, LedgerStood
+from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood
 from rota.sim.faults import BadWeather
 from rota.sim.invariants import Violation
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
 from rota.sim.world import Recorder, World
-from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation
+from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation, SubmitMode, node_of
 
 # The calm ends here at the latest; what is not final then never will be.
 CALM_MAX_MS = 400_000
@@ -41,6 +41,8 @@ VOID_MARGIN_S = 61
 # What ends by itself has ended so long after the last probe; then time is let pass, again and again.
 VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
+# Intents of these kinds are refused by no domain and fail on no ledger.
+VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take")
 DEFAULT_SETTINGS = Settings()
 
 
@@ -98,6 +100,7 @@ class Swarm:
         self.world.on_prepared = self._commit_later
         self.found = self.world.judge.found
         self.is_over = False
+        self.expected: set[int] = set()
 
     def play(self) -> Report:
         """Trouble, calm, judgement; a core that trips over an assertion of its own is a finding like any other."""
@@ -111,7 +114,7 @@ class Swarm:
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
         if world.conspiracy is not None:
             report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
-            report.lies = sum(liar.lie_count for liar in world.conspiracy.liars.values())
+            report.lies = sum(liar.lie_count + liar.account.count for liar in world.conspiracy.liars.values())
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
@@ -153,6 +156,9 @@ class Swarm:
         if submission.commit_after_ms is not None:
             self.commits[intent.id] = submission.commit_after_ms
         self.world.payloads[intent.id] = intent.payload
+        if self.world.liars and self._is_valid(submission):
+            self.expected.add(submission.number)
+            self.world.judge.tell(Expected(submission.node, intent.id))
         self._ask(submission, IntentSubmitted(name, intent))
         if submission.repeat_after_ms is not None:
             repeated = IntentSubmitted(f"{name} again", intent)
@@ -162,6 +168,21 @@ class Swarm:
             self._later(submission.cancel_after_ms, lambda: self._ask(submission, cancel))
         if submission.change_after_ms is not None:
             self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
+
+    def _is_valid(self, submission: Submission) -> bool:
+        """Nobody but a liar has a reason to let it end without its effect."""
+        verb = submission.payload.partition(":")[0]
+        if verb == "take" and not self._has_funds(submission):
+            return False
+        is_plain = submission.cancel_after_ms is None and submission.mode is SubmitMode.AUTO
+        is_free = submission.depends_on not in self.intents or submission.depends_on in self.expected
+        return verb in VALID_VERBS and is_plain and is_free and not submission.party.startswith("nobody")
+
+    def _has_funds(self, submission: Submission) -> bool:
+        """A fund of this user was reported as confirmed: from then on there is one."""
+        wanted = (b"fund", submission.contract, submission.node)
+        ended = [self.intents[number] for number in self.expected if self.intents[number].id in self.world.receipts]
+        return any((intent.payload, intent.contract, node_of(intent.sender)) == wanted for intent in ended)
 
     def _commit_later(self, intent: IntentId) -> None:
         """Most users have their prepared transitions committed; the others' expire."""

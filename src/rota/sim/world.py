@@ -58,6 +58,7 @@ from rota.core.events import (
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import Node
+from rota.core.observer import PEERS_KEPT_MAX
 from rota.digests import leaf_of_transition
 from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 from rota.sim.chain import Chain
@@ -346,7 +347,10 @@ class World:
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
         taken_back_count, over = node.disk.taken_back_count, node.disk.over
-        around = Surroundings(len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over)
+        peers_max = PEERS_KEPT_MAX if self.liars else len(self.nodes)
+        around = Surroundings(
+            len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over, peers_max
+        )
         self.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:

@@ -25,7 +25,12 @@ from rota.sim.invariants.ledger import (
 )
 from rota.sim.invariants.privacy import OneCoordinatorAtATime, StatesStayWithTheirParties
 from rota.sim.invariants.promises import AcknowledgedIntentsSurvive, OnePermissionPerNumber, RestartContradictsNothing
-from rota.sim.invariants.trust import ConfirmedStatesAreTrue, IdsBelongToTheirParties, OutcomesAreTrue
+from rota.sim.invariants.trust import (
+    ConfirmedStatesAreTrue,
+    IdsBelongToTheirParties,
+    OutcomesAreTrue,
+    ValidIntentsHappen,
+)
 
 if TYPE_CHECKING:
     from rota.sim.world import World
@@ -54,7 +59,12 @@ LIVENESS: tuple[type[Invariant], ...] = (
 EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
 # Where nodes lie, honest ones are judged. Who leads is then no longer a matter of rank alone (L2, L3), and outcomes
 # are judged by what their parties signed (T1 in place of S1).
-TRUST: tuple[type[Invariant], ...] = (OutcomesAreTrue, ConfirmedStatesAreTrue, IdsBelongToTheirParties)
+TRUST: tuple[type[Invariant], ...] = (
+    OutcomesAreTrue,
+    ConfirmedStatesAreTrue,
+    IdsBelongToTheirParties,
+    ValidIntentsHappen,
+)
 NOT_AMONG_LIARS: tuple[type[Invariant], ...] = (OneEffectAndOneOutcome, OneCoordinatorIsActive, RotationIsFair)
 AMONG_LIARS: tuple[type[Invariant], ...] = (*TRUST, *(each for each in EVERY if each not in NOT_AMONG_LIARS))
 
@@ -87,6 +97,7 @@ __all__ = [
     "StatesReachTheirParties",
     "StatesStayWithTheirParties",
     "Terms",
+    "ValidIntentsHappen",
     "Violation",
     "violations",
 ]

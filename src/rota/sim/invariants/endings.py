@@ -21,6 +21,7 @@ from rota.core.effects import (
 )
 from rota.messages import CoordinatorState
 from rota.sim.facts import (
+    Assembled,
     Committed,
     FaultsEnded,
     HeartbeatSeen,
@@ -207,7 +208,12 @@ class StatesReachTheirParties(Invariant):
         self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
         self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
         self.dispatched: set[Leaf] = set()
-        return {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
+        self.assembled: set[Leaf] = set()
+        told: dict[type[Any], Handler] = {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
+        return told | {Assembled: self._assembled} if self.terms.liars else told
+
+    def _assembled(self, fact: Assembled) -> None:
+        self.assembled.add(fact.transition.leaf)
 
     def _committed(self, fact: Committed) -> None:
         for state in fact.transition.outputs:
@@ -233,9 +239,9 @@ class StatesReachTheirParties(Invariant):
         self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
 
     def conclude(self) -> None:
-        """Its bytes are on the disk of everybody on its list; what only liars dispatched they may keep."""
+        """Its bytes are on the disk of everybody on its list; what liars made or dispatched they may keep."""
         for state, (intent, nodes) in self.made.items():
-            if self.terms.liars and state.leaf not in self.dispatched:
+            if self.terms.liars and state.leaf not in self.dispatched & self.assembled:
                 continue
             for node in nodes:
                 if node not in self.terms.liars and state not in self.held.get(node, ()):

@@ -7,10 +7,10 @@ from typing import Any
 
 from rota.core.effects import IntentAccepted, IntentFinalised
 from rota.digests import state_commitment
-from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Signed, Undone
+from rota.sim.facts import Committed, Expected, Recorded, Reorganised, Reported, Signed, Undone
 from rota.sim.invariants.judge import Handler, Invariant, show
 from rota.sim.invariants.privacy import transitions_in
-from rota.types import IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
 
 # In the reason of a receipt: somebody else's transition is on the chain under the intent's id.
 ID_USED = "INTENT_ID_USED"
@@ -28,7 +28,9 @@ class OutcomesAreTrue(Invariant):
     def hears(self) -> Mapping[type[Any], Handler]:
         """What honest parties sign, what the ledger did, and what users were told."""
         self.signed: set[tuple[IntentId, Leaf]] = set()
-        self.committed: dict[IntentId, Transition] = {}
+        # An id is one of its contract: what happens under it in another is of no consequence.
+        self.contracts: dict[IntentId, ContractAddress] = {}
+        self.committed: dict[tuple[ContractAddress, IntentId], Transition] = {}
         self.reported: dict[IntentId, Receipt] = {}
         self.depth = 0
         return {
@@ -45,9 +47,9 @@ class OutcomesAreTrue(Invariant):
 
     def _committed(self, fact: Committed) -> None:
         intent = fact.transition.intent
-        if intent in self.committed:
+        if (fact.contract, intent) in self.committed:
             self.accuse(f"{show(intent)} is on the ledger twice")
-        self.committed[intent] = fact.transition
+        self.committed[fact.contract, intent] = fact.transition
         receipt = self.reported.get(intent)
         if receipt is not None:
             self._judge(receipt)
@@ -58,8 +60,8 @@ class OutcomesAreTrue(Invariant):
     def _undone(self, fact: Undone) -> None:
         """A reorganisation deeper than `confirmations` is outside of what is promised."""
         intent = fact.transition.intent
-        self.committed.pop(intent, None)
-        if intent not in self.reported:
+        self.committed.pop((fact.contract, intent), None)
+        if intent not in self.reported or self.contracts.get(intent) != fact.contract:
             return
         if self.depth > self.terms.confirmations:
             del self.reported[intent]
@@ -70,6 +72,8 @@ class OutcomesAreTrue(Invariant):
         """A receipt on the disk may be read before it is reported."""
         if isinstance(fact.record, IntentFinalised) and fact.is_told:
             self._take(fact.record.receipt)
+        elif isinstance(fact.record, IntentAccepted):
+            self.contracts[fact.record.intent.id] = fact.record.intent.contract
 
     def _reported(self, fact: Reported) -> None:
         self._take(fact.receipt)
@@ -82,7 +86,9 @@ class OutcomesAreTrue(Invariant):
         self._judge(receipt)
 
     def _judge(self, receipt: Receipt) -> None:
-        intent, found = receipt.intent, self.committed.get(receipt.intent)
+        intent = receipt.intent
+        contract = self.contracts.get(intent)
+        found = self.committed.get((contract, intent)) if contract is not None else None
         if receipt.contract is not None:
             return
         is_own = found is not None and (intent, found.leaf) in self.signed
@@ -113,30 +119,49 @@ class IdsBelongToTheirParties(Invariant):
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What honest nodes accept and sign, and what the ledger did."""
-        self.accepted: set[IntentId] = set()
+        self.accepted: set[tuple[ContractAddress, IntentId]] = set()
         self.signed: set[tuple[IntentId, Leaf]] = set()
-        self.committed: dict[IntentId, Leaf] = {}
+        self.committed: set[tuple[ContractAddress, IntentId]] = set()
         return {Recorded: self._recorded, Signed: self._signed, Committed: self._committed, Undone: self._undone}
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, IntentAccepted):
-            intent = fact.record.intent.id
-            self.accepted.add(intent)
-            if intent in self.committed:
-                self.accuse(f"{show(intent)} was on the ledger before its party asked for it")
+            key = (fact.record.intent.contract, fact.record.intent.id)
+            self.accepted.add(key)
+            if key in self.committed:
+                self.accuse(f"{show(key[1])} was on the ledger before its party asked for it")
 
     def _signed(self, fact: Signed) -> None:
         self.signed.add((fact.intent, fact.leaf))
 
     def _committed(self, fact: Committed) -> None:
         intent, leaf = fact.transition.intent, fact.transition.leaf
-        self.committed[intent] = leaf
-        if intent in self.accepted and (intent, leaf) not in self.signed:
+        self.committed.add((fact.contract, intent))
+        if (fact.contract, intent) in self.accepted and (intent, leaf) not in self.signed:
             what = "voided" if fact.transition.is_empty else "used"
             self.accuse(f"{show(intent)} was {what} by a leaf that its party never signed")
 
     def _undone(self, fact: Undone) -> None:
-        self.committed.pop(fact.transition.intent, None)
+        self.committed.discard((fact.contract, fact.transition.intent))
+
+
+class ValidIntentsHappen(Invariant):
+    """T3: every intent ends, with its effect if it is valid: nobody's word makes an honest node give it up."""
+
+    name = "T3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is valid, and how it ended."""
+        self.expected: set[IntentId] = set()
+        return {Expected: self._expected, Reported: self._reported}
+
+    def _expected(self, fact: Expected) -> None:
+        self.expected.add(fact.intent)
+
+    def _reported(self, fact: Reported) -> None:
+        receipt = fact.receipt
+        if receipt.outcome is Outcome.REVERTED and receipt.intent in self.expected:
+            self.accuse(f"{show(receipt.intent)} is valid, and was reported reverted: {receipt.reason}")
 
 
 class ConfirmedStatesAreTrue(Invariant):

@@ -23,6 +23,7 @@ class Account:
     def __init__(self, world: World, name: NodeName) -> None:
         self.world = world
         self.signer = f"{SIGNER}{name}"
+        self.count = 0
         self.sent: set[tuple[Digest, tuple[bytes, ...]]] = set()
 
     def commit(
@@ -41,5 +42,6 @@ class Account:
         pooled = sum(signer == self.signer for signer, _ in ledger.pool)
         nonce = ledger.next_nonce.get(self.signer, 0) + pooled
         digest = hashlib.sha256(f"{self.signer}/{nonce}".encode() + known.digest).digest()
+        self.count += 1
         self.world.chain.send(RoundDispatch(order, self.signer, nonce, hash=digest))
         return True

@@ -10,6 +10,7 @@ from rota.core.effects import RoundDispatch
 from rota.messages import (
     CoordinatorHeartbeat,
     DelegationCommand,
+    DispatchConfirmationRequest,
     EndorsementRequest,
     Envelope,
     HandoverReason,
@@ -165,9 +166,14 @@ class BeatsBackwards(Strategy):
 
 
 class Revives(Strategy):
-    """Has old transitions endorsed once more with a longer validity, and commits them after their end."""
+    """Keeps transitions back until their end, has them endorsed once more with a longer validity, and commits them."""
 
     name = "revives"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """What is to be revived is not permitted before."""
+        is_kept = isinstance(envelope.body, DispatchConfirmationRequest) and self.strikes()
+        return None if is_kept else envelope
 
     def acts(self) -> None:
         """Those whose bound has passed, of parties that may have been told that they are reverted."""
