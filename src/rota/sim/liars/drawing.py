@@ -1,7 +1,8 @@
 """Who lies in a seed, and how.
 
 Liars are drawn so that what must hold can be judged: of no contract lie more endorsers than min(k - 1, n - k), and no
-node that alone coordinates. Where a drawn network has no room for a liar, thresholds are lowered, or a stranger joins.
+node that alone coordinates. Mostly room is made for liars: committees grow and thresholds are lowered. Where there is
+none all the same, a stranger joins.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ LIAR_FREE = 0.5
 LIARS_DRAWN_MAX = 2
 STRATEGIES_DRAWN_MAX = 3
 LOWERED = 0.75
+ENDORSERS_MIN = 3
 MUTATES_TOO = 0.25
 STRANGER = NodeName("Z")
 
@@ -51,7 +53,7 @@ def draw_liars(
     wanted = drawn if count is None else count
     if wanted == 0:
         return Cast((), names, contracts)
-    contracts = tuple(_with_room(random, contract) for contract in contracts)
+    contracts = tuple(_with_room(random, names, contract) for contract in contracts)
     chosen: list[NodeName] = []
     for name in random.sample(names, len(names)):
         if len(chosen) < wanted and is_bearable((*chosen, name), contracts):
@@ -73,11 +75,14 @@ def is_bearable(liars: tuple[NodeName, ...], contracts: tuple[Contract, ...]) ->
     return True
 
 
-def _with_room(random: Random, contract: Contract) -> Contract:
-    """Mostly so few signatures are enough that some may be missing."""
-    is_lowered = random.random() < LOWERED
+def _with_room(random: Random, names: tuple[NodeName, ...], contract: Contract) -> Contract:
+    """Mostly there are so many endorsers, and so few signatures are enough, that some may be missing."""
+    if random.random() >= LOWERED:
+        return contract
+    if len(contract.endorsers) < ENDORSERS_MIN and contract.mode is Mode.RING:
+        contract = replace(contract, committee=names, endorsers=names, threshold=len(names))
     size = len(contract.endorsers)
-    return replace(contract, threshold=size // 2 + 1) if is_lowered and size > 2 else contract
+    return replace(contract, threshold=size // 2 + 1) if size >= ENDORSERS_MIN else contract
 
 
 def _draw_strategies(random: Random, only: tuple[str, ...] | None) -> tuple[str, ...]:
