@@ -11,6 +11,8 @@ and sign a round.
                     | with calls: keccak(n u8 | per call: to 20, gas u32, length u16, data))
     leaf   = core, or when prepared keccak(core 32 | committer 20 | condition 32)
     digest = keccak(19 01 | separator | keccak(type | keccak(leaves) | validUntil))
+    page   = keccak(keccak(party) | contract 20 | nonce 16)[:15]
+    bound  = keccak(leaf 32 | validUntil as a word): what a party signs of its transition
 
 Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
 preimage reads in one way only. A prepared leaf hashes 84 bytes and a core 83 + 33 per reference + 32 with
@@ -25,11 +27,24 @@ from typing import Final, NewType
 
 import sha3
 
-from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, StateId, Transition, address_bytes
+from rota.types import (
+    Call,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    Party,
+    Preparation,
+    StateId,
+    Transition,
+    address_bytes,
+)
 
 Core = NewType("Core", bytes)
 
 INTENT_BYTES: Final = 16
+PAGE_BYTES: Final = 15  # An intent's id is its page and a counter of one byte.
+NONCE_BYTES: Final = 16
 WORD_BYTES: Final = 32
 STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in four bits.
 CALLS_MAX: Final = 255
@@ -99,6 +114,21 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
         calls=transition.calls,
     )
     return leaf_of(core, transition.preparation)
+
+
+def page_of(party: Party, contract: ContractAddress, nonce: bytes) -> bytes:
+    """The page of intent ids that this nonce opens for a party: nobody can find a nonce that opens another's page."""
+    return keccak(keccak(party.encode()) + address_bytes(contract) + nonce)[:PAGE_BYTES]
+
+
+def is_id_of(intent: IntentId, party: Party, contract: ContractAddress, nonce: bytes) -> bool:
+    """Whether this id stands on a page of this party, so that nobody else can have drawn it (trust rule 2)."""
+    return len(nonce) == NONCE_BYTES and intent[:PAGE_BYTES] == page_of(party, contract, nonce)
+
+
+def bound_hash(leaf: Leaf, valid_until_s: int) -> bytes:
+    """What a party signs: its leaf and until when the leaf may be committed, so that both stand or fall together."""
+    return keccak(_word(leaf) + _unsigned(valid_until_s, WORD_BYTES))
 
 
 def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:

@@ -30,7 +30,7 @@ from rota.types import (
     Tried,
 )
 
-PROTOCOL_VERSION = (1, 0)
+PROTOCOL_VERSION = (2, 0)
 STATE_REQUEST_LEAVES_MAX = 64
 REFUSAL_KEPT_MAX = 4
 # Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
@@ -262,7 +262,8 @@ class EndorsementRequest(Message):
     """Check these transitions in order and sign their round's digest once (protocol §7).
 
     `makers` are transitions outside the round, without an outcome, that made states which its members spend or read:
-    those about which the coordinator has not asked this endorser, or that it says it lacks.
+    those about which the coordinator has not asked this endorser, or that it says it lacks. `nonces` are those of the
+    members' intents, and show whose their ids are.
     """
 
     request_id: RequestId
@@ -272,6 +273,7 @@ class EndorsementRequest(Message):
     valid_until_s: int
     tried: tuple[Tried, ...] = ()
     makers: tuple[Transition, ...] = ()
+    nonces: tuple[bytes, ...] = ()
 
 
 class Refusal(NamedTuple):

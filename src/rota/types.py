@@ -186,7 +186,11 @@ class KnownContract:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis."""
+    """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis.
+
+    `nonce` proves whose the id is: it opens the page that the id is on (`digests.page_of`). Coordinator and endorsers
+    see it, and nobody else.
+    """
 
     id: IntentId
     contract: ContractAddress
@@ -196,6 +200,7 @@ class Intent:
     parties: tuple[Party, ...] = ()
     idempotency_key: str = ""
     submit_mode: SubmitMode = SubmitMode.AUTO
+    nonce: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from rota.types import (
     DelegationNumber,
     FlushPoint,
     HeartbeatNumber,
-    IntentId,
     NodeName,
     RequestId,
     Rotation,
@@ -49,17 +48,13 @@ from rota.types import (
     Tried,
 )
 from tests.core.kit import A, B, Bench, C, D, MessageType, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import name_of as name_of
 
 # Who ranks where with the committee and the address of the kit, by range: 0 and 6 A B C · 1 C B A · 2 and 3 A C B
 # · 4 B C A · 5 B A C; with D too: 0 D A B C · 1 C B D A.
 AGREED = HandoverReason.OUTRANKS
 STALE = RequestId(1, 999_999)
 SIGNER = "0xsigner"
-
-
-def name_of(intent: IntentId) -> str:
-    """The name that an intent's id reads as."""
-    return intent.rstrip(b"\x00").decode()
 
 
 def endorsed_by_others(**options: object) -> Contract:

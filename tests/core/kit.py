@@ -11,7 +11,16 @@ from rota.core.effects import Effect, Persist, SendMessage, VerifyEndorsement
 from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment, void_leaf
+from rota.digests import (
+    NONCE_BYTES,
+    core_of,
+    domain_separator,
+    leaf_of,
+    page_of,
+    round_digest,
+    state_commitment,
+    void_leaf,
+)
 from rota.messages import Envelope, Message
 from rota.types import (
     Contract,
@@ -36,6 +45,7 @@ ADDRESS = ContractAddress("0x" + "11" * 20)
 GENESIS_S = 1_000
 FORGED = b"forged"
 PREPARATION = Preparation(ContractAddress("0x" + "5e" * 20), b"\x01" * 32)
+NAMES: dict[IntentId, str] = {}
 SEPARATOR = domain_separator(Contract(ADDRESS, (A,), (A,), 1).chain_id, ADDRESS)
 
 EffectType = TypeVar("EffectType", bound=Effect)
@@ -59,14 +69,31 @@ def contract(
 
 
 def intent(name: str, payload: bytes = b"spend", **options: object) -> Intent:
-    """An intent whose id reads as its name; `A-1` is sent by a@A."""
-    sender = Party(f"a@{name.partition('-')[0]}")
-    return Intent(intent_id(name), ADDRESS, sender, payload, **options)  # type: ignore[arg-type]
+    """An intent whose nonce reads as its name; `A-1` is sent by a@A."""
+    options.setdefault("nonce", nonce_of(name))
+    return Intent(intent_id(name), ADDRESS, sender_of(name), payload, **options)  # type: ignore[arg-type]
+
+
+def sender_of(name: str) -> Party:
+    """The party of the intent of this name."""
+    return Party(f"a@{name.partition('-')[0]}")
+
+
+def nonce_of(name: str) -> bytes:
+    """The nonce that reads as this name."""
+    return name.encode().ljust(NONCE_BYTES, b"\x00")
 
 
 def intent_id(name: str) -> IntentId:
-    """The id that reads as this name."""
-    return IntentId(name.encode().ljust(16, b"\x00"))
+    """The id that the party of this intent draws for it."""
+    drawn = IntentId(page_of(sender_of(name), ADDRESS, nonce_of(name)) + b"\x00")
+    NAMES[drawn] = name
+    return drawn
+
+
+def name_of(intent: IntentId) -> str:
+    """The name of an intent that a test has named."""
+    return NAMES[intent]
 
 
 def transition(

@@ -84,12 +84,13 @@ from rota.types import (
     RequestId,
     Transition,
 )
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, contract, intent_id
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, contract, intent_id, nonce_of
 
 OTHER = ContractAddress("0x" + "22" * 20)
 NOWHERE = ContractAddress("0x" + "33" * 20)
 OURS = replace(contract(A, mode=Mode.STATIC), address=ADDRESS)
-THEIRS = replace(OURS, address=OTHER)
+# Without endorsers: the ids of the kit are drawn for the other contract, and here no endorser asks whose they are.
+THEIRS = replace(OURS, address=OTHER, endorsers=(), threshold=0)
 A1, A2, B1 = intent_id("A-1"), intent_id("A-2"), intent_id("B-1")
 CONFIG = Config()
 POLL_MS = 1_000
@@ -102,7 +103,9 @@ RecordType = TypeVar("RecordType", bound=Record)
 
 def intent(name: str, of: ContractAddress = ADDRESS, *, key: str = "", depends_on: tuple[IntentId, ...] = ()) -> Intent:
     """An intent of a@ the node that its name begins with."""
-    return Intent(intent_id(name), of, Party(f"a@{name[0]}"), b"", depends_on, idempotency_key=key)
+    return Intent(
+        intent_id(name), of, Party(f"a@{name[0]}"), b"", depends_on, idempotency_key=key, nonce=nonce_of(name)
+    )
 
 
 def transition(intent: IntentId, of: ContractAddress = ADDRESS) -> Transition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from rota.messages import (
     AssemblyOutcome,
     AssemblyResult,
     CoordinatorHeartbeat,
+    Delegation,
     DelegationAccepted,
     DelegationCommand,
     DelegationRejected,
@@ -30,7 +32,7 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import DelegationNumber, FlushPoint, HeartbeatNumber, NodeName, RequestId, Rotation, Tried
+from rota.types import DelegationNumber, FlushPoint, HeartbeatNumber, NodeName, Party, RequestId, Rotation, Tried
 from tests.core.coordinator_bench import (
     STALE,
     CoordinatorBench,
@@ -49,7 +51,7 @@ from tests.core.coordinator_bench import (
     states_said,
     tried_elect,
 )
-from tests.core.kit import A, B, C, intent_id, transition
+from tests.core.kit import A, B, C, intent, intent_id, transition
 
 # Active: delegations.
 
@@ -664,3 +666,15 @@ def test_a_sender_that_comes_back_in_time_loses_nothing() -> None:
     bench.tell(ConnectionLost(B))
     bench.wait(40_000)
     assert bench.state_of("B-1") is not None
+
+
+@pytest.mark.parametrize("voids", [False, True])
+def test_delegation_of_an_id_that_its_party_did_not_draw_is_not_allowed(voids: bool) -> None:
+    """Whoever delegated an id first, or to void it and with a large number, owned it."""
+    bench = active()
+    squatted = replace(intent("A-1"), sender=Party("b@B"))
+    bench.forget()
+    delegation = Delegation(squatted, DelegationNumber(2**62, 1), is_voiding=voids)
+    bench.hear(B, DelegationCommand(RequestId(9, 9), (delegation,)))
+    assert [rejected.rejection for rejected in bench.said(DelegationRejected, B)] == [Rejection.NOT_ALLOWED]
+    assert squatted.id not in bench.sequencer.coordinator.transactions

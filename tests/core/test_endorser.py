@@ -33,9 +33,23 @@ from rota.types import (
     StateId,
     Transition,
     Tried,
-    node_of,
 )
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent_id, transition
+from tests.core.kit import (
+    ADDRESS,
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    contract,
+    digest_of,
+    intent_id,
+    name_of,
+    nonce_of,
+    sender_of,
+    transition,
+)
 
 # In range 0 the ranking is A, B, C; in range 1 it is C, B, A. The bench is the lowest of range 0 unless told otherwise.
 NEXT_RANGE = 100
@@ -62,8 +76,10 @@ def request(
     """A request that is right in every respect unless told otherwise."""
     members = transitions or (transition("A-1"),)
     right = digest_of(*(member.leaf for member in members), valid_until_s=valid_until_s)
-    parties = senders if senders is not None else tuple(Party("a@A") for _ in members)
-    return EndorsementRequest(request_id, digest or right, members, parties, valid_until_s, tried)
+    names = [name_of(member.intent) for member in members]
+    parties = senders if senders is not None else tuple(map(sender_of, names))
+    nonces = tuple(map(nonce_of, names))
+    return EndorsementRequest(request_id, digest or right, members, parties, valid_until_s, tried, nonces=nonces)
 
 
 def heartbeat(sequence: int = 1, state: CoordinatorState = CoordinatorState.ACTIVE) -> CoordinatorHeartbeat:
@@ -479,9 +495,9 @@ def test_strict_endorser_goes_by_the_ranking_of_its_own_range() -> None:
 
 def test_in_sender_mode_each_node_may_ask_for_its_own() -> None:
     bench = endorser(of=contract(mode=Mode.SENDER))
-    for number, party in enumerate((Party("a@A"), Party("b@B"), Party("d@D"))):
-        asked = request(request_id=RequestId(1, number), senders=(party,))
-        assert rejection_of(bench, node_of(party), asked, height=NEXT_RANGE) is None
+    for number, node in enumerate((A, B, D)):
+        asked = request(transition(f"{node}-1"), request_id=RequestId(1, number))
+        assert rejection_of(bench, node, asked, height=NEXT_RANGE) is None
     assert len(bench.take(CheckRound)) == 3
 
 
@@ -494,7 +510,7 @@ def test_in_sender_mode_nobody_asks_for_another_node_intents() -> None:
 def test_in_sender_mode_the_endorser_signs_for_several_coordinators_at_a_time() -> None:
     bench = endorser(of=contract(mode=Mode.SENDER))
     bench.hear(A, request(senders=(Party("a@A"),), tried=(Tried(B, HeartbeatNumber(9, 9)),)))
-    bench.hear(B, request(senders=(Party("a@B"),)))
+    bench.hear(B, request(transition("B-1")))
     bench.tell(RoundChecked(A, FIRST, b"for A"))
     bench.tell(RoundChecked(B, FIRST, b"for B"))
     assert [answer.signature for answer in responses(bench, A)] == [b"for A"]
@@ -573,3 +589,25 @@ def test_check_that_was_lost_is_made_again_when_the_request_is_repeated() -> Non
     bench.wait(bench.config.request_timeout_ms)
     bench.hear(A, request())
     assert len(bench.take(CheckRound)) == 1
+
+
+def test_intent_id_of_another_party_is_refused() -> None:
+    """A member that uses the next id of another's page would have that one's user told of a payment it never made."""
+    bench = endorser()
+    squatted = request(transition("A-1"), senders=(Party("b@B"),))
+    bench.hear(A, squatted)
+    [answer] = responses(bench)
+    assert [refusal.reason for refusal in answer.refusals] == ["the intent's id is not its party's"]
+
+
+@pytest.mark.parametrize("nonce", [b"", b"A-1", bytes(16)], ids=["none", "short", "another"])
+def test_intent_id_without_its_nonce_is_refused(nonce: bytes) -> None:
+    bench = endorser()
+    bench.hear(A, replace(request(), nonces=(nonce,)))
+    [answer] = responses(bench)
+    assert [refusal.reason for refusal in answer.refusals] == ["the intent's id is not its party's"]
+
+
+def test_round_without_a_nonce_for_each_member_is_not_allowed() -> None:
+    bench = endorser()
+    assert rejection_of(bench, A, replace(request(), nonces=())) is Rejection.NOT_ALLOWED

@@ -39,10 +39,10 @@ from rota.messages import (
 )
 from rota.types import Contract, ContractAddress, DelegationNumber, Mode, Outcome, RequestId, State, StateId, Transition
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, intent_id
-from tests.core.node_bench import A1, A2, B1, NOWHERE, OTHER, OURS, START, NodeBench, intent, order, outcome
+from tests.core.node_bench import A1, A2, B1, NOWHERE, OTHER, OURS, START, THEIRS, NodeBench, intent, order, outcome
 
 SMALL = Config(sequencers_max=2, paging_queue_max=3)
-MORE = tuple(replace(OURS, address=ContractAddress(f"0x{number:040x}")) for number in range(5))
+MORE = tuple(replace(THEIRS, address=ContractAddress(f"0x{number:040x}")) for number in range(5))
 X, Y, Z = (each.address for each in MORE[:3])
 FULL = "busy: A has no room for one more contract; try again later"
 BACK = Startup(RequestId(1, 1))

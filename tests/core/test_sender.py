@@ -1057,7 +1057,7 @@ def test_room_at_another_delegate_is_not_doubted() -> None:
     accept(bench, B)
     accept(bench, B, Answer.FULL)
     bench.tell(ConnectionLost(B))
-    assert sorted(delegated_to(bench, C)) == [intent_id("A-1"), intent_id("A-2")]
+    assert set(delegated_to(bench, C)) == {intent_id("A-1"), intent_id("A-2")}
 
 
 @pytest.mark.parametrize("answer", [Answer.DISPATCHED, Answer.CONFIRMED])

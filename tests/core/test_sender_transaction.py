@@ -549,7 +549,7 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     ask_permission(bench, 20, with_states=True)
     made = transition("A-1")
     assert bench.take(VerifySignature) == [
-        VerifySignature(ADDRESS, RequestId(1, 20), ID, Party("a@A"), made.leaf, made.signature)
+        VerifySignature(ADDRESS, RequestId(1, 20), ID, Party("a@A"), made.leaf, made.valid_until_s, made.signature)
     ]
     assert state(bench) is State.DELEGATED
     verified(bench, 20)

@@ -101,7 +101,7 @@ from rota.types import (
     RequestId,
     Rotation,
 )
-from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, nonce_of, transition
 
 A1, B1 = intent_id("A-1"), intent_id("B-1")
 LEAF = transition("A-1").leaf
@@ -372,7 +372,8 @@ def test_verified_signature_of_an_intent_that_is_gone_changes_nothing() -> None:
 
 def test_judgement_of_the_domain_goes_to_the_endorser() -> None:
     bench = Bench(node=C)
-    request = EndorsementRequest(ASKED, digest_of(LEAF), (transition("A-1"),), (Party("a@A"),), 1_600)
+    asked = (transition("A-1"),)
+    request = EndorsementRequest(ASKED, digest_of(LEAF), asked, (Party("a@A"),), 1_600, nonces=(nonce_of("A-1"),))
     bench.hear(A, request)
     bench.tell(RoundChecked(A, ASKED, b"signature"))
     assert [response.signature for response in bench.said(EndorsementResponse, A)] == [b"signature"]

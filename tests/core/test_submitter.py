@@ -25,7 +25,7 @@ from rota.core.events.chain import (
 from rota.core.submitter import NONCE_TAKEN, Submitter
 from rota.messages import SubmittedIntent
 from rota.types import BlockHash, ContractAddress, Digest, Fees, NodeName
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, digest_of, intent_id, transition
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, digest_of, intent_id, name_of, transition
 
 OTHER = ContractAddress("0x" + "22" * 20)
 CONFIG = Config(tip_wei=10, fee_max_wei=1_000)
@@ -702,7 +702,7 @@ class Chain:
         settle(self.made, self.blocks[-1])
 
     def number_of(self, dispatch: RoundDispatch) -> str:
-        return dispatch.round.transitions[0].intent.rstrip(b"\x00").decode().partition("-")[2]
+        return name_of(dispatch.round.transitions[0].intent).partition("-")[2]
 
     def take_back(self) -> None:
         if len(self.blocks) > self.final_count:

@@ -19,12 +19,13 @@ from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party,
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))
-# By another implementation (eth-account), of this leaf as a message, with the key of alice.
+VALID_UNTIL_S = 1_800_000_000
+# By other implementations (eth-abi, eth-account): keccak256(abi.encode(leaf, validUntil)) as a message, by alice's key.
 BY_A_WALLET = bytes.fromhex(
-    "64e81b9f835da5ebc0bd34ab62079acf24659648a92993854dfc34053e3938dd"
-    "46d7b17ff5bc899b8fd670932d4bb7ac992f7f9c224b5518be78b648472c946d1c"
+    "8305bdec7f264568f84359891b2c67b85e1e4385566dfec32563dd701ad9caf2"
+    "61b9dba055bc25bfd38bdc2bb563b41adfa76283a7e6df798547650a379457701b"
 )
-DIGEST = round_digest(domain_separator(1337, CONTRACT), (LEAF,), 1_800_000_000)
+DIGEST = round_digest(domain_separator(1337, CONTRACT), (LEAF,), VALID_UNTIL_S)
 REQUEST = RequestId(1, 1)
 INTENT = IntentId(bytes(16))
 OTHER = ContractAddress("0x" + "0d" * 20)
@@ -57,11 +58,15 @@ WITHOUT_KEYS = Signatures(NODE, MemorySigner({}), Chain(), Chain())
 
 
 def signed(signatures: Signatures = SIGNATURES, party: Party = ALICE) -> TransitionSigned | AssemblyFailed:
-    return asyncio.run(signatures.sign_transition(SignTransition(CONTRACT, REQUEST, INTENT, party, LEAF)))
+    return asyncio.run(
+        signatures.sign_transition(SignTransition(CONTRACT, REQUEST, INTENT, party, LEAF, VALID_UNTIL_S))
+    )
 
 
 def verified(signature: bytes, party: Party = ALICE, contract: ContractAddress = CONTRACT) -> SignatureVerified:
-    return SIGNATURES.verify_signature(VerifySignature(contract, REQUEST, INTENT, party, LEAF, signature))
+    return SIGNATURES.verify_signature(
+        VerifySignature(contract, REQUEST, INTENT, party, LEAF, VALID_UNTIL_S, signature)
+    )
 
 
 def endorsed(signature: bytes, contract: ContractAddress = CONTRACT, peer: NodeName = PEER) -> EndorsementVerified:
@@ -84,9 +89,12 @@ def test_both_forms_of_a_signature_are_our_party_s() -> None:
         assert verified(signature) == SignatureVerified(REQUEST, INTENT, is_ours=True)
 
 
-def test_a_signature_serves_no_other_party_or_leaf() -> None:
+def test_a_signature_serves_no_other_party_leaf_or_bound() -> None:
+    alice = SIGNATURES.verifier_of(ALICE)
     assert not verified(BY_A_WALLET, party=Party("bob@node1")).is_ours
-    assert not has_signed_leaf(SIGNATURES.verifier_of(ALICE), Leaf(bytes(32)), BY_A_WALLET)
+    assert has_signed_leaf(alice, LEAF, VALID_UNTIL_S, BY_A_WALLET)
+    assert not has_signed_leaf(alice, Leaf(bytes(32)), VALID_UNTIL_S, BY_A_WALLET)
+    assert not has_signed_leaf(alice, LEAF, VALID_UNTIL_S + 1, BY_A_WALLET)
 
 
 def test_a_party_of_another_node_is_not_signed_for_and_not_known() -> None:
@@ -137,8 +145,8 @@ def test_an_endorsement_of_a_stranger_or_an_unknown_contract_does_not_count() ->
 
 def test_a_signed_leaf_is_no_endorsement_and_an_endorsement_no_signed_leaf() -> None:
     as_leaf = Leaf(DIGEST)
-    assert not has_endorsed("0x" + PEER_KEY.address.hex(), DIGEST, PEER_KEY.sign_compact(leaf_hash(as_leaf)))
-    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), as_leaf, PEER_KEY.sign_compact(DIGEST))
+    assert not has_endorsed("0x" + PEER_KEY.address.hex(), DIGEST, PEER_KEY.sign_compact(leaf_hash(as_leaf, 0)))
+    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), as_leaf, 0, PEER_KEY.sign_compact(DIGEST))
 
 
 def test_what_the_contract_would_not_count_is_not_signed() -> None:
@@ -161,8 +169,8 @@ def test_garbage_is_nobody_s_signature(signature: bytes) -> None:
 @settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32))
 def test_the_other_half_s_signature_does_not_count(digest: bytes) -> None:
-    signature = PEER_KEY.sign(digest)
+    signature = PEER_KEY.sign(leaf_hash(Leaf(digest), 0))
     s = ORDER - int.from_bytes(signature[32:64], "big")
     other = signature[:32] + s.to_bytes(32, "big") + bytes([1 - signature[64]])
-    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), Leaf(digest), other)
+    assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), Leaf(digest), 0, other)
     assert has_endorsed("0x" + PEER_KEY.address.hex(), Digest(digest), PEER_KEY.sign_compact(digest))

@@ -174,8 +174,8 @@ class Participant:
 
     def submit(self, name: str, payload: bytes = b"mint") -> IntentId:
         """A user's intent."""
-        intent = domain.intent_id(name)
-        wanted = Intent(intent, self.contract.address, PARTY, payload)
+        intent = domain.drawn_id(name, PARTY, self.contract.address)
+        wanted = Intent(intent, self.contract.address, PARTY, payload, nonce=domain.nonce_of(name))
         self.tell(ForContract(self.contract.address, IntentSubmitted(name, wanted)))
         return intent
 
@@ -275,7 +275,7 @@ class Participant:
                 return list(domain.assemble(self.contract, separator, effect, self._unspent(), self.core.incarnation))
             case SignTransition(_, request_id, intent):
                 return [TransitionSigned(request_id, intent, b"signed")]
-            case VerifySignature(_, request_id, intent, _, _, signature):
+            case VerifySignature(_, request_id, intent, signature=signature):
                 return [SignatureVerified(request_id, intent, signature == b"signed")]
             case CheckRound(_, peer, request_id, digest):
                 return [RoundChecked(peer, request_id, ENDORSER_KEY.sign_compact(digest))]

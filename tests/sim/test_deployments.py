@@ -15,6 +15,7 @@ from rota.core.events.chain import FactoryDeployment
 from rota.core.node import OWN
 from rota.genesis import Genesis, encode_genesis, genesis_hash
 from rota.sim.disk import Disk, Fate
+from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.facts import Request
 from rota.sim.faults import BadWeather
 from rota.sim.world import World
@@ -201,9 +202,9 @@ def test_contract_that_was_deployed_is_used_at_once_by_everybody() -> None:
     assert world.run_until(10_000, lambda: deployment in world.receipts)
     contract = world.receipts[deployment][0].contract
     assert contract is not None
-    intents = [IntentId(f"{name}-spends".encode().ljust(16, b"\0")) for name in NAMES]
+    intents = [drawn_id(f"{name}-spends", Party(f"a@{name}"), contract) for name in NAMES]
     for name, intent in zip(NAMES, intents, strict=True):
-        spend = Intent(intent, contract, Party(f"a@{name}"), b"spend")
+        spend = Intent(intent, contract, Party(f"a@{name}"), b"spend", nonce=nonce_of(f"{name}-spends"))
         world.submit(name, contract, IntentSubmitted(name, spend))
     assert world.run_until(30_000, lambda: all(intent in world.receipts for intent in intents))
     assert {world.receipts[intent][0].outcome for intent in intents} == {Outcome.CONFIRMED}
@@ -228,10 +229,10 @@ class Town:
         return contract
 
     def spend(self, contract: ContractAddress, number: int) -> None:
-        intent = IntentId(f"A-{number}".encode().ljust(16, b"\0"))
-        self.world.submit(
-            NAMES[0], contract, IntentSubmitted(f"{number}", Intent(intent, contract, Party("a@A"), b"spend"))
-        )
+        name = f"A-{number}"
+        intent = drawn_id(name, Party("a@A"), contract)
+        spend = Intent(intent, contract, Party("a@A"), b"spend", nonce=nonce_of(name))
+        self.world.submit(NAMES[0], contract, IntentSubmitted(f"{number}", spend))
         assert self.world.run_until(self.world.now_ms + 30_000, lambda: intent in self.world.receipts)
 
     def lose_disk(self, name: NodeName) -> None:

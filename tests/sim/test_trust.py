@@ -54,7 +54,7 @@ def reported(outcome: Outcome, made: Transition | None = None, reason: str = "")
 
 
 def found_in(*facts: Fact, concludes: bool = False) -> set[str]:
-    judge = Judge(Terms((A, B, LIAR), {ADDRESS: CONTRACT}, 1, verify, frozenset({LIAR})), AMONG_LIARS)
+    judge = Judge(Terms((A, B, LIAR), {ADDRESS: CONTRACT}, 1, verify, {}, frozenset({LIAR})), AMONG_LIARS)
     if not any(isinstance(fact, Recorded) and isinstance(fact.record, IntentAccepted) for fact in facts):
         facts = (ACCEPTED, *facts)
     for fact in facts:

@@ -230,7 +230,7 @@ def test_receipts_wait_for_their_confirmations() -> None:
 def test_restarted_node_indexes_again_what_is_not_final() -> None:
     commands = "> submit A-1 at A\n> until A-1 Confirmed\n> crash A\n> start A\n> mine 2\n> until A-1 confirmed"
     run = played(commands, "nodes A B C, leaders B, confirmations 2")
-    assert len(run.world.receipts[intent_id("A-1")]) == 1
+    assert len(run.world.receipts[run.intent("A-1")]) == 1
 
 
 def test_index_that_lags_goes_back_to_the_common_ancestor() -> None:

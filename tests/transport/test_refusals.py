@@ -207,7 +207,7 @@ def test_another_major_version_is_refused_with_both_versions(caplog: pytest.LogC
                     goodbye = await call.read_until(Goodbye)
                 assert goodbye.ending.reason is Reason.VERSION
                 assert "2.5" in goodbye.ending.text
-                assert "1.0" in goodbye.ending.text
+                assert "2.0" in goodbye.ending.text
             assert one.peers.endings.counts[Reason.VERSION] == 2
 
     play(story)

@@ -57,6 +57,10 @@ class Word(bytes):
     """Stands for 32 bytes in place of an annotation."""
 
 
+class Nonce(bytes):
+    """Stands for a nonce in place of an annotation."""
+
+
 class Unknown(bytes):
     """Stands for fields that no version has in place of an annotation."""
 
@@ -74,6 +78,10 @@ def fields_of(kind: type) -> dict[str, Any]:
     for owner, name in WORD_FIELDS:
         if owner is kind:
             hints[name] = tuple[Word, ...] if origin_of(hints[name]) is tuple else Word
+    if "nonce" in hints and kind is types.Intent:
+        hints["nonce"] = Nonce
+    if "nonces" in hints:
+        hints["nonces"] = tuple[Nonce, ...]
     if "unknown" in hints:
         hints["unknown"] = Unknown
     for owner, name in NAME_FIELDS:
@@ -101,6 +109,7 @@ STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
     str: st.text("aZ09 \n\0éß漢😀", max_size=12),
     bytes: st.binary(max_size=40),
     Word: st.binary(min_size=32, max_size=32),
+    Nonce: st.binary(max_size=16),
     Unknown: st.lists(st.sampled_from(UNKNOWN_FIELDS), max_size=3).map(b"".join),
     Name: NAMES,
     types.NodeName: NAMES,
@@ -133,6 +142,7 @@ def _random_round(senders: list[types.Party]) -> st.SearchStrategy[Any]:
     fields = {name: random_values(part) for name, part in fields_of(messages.EndorsementRequest).items()}
     size = len(senders)
     fields["transitions"] = st.lists(random_values(types.Transition), min_size=size, max_size=size).map(tuple)
+    fields["nonces"] = st.lists(random_values(Nonce), min_size=size, max_size=size).map(tuple)
     return st.builds(messages.EndorsementRequest, **fields | {"senders": st.just(tuple(senders))})
 
 
@@ -198,6 +208,7 @@ _FULL: Final[Mapping[object, Callable[[int], Any]]] = {
     str: lambda number: f"text {number}",
     bytes: lambda number: b"bytes %d" % number,
     Word: lambda number: number.to_bytes(32, "big"),
+    Nonce: lambda number: bytes([number]) * 16,
     Unknown: lambda number: UNKNOWN_FIELDS[number % len(UNKNOWN_FIELDS)],
     Name: lambda number: f"name{number}",
     types.NodeName: lambda number: f"node{number}",

@@ -111,7 +111,7 @@ def filled(bytes_max: int, *numbers: int) -> bytes:
     content = (varint(numbers[-1] << 3 | 2) + b"\0") * (bytes_max // 2 - 32)
     for number in reversed(numbers[:-1]):
         content = message(number, content)
-    return b"\x08\x01" + content
+    return b"\x08\x02" + content
 
 
 @pytest.mark.parametrize(

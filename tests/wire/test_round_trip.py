@@ -34,6 +34,7 @@ ELSEWHERE = {
     (Envelope, "protocol_version"): "the frame's",
     (messages.EndorsementRequest, "transitions"): "in `members`",
     (messages.EndorsementRequest, "senders"): "in `members`",
+    (messages.EndorsementRequest, "nonces"): "in `members`",
     (types.Intent, "contract"): "the envelope's",
     (messages.SubmittedIntent, "fees"): "its fields one by one",
 }

@@ -44,7 +44,7 @@ def varint(value: int) -> bytes:
     return bytes((*content, value))
 
 
-def frame(*envelopes: bytes, version: tuple[int, int] = (1, 0)) -> bytes:
+def frame(*envelopes: bytes, version: tuple[int, int] = (2, 0)) -> bytes:
     head = pb.Frame(version_major=version[0], version_minor=version[1]).SerializeToString()
     return head + b"".join(message(3, envelope) for envelope in envelopes)
 
@@ -60,9 +60,9 @@ def test_an_unknown_field_is_ignored_wherever_it_stands(unknown: bytes) -> None:
     for part in (command.delegations[0].intent, command.delegations[0], command, wire.envelopes[0], wire):
         part.MergeFromString(unknown)
     assert wire.SerializeToString().count(unknown) == 5
-    assert decode_frame(wire.SerializeToString()) == Frame((1, 0), (DELEGATION,))
+    assert decode_frame(wire.SerializeToString()) == Frame((2, 0), (DELEGATION,))
     # A frame that is big enough to be walked over first is read alike.
-    assert decode_frame(wire.SerializeToString(), Limits(frame_fields_max=120)) == Frame((1, 0), (DELEGATION,))
+    assert decode_frame(wire.SerializeToString(), Limits(frame_fields_max=120)) == Frame((2, 0), (DELEGATION,))
 
 
 # What is stored or passed on keeps what it does not understand: transitions, states, prepared transitions.
@@ -121,7 +121,7 @@ def test_a_version_that_knows_the_field_reads_what_an_older_one_stored() -> None
 
 
 @pytest.mark.parametrize("number", [54, 99, 1000, 2**29 - 1])
-@pytest.mark.parametrize("version", [(1, 0), (1, 1)])
+@pytest.mark.parametrize("version", [(2, 0), (2, 1)])
 def test_an_unknown_kind_is_skipped_and_counted(number: int, version: tuple[int, int]) -> None:
     known = pb.Frame.FromString(encode_frame([STARTUP])).envelopes[0].SerializeToString()
     unknown = envelope_bytes(message(number, b"\x08\x01"))
@@ -131,7 +131,7 @@ def test_an_unknown_kind_is_skipped_and_counted(number: int, version: tuple[int,
 
 
 def test_an_unknown_kind_may_have_no_contract() -> None:
-    assert decode_frame(frame(message(54, b""), b"")) == Frame((1, 0), (), skipped=2)
+    assert decode_frame(frame(message(54, b""), b"")) == Frame((2, 0), (), skipped=2)
 
 
 def with_unknown_state(minor: int) -> bytes:
@@ -143,7 +143,7 @@ def with_unknown_state(minor: int) -> bytes:
 
 
 def test_an_unknown_value_of_a_newer_minor_version_is_skipped_with_its_message() -> None:
-    expected = Frame((1, 1), (replace(STARTUP, protocol_version=(1, 1)),), skipped=1)
+    expected = Frame((2, 1), (replace(STARTUP, protocol_version=(2, 1)),), skipped=1)
     assert decode_frame(with_unknown_state(minor=1)) == expected
 
 
@@ -153,18 +153,18 @@ def test_an_unknown_value_of_our_own_minor_version_is_malformed() -> None:
     )
 
 
-@pytest.mark.parametrize("version", [(0, 0), (0, 9), (2, 0), (2**32 - 1, 2**32 - 1)])
+@pytest.mark.parametrize("version", [(0, 0), (0, 9), (1, 0), (3, 0), (2**32 - 1, 2**32 - 1)])
 def test_another_major_version_is_refused_by_name(version: tuple[int, int]) -> None:
     theirs = f"{version[0]}.{version[1]}"
-    reason = f"the peer speaks protocol version {theirs}, which a node of version 1.0 cannot read"
+    reason = f"the peer speaks protocol version {theirs}, which a node of version 2.0 cannot read"
     assert decode_frame(frame(version=version)) == Malformed(reason)
 
 
 def test_another_major_version_is_refused_by_name_though_its_envelopes_are_not_ours() -> None:
-    refused = decode_frame(frame(b"\xff", version=(2, 3)))
+    refused = decode_frame(frame(b"\xff", version=(3, 3)))
     assert isinstance(refused, Malformed)
-    assert "version 2.3" in refused.reason
-    assert decode_frame(frame(b"\xff" * 20, version=(2, 3)), Limits(frame_fields_max=1)) == refused
+    assert "version 3.3" in refused.reason
+    assert decode_frame(frame(b"\xff" * 20, version=(3, 3)), Limits(frame_fields_max=1)) == refused
 
 
 def test_bytes_without_a_version_are_refused() -> None:

@@ -8,18 +8,17 @@ where the time goes and count what the machines are told.
 from __future__ import annotations
 
 import gc
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter_ns
 
-from rota.bench.network import Counts, Network
+from rota.bench.network import Counts, Network, numbered_intent
 from rota.bench.sampling import Sampler
 from rota.config import Config
 from rota.core.machine import Event, Machine, Row
 from rota.core.selection import ranking
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Party
+from rota.types import Contract, ContractAddress, Intent, NodeName, Party
 
 INTENTS_DEFAULT = 2_000
 NODES_DEFAULT = 3
@@ -31,7 +30,6 @@ RANKING_REPEATS = 20
 KEPT_CALLS = 20_000
 NS_PER_US = 1_000
 NS_PER_S = 1_000_000_000
-INTENT_ID_BYTES = 16
 ADDRESS = ContractAddress("0x" + "b0" * 20)
 
 
@@ -232,5 +230,4 @@ def _contract(names: tuple[NodeName, ...]) -> Contract:
 
 
 def _intent(load: Load, node: NodeName, number: int) -> Intent:
-    intent_id = IntentId(hashlib.sha256(f"{load.name}/{number}".encode()).digest()[:INTENT_ID_BYTES])
-    return Intent(intent_id, ADDRESS, Party(f"alice@{node}"), load.payload)
+    return numbered_intent(Party(f"alice@{node}"), ADDRESS, load.payload, number)

@@ -18,17 +18,16 @@ from typing import Final
 from rota.api.facade import ContractSummary
 from rota.api.families.sequencer import shown_update
 from rota.api.formats import encode
-from rota.bench.network import Network
+from rota.bench.network import Network, numbered_intent
 from rota.config import Config
 from rota.core.effects import Effect
 from rota.core.events import ForContract, Tick
 from rota.core.machine import Event
 from rota.runtime.feed import NO_PAST, LiveFeed, Looks, Past
-from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Party
+from rota.types import Contract, ContractAddress, Mode, NodeName, Party
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 ADDRESS: Final = ContractAddress("0x" + "b0" * 20)
-INTENT_ID_BYTES: Final = 16
 IN_FLIGHT_MAX: Final = 300
 TRANSACTIONS_DEFAULT: Final = 1_500
 AN_UPDATE_DEFAULT: Final = 250
@@ -90,8 +89,7 @@ def _recorded(transactions: int, an_update: int) -> dict[NodeName, list[_Recorde
     while len(network.receipts) < transactions:
         while submitted < transactions and submitted - len(network.receipts) < IN_FLIGHT_MAX:
             name = NAMES[submitted % len(NAMES)]
-            intent_id = IntentId(submitted.to_bytes(INTENT_ID_BYTES, "big"))
-            network.submit(name, Intent(intent_id, ADDRESS, Party(f"alice@{name}"), b"mint"))
+            network.submit(name, numbered_intent(Party(f"alice@{name}"), ADDRESS, b"mint", submitted))
             submitted += 1
         network.run_until_receipts(len(network.receipts) + 1)
     return network.parts

@@ -44,11 +44,24 @@ from rota.core.events import (
 from rota.core.events.chain import BlocksFetched, DispatchSigned, HeadSeen, TransactionSent
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
-from rota.digests import domain_separator
+from rota.digests import NONCE_BYTES, domain_separator, page_of
 from rota.sim import domain
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S, Ledger
-from rota.sim.world import sign
-from rota.types import Contract, Intent, Leaf, NodeName, Outcome, Party, Receipt, State, StateId, Transition
+from rota.sim.services import sign, sign_leaf
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
 from rota.wire.codec import encode_frame
 
 BLOCK_MS = 200
@@ -213,10 +226,12 @@ class Network:
             case AssembleIntents():
                 for result in domain.assemble(self.contract, self._separator, effect, self._shared, attempt=1):
                     self._answer(name, result)
-            case SignTransition(_, request_id, intent, party, leaf):
-                self._answer(name, TransitionSigned(request_id, intent, sign(party, leaf)))
-            case VerifySignature(_, request_id, intent, party, leaf, signature):
-                self._answer(name, SignatureVerified(request_id, intent, signature == sign(party, leaf)))
+            case SignTransition(_, request_id, intent, party, leaf, valid_until_s):
+                signature = sign_leaf(party, leaf, valid_until_s)
+                self._answer(name, TransitionSigned(request_id, intent, signature))
+            case VerifySignature(_, request_id, intent, party, leaf, valid_until_s, signature):
+                is_ours = signature == sign_leaf(party, leaf, valid_until_s)
+                self._answer(name, SignatureVerified(request_id, intent, is_ours))
             case VerifyEndorsement(_, peer, digest, signature):
                 is_valid = signature == sign(Party(peer), Leaf(digest))
                 self._answer(name, EndorsementVerified(peer, digest, signature, is_valid))
@@ -230,3 +245,11 @@ class Network:
 
     def _answer(self, name: NodeName, event: Event) -> None:
         self._tell(name, ForContract(self.contract.address, event))
+
+
+def numbered_intent(party: Party, contract: ContractAddress, payload: bytes, number: int) -> Intent:
+    """An intent under the id that a node draws for the party's intent of that number: 256 of them to a page."""
+    page, counter = divmod(number, 256)
+    nonce = page.to_bytes(NONCE_BYTES, "big")
+    drawn = IntentId(page_of(party, contract, nonce) + bytes([counter]))
+    return Intent(drawn, contract, party, payload, nonce=nonce)

@@ -115,9 +115,9 @@ class AssembleIntents(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SignTransition(Effect):
-    """Have the `from` party sign the leaf of what was assembled; where transitions are proved, a proof is made of it.
+    """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
 
-    A proof binds until when it is valid, a signature does not.
+    Where transitions are proved, a proof is made of it instead.
     """
 
     contract: ContractAddress
@@ -125,18 +125,19 @@ class SignTransition(Effect):
     intent: IntentId
     party: Party
     leaf: Leaf
-    valid_until_s: int = 0
+    valid_until_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class VerifySignature(Effect):
-    """Does this leaf bear our party's signature?"""
+    """Does this leaf bear our party's signature, with this end of its validity?"""
 
     contract: ContractAddress
     request_id: RequestId
     intent: IntentId
     party: Party
     leaf: Leaf
+    valid_until_s: int
     signature: bytes
 
 

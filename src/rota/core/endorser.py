@@ -25,7 +25,7 @@ from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.seen import Seen
-from rota.digests import ROUND_LEAVES_MAX, leaf_of_transition, round_digest
+from rota.digests import ROUND_LEAVES_MAX, is_id_of, leaf_of_transition, round_digest
 from rota.messages import (
     REFUSAL_KEPT_MAX,
     STATE_REQUEST_LEAVES_MAX,
@@ -133,7 +133,8 @@ class Endorser:
         contract = self.context.contract
         if not self.context.has_ledger:
             return Rejection.NO_LEDGER
-        is_well_formed = 0 < len(request.transitions) == len(request.senders) <= ROUND_LEAVES_MAX
+        count = len(request.transitions)
+        is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
         if not is_well_formed or not self._may_coordinate(peer, request):
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
@@ -206,7 +207,16 @@ class Endorser:
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
         makers, false = self._makers_of(request)
-        found = (self._refusal_of(transition, request, is_signed_over, false) for transition in request.transitions)
+        authors = zip(request.transitions, request.senders, request.nonces, strict=True)
+        strangers = {
+            transition.leaf: None
+            for transition, sender, nonce in authors
+            if not is_id_of(transition.intent, sender, self.context.contract.address, nonce)
+        }
+        found = (
+            self._refusal_of(transition, request, is_signed_over, false, strangers)
+            for transition in request.transitions
+        )
         refusals = tuple(refusal for refusal in found if refusal is not None)
         if refusals:
             self._answer(peer, request, b"", refusals)
@@ -245,9 +255,16 @@ class Endorser:
         return self.seen.find(needed), false
 
     def _refusal_of(
-        self, transition: Transition, request: EndorsementRequest, is_signed_over: bool, false: dict[Leaf, None]
+        self,
+        transition: Transition,
+        request: EndorsementRequest,
+        is_signed_over: bool,
+        false: dict[Leaf, None],
+        strangers: dict[Leaf, None],
     ) -> Refusal | None:
         reason = self._flaw_of(transition, request, is_signed_over)
+        if transition.leaf in strangers:
+            reason = reason or "the intent's id is not its party's"
         if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
             reason = reason or "what is said to have made a state did not make it"
         return Refusal(transition.intent, reason) if reason else self._refusal_of_kept(transition)

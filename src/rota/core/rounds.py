@@ -354,6 +354,7 @@ class Rounds:
             opened.valid_until_s,
             self.coordinator.observer.tried(),
             opened.showing.choose(endorser, self.context.config.message_bytes_max - opened.size_bytes),
+            tuple(member.intent.nonce for member in opened.members.values()),
         )
         self.context.send(endorser, request)
         if self.coordinator.observer.is_reachable(endorser):

@@ -1,43 +1,39 @@
 """Who signs what, and how it is checked: the answers to the core's orders about signatures.
 
     what                       signed bytes                               form         checked by
-    a leaf, by a party         EIP-191 of the leaf's 32 bytes             64 or 65     endorsers, the party's own node
+    a leaf, by a party         EIP-191 of `bound_hash(leaf, validUntil)`  64 or 65     endorsers, the party's own node
     a round, by an endorser    the round's EIP-712 digest as it is        64           coordinators, the contract
     a base-ledger transaction  its hash as it is (`ledger.transaction`)   65           the chain
 
-A leaf is signed as a message to a wallet (decision 29): any wallet can sign as a party, and such a signature can be
-neither a transaction's nor a round's. A wallet gives 65 bytes, we write 64; both are read, as nothing counts signatures
-of leaves. An endorsement must be of 64, because the contract takes no other.
+A party signs a leaf together with the end of its validity (trust rule 3), as a message to a wallet (decision 29): any
+wallet can sign as a party, and such a signature can be neither a transaction's nor a round's. A wallet gives 65 bytes,
+we write 64; both are read, as nothing counts signatures of leaves. An endorsement must be of 64, because the contract
+takes no other.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import sha3
-
 from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
 from rota.core.events import AssemblyFailed, EndorsementVerified, SignatureVerified, TransitionSigned, VerifierLookedUp
+from rota.digests import bound_hash, keccak
 from rota.keys.names import endorser_key, party_key
 from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, recover_address, to_compact
 from rota.ports import Contracts, Deployments, Signer, Unavailable, UnknownKey
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, node_of
 
-LEAF_BYTES: Final = 32
-
 _MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
 
 
-def leaf_hash(leaf: Leaf) -> bytes:
+def leaf_hash(leaf: Leaf, valid_until_s: int) -> bytes:
     """What a party signs of a leaf: the hash that a wallet makes of a message of 32 bytes (EIP-191)."""
-    assert len(leaf) == LEAF_BYTES, f"a leaf is {LEAF_BYTES} bytes, not {len(leaf)}"
-    digest: bytes = sha3.keccak_256(_MESSAGE_HEAD + leaf).digest()
-    return digest
+    return keccak(_MESSAGE_HEAD + bound_hash(leaf, valid_until_s))
 
 
-def has_signed_leaf(verifier: str, leaf: Leaf, signature: bytes) -> bool:
-    """Whether the holder of this address signed that leaf."""
-    return _recovers_to(verifier, leaf_hash(leaf), signature)
+def has_signed_leaf(verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
+    """Whether the holder of this address signed that leaf with that end of its validity."""
+    return _recovers_to(verifier, leaf_hash(leaf, valid_until_s), signature)
 
 
 def has_endorsed(verifier: str, digest: Digest, signature: bytes) -> bool:
@@ -58,7 +54,8 @@ class Signatures:
         """A party of ours signs a leaf."""
         try:
             name = self.key_of(order.party)
-            signature = to_compact(await self._signer.sign(name, leaf_hash(order.leaf)))
+            signed = leaf_hash(order.leaf, order.valid_until_s)
+            signature = to_compact(await self._signer.sign(name, signed))
         except Unavailable as error:
             return AssemblyFailed(order.request_id, order.intent, f"the signer of {order.party}: {error}")
         return TransitionSigned(order.request_id, order.intent, signature)
@@ -66,7 +63,7 @@ class Signatures:
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
         """Is this the signature of our own party?"""
         verifier = self.verifier_of(order.party)
-        is_ours = bool(verifier) and has_signed_leaf(verifier, order.leaf, order.signature)
+        is_ours = bool(verifier) and has_signed_leaf(verifier, order.leaf, order.valid_until_s, order.signature)
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:

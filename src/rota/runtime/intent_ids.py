@@ -1,23 +1,28 @@
 """The ids of intents: a page and a number on it, so that the chain marks 256 of one sender in one word (ledger).
 
-The page is the first 15 bytes of keccak256(party, contract, page nonce). Each life of a node opens pages of its own
-for each party and contract, with nonces that it draws at random: no two lives can give the same id, whatever a
-disk has lost.
+The page follows from party, contract and a page nonce (`digests.page_of`), by which coordinators and endorsers see
+whose an id is. Each life of a node opens pages of its own for each party and contract, with nonces that it draws at
+random: no two lives can give the same id, whatever a disk has lost.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from rota.digests import keccak
-from rota.types import ContractAddress, IntentId, Party, address_bytes
+from rota.digests import NONCE_BYTES, page_of
+from rota.types import ContractAddress, IntentId, Party
 
-PAGE_BYTES: Final = 15
 IDS_A_PAGE: Final = 256
-NONCE_BYTES: Final = 16
 PAGES_OPEN_MAX: Final = 10_000
+
+
+class DrawnId(NamedTuple):
+    """An id, and the nonce that shows whose it is."""
+
+    id: IntentId
+    nonce: bytes
 
 
 class IntentIds:
@@ -27,19 +32,13 @@ class IntentIds:
         self._draw: Final = draw
         self._open: Final[OrderedDict[tuple[Party, ContractAddress], tuple[bytes, int]]] = OrderedDict()
 
-    def next(self, party: Party, contract: ContractAddress) -> IntentId:
+    def next(self, party: Party, contract: ContractAddress) -> DrawnId:
         """The next one of this party in this contract."""
         key = (party, contract)
-        page, number = self._open.pop(key, (b"", IDS_A_PAGE))
+        nonce, number = self._open.pop(key, (b"", IDS_A_PAGE))
         if number == IDS_A_PAGE:
-            page, number = page_of(party, contract, self._draw(NONCE_BYTES)), 0
-        self._open[key] = (page, number + 1)
+            nonce, number = self._draw(NONCE_BYTES), 0
+        self._open[key] = (nonce, number + 1)
         if len(self._open) > PAGES_OPEN_MAX:
             self._open.popitem(last=False)
-        return IntentId(page + bytes([number]))
-
-
-def page_of(party: Party, contract: ContractAddress, nonce: bytes) -> bytes:
-    """The page of this nonce: nobody finds one for a party that is another party's."""
-    assert len(nonce) == NONCE_BYTES, f"a page nonce is {NONCE_BYTES} bytes"
-    return keccak(keccak(party.encode()) + address_bytes(contract) + nonce)[:PAGE_BYTES]
+        return DrawnId(IntentId(page_of(party, contract, nonce) + bytes([number])), nonce)

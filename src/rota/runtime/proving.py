@@ -171,7 +171,8 @@ class Proving:
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
         """Is this a proof that we made, and have?"""
         kept = self._proofs.get(order.leaf)
-        is_ours = kept is not None and kept.made.done() and kept.made.result() == order.signature
+        is_known = kept is not None and kept.valid_until_s == order.valid_until_s and kept.made.done()
+        is_ours = is_known and kept is not None and kept.made.result() == order.signature
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def ended(self, intent: IntentId) -> None:

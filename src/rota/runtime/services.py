@@ -280,5 +280,5 @@ def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> tuple[Refusa
     return tuple(
         Refusal(transition.intent, f"the signature is not that of {sender}")
         for transition, sender in zip(order.transitions, order.senders, strict=True)
-        if not has_signed_leaf(verifiers[sender], transition.leaf, transition.signature)
+        if not has_signed_leaf(verifiers[sender], transition.leaf, transition.valid_until_s, transition.signature)
     )

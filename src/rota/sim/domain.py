@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import core_of, leaf_of, state_commitment
+from rota.digests import NONCE_BYTES, core_of, leaf_of, page_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
 from rota.types import (
     Contract,
@@ -28,6 +28,7 @@ from rota.types import (
     IntentId,
     Leaf,
     NodeName,
+    Party,
     Preparation,
     State,
     StateId,
@@ -172,6 +173,16 @@ def _transition(separator: bytes, intent: Intent, draft: Draft, order: AssembleI
     )
 
 
+def nonce_of(name: str) -> bytes:
+    """An intent's nonce reads as its name."""
+    return name.encode().ljust(NONCE_BYTES, b"\x00")
+
+
 def intent_id(name: str) -> IntentId:
-    """An id that reads as its name."""
-    return IntentId(name.encode().ljust(16, b"\x00"))
+    """An id that reads as its name, which no party has drawn."""
+    return IntentId(nonce_of(name))
+
+
+def drawn_id(name: str, party: Party, contract: ContractAddress) -> IntentId:
+    """The id that the party draws for the intent of that name."""
+    return IntentId(page_of(party, contract, nonce_of(name)) + b"\x00")

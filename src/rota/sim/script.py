@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
 from rota.messages import CoordinatorState, HandoverReason
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id, intent_id, nonce_of
 from rota.sim.forgery import Forgery, Lie, can_be_told, tellable
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
@@ -139,10 +139,10 @@ class Run:
         return NodeName(name)
 
     def intent(self, name: str) -> IntentId:
-        """An intent that was submitted, or will be."""
+        """An intent that was submitted, or one that nobody knows."""
         if len(name.encode()) > NAME_BYTES_MAX:
             raise ScriptError(f"{name}: an intent's name has at most {NAME_BYTES_MAX} bytes")
-        return intent_id(name)
+        return self.intents[name][1].id if name in self.intents else intent_id(name)
 
     def submitted(self, name: str) -> tuple[NodeName, IntentId]:
         """An intent that was submitted, and at which node, which must be running."""
@@ -213,7 +213,11 @@ def _submit(run: Run, name: str, at: str, options: str | None) -> None:
     if mode is None:
         raise ScriptError(f"cannot be understood: mode is one of {', '.join(modes)}, not {pairs['mode']}")
     key = pairs.get("key", "")
-    intent = Intent(run.intent(name), run.contract.address, sender, payload, depends_on, parties, key, mode)
+    run.intent(name)
+    address = run.contract.address
+    intent = Intent(
+        drawn_id(name, sender, address), address, sender, payload, depends_on, parties, key, mode, nonce_of(name)
+    )
     run.intents[name] = (node, intent)
     run.world.payloads[intent.id] = payload
     run.world.submit(node, run.contract.address, IntentSubmitted(name, intent))

@@ -58,7 +58,8 @@ class Services:
                 results = domain.assemble(chosen, separator, effect, unspent, life, self.payloads, node)
                 return [ForContract(effect.contract, result) for result in results]
             case SignTransition():
-                signed = TransitionSigned(effect.request_id, effect.intent, sign(effect.party, effect.leaf))
+                signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
+                signed = TransitionSigned(effect.request_id, effect.intent, signature)
                 return [ForContract(effect.contract, signed)]
             case CheckRound():
                 refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
@@ -70,8 +71,9 @@ class Services:
                 is_valid = verify(effect.peer, effect.digest, effect.signature)
                 verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
                 return [ForContract(effect.contract, verified)]
-            case VerifySignature(contract, request_id, intent, party, leaf, signature):
-                return [ForContract(contract, SignatureVerified(request_id, intent, signature == sign(party, leaf)))]
+            case VerifySignature(contract, request_id, intent, party, leaf, valid_until_s, signature):
+                is_ours = signature == sign_leaf(party, leaf, valid_until_s)
+                return [ForContract(contract, SignatureVerified(request_id, intent, is_ours))]
             case SignDispatch(order, signer, nonce, fees):
                 content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
                 return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest(), order.digest)]
@@ -87,8 +89,13 @@ def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     return tuple(
         Refusal(transition.intent, "the signature is not that of the `from` party")
         for transition, sender in zip(order.transitions, order.senders, strict=True)
-        if transition.signature != sign(sender, transition.leaf)
+        if transition.signature != sign_leaf(sender, transition.leaf, transition.valid_until_s)
     )
+
+
+def sign_leaf(party: Party, leaf: Leaf, valid_until_s: int) -> bytes:
+    """A party's signature binds its leaf and until when that may be committed."""
+    return sign(party, leaf + valid_until_s.to_bytes(8, "big"))
 
 
 @lru_cache(maxsize=SIGNATURES_KEPT_MAX)

@@ -16,7 +16,7 @@ from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
 from rota.core.node import Node
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood
 from rota.sim.faults import BadWeather
 from rota.sim.invariants import Violation
@@ -93,7 +93,9 @@ class Swarm:
         )
         if plan.liars:
             honest = [each for each in plan.submissions if each.node not in self.world.liars]
-            foreknown = tuple(intent_id(f"{each.node}-{each.number}") for each in honest)
+            foreknown = tuple(
+                drawn_id(f"{each.node}-{each.number}", Party(f"user@{each.node}"), each.contract) for each in honest
+            )
             self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
@@ -142,15 +144,17 @@ class Swarm:
         self.report.intents += 1
         name = f"{submission.node}-{submission.number}"
         depends_on = self.intents[submission.depends_on].id if submission.depends_on in self.intents else None
+        party = Party(f"user@{submission.node}")
         intent = Intent(
-            intent_id(name),
+            drawn_id(name, party, submission.contract),
             submission.contract,
-            Party(f"user@{submission.node}"),
+            party,
             submission.payload.encode(),
             (depends_on,) if depends_on is not None else (),
             (Party(submission.party),) if submission.party else (),
             name if submission.repeat_after_ms is not None else "",
             submission.mode,
+            nonce_of(name),
         )
         self.intents[submission.number] = intent
         if submission.commit_after_ms is not None:

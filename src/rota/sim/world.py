@@ -78,6 +78,7 @@ from rota.sim.facts import (
     Stopped,
 )
 from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms
+from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import RoundRules, bound_part
 from rota.sim.observation import Surroundings, queues_of, remembered_by
@@ -159,11 +160,11 @@ class World:
         self.nodes = {name: SimNode(name, config) for name in names}
         self.by_address = {contract.address: contract for contract in contracts}
         self.services = Services(self.by_address, self.payloads)
+        self.names: dict[IntentId, str] = {}
         self.liars = liars
         self.conspiracy: Conspiracy | None = None
-        self.judge = Judge(
-            Terms(names, self.by_address, config.confirmations, verify, liars), AMONG_LIARS if liars else EVERY
-        )
+        terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
+        self.judge = Judge(terms, AMONG_LIARS if liars else EVERY)
         if liars:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
         self.requests: dict[str, Request] = {}
@@ -294,6 +295,8 @@ class World:
         """A user's request."""
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
         self.requests[event.reply_to] = REQUESTS[type(event)]
+        if isinstance(event, IntentSubmitted) and event.intent.nonce:
+            self.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode()
         self.tell(self.nodes[name], ForContract(contract, event))
 
     def add_contract(self, contract: Contract) -> None:
@@ -606,5 +609,5 @@ class World:
     # Names.
 
     def show(self, intent: IntentId) -> str:
-        """An intent's name: scenarios choose ids that are names."""
-        return intent.rstrip(b"\x00").decode(errors="replace")
+        """An intent's name: scenarios choose nonces that are names."""
+        return show(intent, self.names)

@@ -66,7 +66,7 @@ from rota.hosting import (
 from rota.hosting.proving import Revealed, reveal
 from rota.sim.contents import Contents
 from rota.sim.disk import Disk
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
 from rota.sim.services import Services, Unspent, sign, unsigned
 from rota.sim.swarm import Swarm
@@ -265,12 +265,13 @@ class HostedSwarm(Swarm):
             return None
         contract = self.hosted.contract.address
         intent = Intent(
-            intent_id(name),
+            drawn_id(name, call.sender, contract),
             contract,
             call.sender,
             started.payload,
             parties=started.parties,
             submit_mode=call.submit_mode,
+            nonce=nonce_of(name),
         )
         self.calls[intent.id] = call
         if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:

@@ -264,7 +264,7 @@ class Tried(_message.Message):
     def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode")
+    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode", "nonce")
     ID_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +272,7 @@ class Intent(_message.Message):
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_MODE_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     sender: str
     payload: bytes
@@ -279,7 +280,8 @@ class Intent(_message.Message):
     parties: _containers.RepeatedScalarFieldContainer[str]
     idempotency_key: str
     submit_mode: SubmitMode
-    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ...) -> None: ...
+    nonce: bytes
+    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class StateId(_message.Message):
     __slots__ = ("leaf", "output")
@@ -464,12 +466,14 @@ class AssembleError(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., errors: _Optional[_Iterable[_Union[IntentError, _Mapping]]] = ...) -> None: ...
 
 class RoundMember(_message.Message):
-    __slots__ = ("transition", "sender")
+    __slots__ = ("transition", "sender", "nonce")
     TRANSITION_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     transition: Transition
     sender: str
-    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ...) -> None: ...
+    nonce: bytes
+    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class EndorsementRequest(_message.Message):
     __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried", "makers")

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rota import messages, types
-from rota.digests import CALLS_MAX, INTENT_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
+from rota.digests import CALLS_MAX, INTENT_BYTES, NONCE_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
 from rota.wire import enumerations
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
@@ -126,6 +126,7 @@ class Reader:
             number(wire.valid_until_s),
             self.tried(wire.tried),
             tuple(self.transition(part) for part in self.items(wire.makers)),
+            tuple(nonce(part.nonce) for part in members),
         )
 
     def endorsement_response(self, wire: pb.EndorsementResponse) -> messages.EndorsementResponse:
@@ -335,6 +336,7 @@ class Reader:
             tuple(self.party(party) for party in self.items(wire.parties)),
             self.text(wire.idempotency_key),
             member(enumerations.SUBMIT_MODES, wire.submit_mode),
+            nonce(wire.nonce),
         )
 
     def transition(self, wire: pb.Transition) -> types.Transition:
@@ -495,6 +497,10 @@ def state_id(wire: pb.StateId) -> types.StateId:
 
 def intent_id(content: bytes) -> types.IntentId:
     return types.IntentId(sized(content, INTENT_BYTES, "an intent's id"))
+
+
+def nonce(content: bytes) -> bytes:
+    return opaque(content, NONCE_BYTES, "a nonce")
 
 
 def leaf(content: bytes) -> types.Leaf:

@@ -108,10 +108,9 @@ def _write_assemble_error(wire: pb.AssembleError, error: messages.AssembleError)
 def _write_endorsement_request(wire: pb.EndorsementRequest, request: messages.EndorsementRequest) -> None:
     _write_request_id(wire.request_id, request.request_id)
     wire.digest = request.digest
-    for transition, sender in zip(request.transitions, request.senders, strict=True):
-        member = wire.members.add()
+    for transition, sender, nonce in zip(request.transitions, request.senders, request.nonces, strict=True):
+        member = wire.members.add(sender=sender, nonce=nonce)
         _write_transition(member.transition, transition)
-        member.sender = sender
     wire.valid_until_s = request.valid_until_s
     _write_tried(wire.tried, request.tried)
     for maker in request.makers:
@@ -343,6 +342,7 @@ def _write_intent(wire: pb.Intent, intent: types.Intent) -> None:
     wire.parties.extend(intent.parties)
     wire.idempotency_key = intent.idempotency_key
     wire.submit_mode = enumerations.SUBMIT_MODES.numbers[intent.submit_mode]
+    wire.nonce = intent.nonce
 
 
 def _write_transition(wire: pb.Transition, transition: types.Transition) -> None:

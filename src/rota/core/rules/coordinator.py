@@ -27,6 +27,7 @@ from rota.core.observer import LIVE
 from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
 from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
+from rota.digests import is_id_of
 from rota.messages import (
     Answer,
     Delegation,
@@ -39,7 +40,7 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried, node_of
+from rota.types import NEVER_HEARD, Contract, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -54,13 +55,13 @@ def has_no_ledger(coordinator: Coordinator, event: Event) -> bool:
 
 
 def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """the peer is no member, or delegates an intent of another node's party (§5.3)"""
+    """the peer is no member, or delegates what is not its own: another node's party, an id that is not its party's"""
     contract = coordinator.context.contract
     if contract.mode is Mode.RING and event.peer not in contract.committee:
         return True
     if contract.mode is Mode.SENDER and event.peer != coordinator.context.node:
         return True
-    return any(node_of(delegation.intent.sender) != event.peer for delegation in event.command.delegations)
+    return not all(_is_its_own(contract, event.peer, delegation.intent) for delegation in event.command.delegations)
 
 
 def is_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -253,6 +254,12 @@ def said_goodbye_to_a_live_one(coordinator: Coordinator, event: HeartbeatInterva
 def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
     """closing_heartbeats sent"""
     return coordinator.closing_left == 0
+
+
+def _is_its_own(contract: Contract, peer: NodeName, intent: Intent) -> bool:
+    """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain."""
+    is_drawn = not contract.endorsers or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
+    return node_of(intent.sender) == peer and is_drawn
 
 
 def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:

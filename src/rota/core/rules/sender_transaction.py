@@ -303,6 +303,7 @@ def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationReque
             transaction.intent.id,
             transaction.intent.sender,
             event.item.leaf,
+            event.item.valid_until_s,
             event.item.signature,
         )
     )

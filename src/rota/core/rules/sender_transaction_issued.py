@@ -123,6 +123,7 @@ def verify(transaction: SenderTransaction, event: PreparedTransactionReceived) -
             transaction.intent.id,
             transaction.intent.sender,
             transition.leaf,
+            transition.valid_until_s,
             transition.signature,
         )
     )

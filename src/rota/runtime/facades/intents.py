@@ -13,7 +13,7 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, encode_genesis
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data
-from rota.runtime.intent_ids import IntentIds
+from rota.runtime.intent_ids import DrawnId, IntentIds
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Party, SubmitMode, node_of
 
 
@@ -57,9 +57,11 @@ class Intents:
             is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
         self._require_registered(initialised.parties)
-        fresh = IntentId(secrets.token_bytes(INTENT_BYTES))
+        drawn = DrawnId(IntentId(secrets.token_bytes(INTENT_BYTES)), b"")
+        if hosted.domain.has_pages:
+            drawn = self._ids.next(sender, submission.to)
         return Intent(
-            self._ids.next(sender, submission.to) if hosted.domain.has_pages else fresh,
+            drawn.id,
             submission.to,
             sender,
             initialised.payload,
@@ -67,6 +69,7 @@ class Intents:
             initialised.parties,
             submission.idempotency_key,
             submission.submit_mode,
+            drawn.nonce,
         )
 
     def _deployment_of(self, read: Read) -> Intent:

@@ -8,7 +8,7 @@ from typing import Any
 from rota.core.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, IntentFinalised, ProposalForgotten
 from rota.messages import DeploymentAnswer, Verdict
 from rota.sim.facts import Deployed, FactoryOrdered, Recorded, Reported, Sent, Started
-from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.sim.invariants.judge import Handler, Invariant
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
 
 
@@ -32,9 +32,9 @@ class ContractsAreMadeOnce(Invariant):
             del self.made[fact.deployment]
             return
         if fact.deployment in self.made:
-            self.accuse(f"{show(fact.deployment)} was deployed twice")
+            self.accuse(f"{self.show(fact.deployment)} was deployed twice")
         if fact.deployment in self.reverted:
-            self.accuse(f"{show(fact.deployment)} was reported reverted and then deployed")
+            self.accuse(f"{self.show(fact.deployment)} was reported reverted and then deployed")
         self.made[fact.deployment] = fact.contract
 
     def _reported(self, fact: Reported) -> None:
@@ -48,7 +48,7 @@ class ContractsAreMadeOnce(Invariant):
         if receipt.outcome is Outcome.REVERTED:
             self.reverted.add(receipt.intent)
         elif receipt.contract is not None and self.made.get(receipt.intent) != receipt.contract:
-            self.accuse(f"{show(receipt.intent)} was reported to have made a contract that is not on the ledger")
+            self.accuse(f"{self.show(receipt.intent)} was reported to have made a contract that is not on the ledger")
 
 
 class ProposalsAreKept(Invariant):
@@ -93,13 +93,15 @@ class ProposalsAreKept(Invariant):
         assert isinstance(body, DeploymentAnswer)
         is_durable = (fact.peer, body.deployment) in self.kept[fact.node] or body.deployment in self.taken[fact.node]
         if body.verdict is Verdict.ACCEPTED and not is_durable:
-            self.accuse(f"{fact.node} accepted {show(body.deployment)} of {fact.peer}, and that is not on its disk")
+            self.accuse(
+                f"{fact.node} accepted {self.show(body.deployment)} of {fact.peer}, which its disk does not have"
+            )
 
     def _ordered(self, fact: FactoryOrdered) -> None:
         if self.agreed.get((fact.node, fact.deployment)) != fact.signers:
-            self.accuse(f"{fact.node} has {show(fact.deployment)} deployed with signers that were not agreed on")
+            self.accuse(f"{fact.node} has {self.show(fact.deployment)} deployed with signers that were not agreed on")
 
     def _started(self, fact: Started) -> None:
         for peer, deployment in self.kept[fact.node]:
             if (peer, deployment) not in fact.remembered.proposals:
-                self.accuse(f"{fact.node} started without {show(deployment)}, which {peer} had proposed")
+                self.accuse(f"{fact.node} started without {self.show(deployment)}, which {peer} had proposed")

@@ -35,7 +35,7 @@ from rota.sim.facts import (
     Stopped,
     Undone,
 )
-from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.sim.invariants.judge import Handler, Invariant
 from rota.types import (
     Contract,
     ContractAddress,
@@ -121,7 +121,7 @@ class EveryIntentEnds(Invariant):
             life = self.lives.get(node, 0)
             is_over = intent in self.reported or self.ended_in_life.get(intent, life) < life
             if not is_over and not self._waits_for_user(intent):
-                self.accuse(f"{show(intent)} was acknowledged by {node} and never ended")
+                self.accuse(f"{self.show(intent)} was acknowledged by {node} and never ended")
 
     def _waits_for_user(self, intent: IntentId) -> bool:
         if intent in self.parked:
@@ -245,7 +245,7 @@ class StatesReachTheirParties(Invariant):
                 continue
             for node in nodes:
                 if node not in self.terms.liars and state not in self.held.get(node, ()):
-                    self.accuse(f"{node} has not got a state of {show(intent)}")
+                    self.accuse(f"{node} has not got a state of {self.show(intent)}")
 
 
 class EverybodyAgrees(Invariant):
@@ -300,7 +300,7 @@ class EverybodyAgrees(Invariant):
             leaf = self.committed.get(intent)
             is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None
             if not is_agreed:
-                self.accuse(f"{fact.node} and the ledger disagree on {show(intent)}")
+                self.accuse(f"{fact.node} and the ledger disagree on {self.show(intent)}")
 
 
 def leader_of(contract: Contract, block_range: int) -> NodeName:

@@ -8,6 +8,7 @@ can only be judged when a run is over is judged by `conclude`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
 from rota.digests import domain_separator
@@ -40,6 +41,7 @@ class Terms:
     contracts: Mapping[ContractAddress, Contract]
     confirmations: int
     verify: Verify
+    names: Mapping[IntentId, str] = field(default_factory=dict)
     liars: frozenset[NodeName] = frozenset()
 
     def separator(self, contract: ContractAddress) -> bytes:
@@ -64,6 +66,10 @@ class Invariant:
 
     def conclude(self) -> None:
         """The run is over: judge what could not be judged before."""
+
+    def show(self, intent: IntentId) -> str:
+        """An intent's name."""
+        return show(intent, self.terms.names)
 
     def accuse(self, text: str) -> None:
         """It does not hold, and this shows it."""
@@ -116,7 +122,7 @@ def _of_honest(liars: frozenset[NodeName], handler: Handler) -> Handler:
     return handle
 
 
-def show(intent: IntentId) -> str:
-    """An intent's name: the simulator chooses ids that are names."""
+def show(intent: IntentId, names: Mapping[IntentId, str]) -> str:
+    """An intent's name, where somebody gave it one; a deployment's id is its name."""
     text = intent.rstrip(b"\x00")
-    return text.decode() if text.isascii() and text.decode().isprintable() else intent.hex()
+    return names.get(intent) or (text.decode() if text.isascii() and text.decode().isprintable() else intent.hex())

@@ -8,7 +8,7 @@ from typing import Any
 from rota.core.effects import DispatchRound, IntentAccepted, IntentFinalised, PermissionGranted, RoundDispatch
 from rota.digests import leaf_of_transition, round_digest
 from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Submitted, Undone
-from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.sim.invariants.judge import Handler, Invariant
 from rota.types import ContractAddress, Digest, IntentId, Leaf, Outcome, Receipt, StateId
 
 
@@ -36,11 +36,11 @@ class OneEffectAndOneOutcome(Invariant):
         if fact.transition.is_empty:
             return
         if intent in self.committed:
-            self.accuse(f"{show(intent)} has two effects on the ledger")
+            self.accuse(f"{self.show(intent)} has two effects on the ledger")
         self.committed[intent] = leaf
         receipt = self.reported.get(intent)
         if receipt is not None and (receipt.outcome is Outcome.REVERTED or receipt.leaf != leaf):
-            self.accuse(f"{show(intent)} was reported {receipt.outcome.value} and then committed as another version")
+            self.accuse(f"{self.show(intent)} was reported {receipt.outcome.value} and committed as another version")
 
     def _reorganised(self, fact: Reorganised) -> None:
         self.depth = fact.depth
@@ -54,7 +54,7 @@ class OneEffectAndOneOutcome(Invariant):
         if self.depth > self.terms.confirmations:
             del self.reported[intent]
         elif self.reported[intent].outcome is Outcome.CONFIRMED:
-            self.accuse(f"{show(intent)} was reported confirmed before it was final")
+            self.accuse(f"{self.show(intent)} was reported confirmed before it was final")
 
     def _recorded(self, fact: Recorded) -> None:
         """A receipt on the disk may be read before it is reported."""
@@ -68,13 +68,13 @@ class OneEffectAndOneOutcome(Invariant):
         before = self.reported.setdefault(receipt.intent, receipt)
         if before.outcome is not receipt.outcome:
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
-            self.accuse(f"{show(receipt.intent)} was reported {words}")
+            self.accuse(f"{self.show(receipt.intent)} was reported {words}")
         leaf = self.committed.get(receipt.intent)
         # What a deployment has made is no version of anything: see `ContractsAreMadeOnce`.
         if receipt.outcome is Outcome.CONFIRMED and leaf != receipt.leaf and receipt.contract is None:
-            self.accuse(f"{show(receipt.intent)} was reported confirmed by a version that is not on the ledger")
+            self.accuse(f"{self.show(receipt.intent)} was reported confirmed by a version that is not on the ledger")
         if receipt.outcome is Outcome.REVERTED and leaf is not None:
-            self.accuse(f"{show(receipt.intent)} was reported reverted and is on the ledger")
+            self.accuse(f"{self.show(receipt.intent)} was reported reverted and is on the ledger")
 
 
 class NoStateIsSpentTwice(Invariant):
@@ -91,7 +91,7 @@ class NoStateIsSpentTwice(Invariant):
         unspent, transition = self.unspent.setdefault(fact.contract, {}), fact.transition
         for reference in (*transition.reads, *transition.inputs):
             if reference not in unspent:
-                self.accuse(f"{show(transition.intent)} uses a state that is spent or was never made")
+                self.accuse(f"{self.show(transition.intent)} uses a state that is spent or was never made")
         for reference in transition.inputs:
             unspent.pop(reference, None)
         unspent.update(dict.fromkeys(made.id for made in transition.outputs))
@@ -139,10 +139,10 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
             # What a liar permits is on no disk that counts.
             is_judged = not self.terms.liars or transition.intent in self.honest
             if is_judged and (transition.intent, transition.leaf) not in self.permitted:
-                self.accuse(f"{show(transition.intent)} was dispatched by {fact.node} without permission for its leaf")
+                self.accuse(f"{self.show(transition.intent)} was dispatched by {fact.node} without its permission")
             if transition.leaf not in order.leaves or leaf_of_transition(separator, transition) != transition.leaf:
                 self.accuse(
-                    f"{show(transition.intent)} was dispatched by {fact.node} with a leaf that was not endorsed"
+                    f"{self.show(transition.intent)} was dispatched by {fact.node} with a leaf that was not endorsed"
                 )
 
     def _valid_count(self, order: DispatchRound) -> int:

@@ -43,7 +43,7 @@ from rota.messages import (
     TransactionDispatched,
 )
 from rota.sim.facts import Committed, Promised, Recorded, Remembered, Reported, Request, Sent, Started
-from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.sim.invariants.judge import Handler, Invariant
 from rota.types import ContractAddress, DelegationNumber, Digest, IntentId, Leaf, NodeName, Outcome, RequestId, StateId
 
 
@@ -70,7 +70,7 @@ class AcknowledgedIntentsSurvive(Invariant):
 
     def _promised(self, fact: Promised) -> None:
         if fact.intent not in self.durable.get(fact.node, ()):
-            self.accuse(f"{show(fact.intent)} was acknowledged by {fact.node} and is not on its disk")
+            self.accuse(f"{self.show(fact.intent)} was acknowledged by {fact.node} and is not on its disk")
         self.open.setdefault(fact.node, {})[fact.intent] = None
 
     def _started(self, fact: Started) -> None:
@@ -79,7 +79,7 @@ class AcknowledgedIntentsSurvive(Invariant):
             del promised[intent]
         for intent in promised:
             if intent not in fact.remembered.intents:
-                self.accuse(f"{fact.node} started without {show(intent)}, which it had acknowledged")
+                self.accuse(f"{fact.node} started without {self.show(intent)}, which it had acknowledged")
 
 
 class OnePermissionPerNumber(Invariant):
@@ -110,10 +110,10 @@ class OnePermissionPerNumber(Invariant):
             return
         given = (record.delegate, record.transition.leaf)
         if self.granted.setdefault((record.intent, record.number), given) != given:
-            self.accuse(f"{show(record.intent)} was permitted twice under {tuple(record.number)}")
+            self.accuse(f"{self.show(record.intent)} was permitted twice under {tuple(record.number)}")
         number, delegate = self.delegated.get(record.intent, (None, None))
         if number == record.number and delegate != record.delegate:
-            self.accuse(f"{show(record.intent)} was permitted to {record.delegate} and delegated to {delegate}")
+            self.accuse(f"{self.show(record.intent)} was permitted to {record.delegate} and delegated to {delegate}")
 
     def _delegated(self, fact: Sent) -> None:
         body = fact.envelope.body
@@ -135,12 +135,12 @@ class OnePermissionPerNumber(Invariant):
         for intent in body.intents:
             record = self.latest.get(intent)
             if record is not None and record.delegate != fact.peer:
-                self.accuse(f"{show(intent)} was permitted to {fact.peer}, and {record.delegate} has the permission")
+                self.accuse(f"{self.show(intent)} was permitted to {fact.peer}, and {record.delegate} has it")
             if fact.peer in self.terms.liars:
                 # It may have asked for several leaves under one id: what is on disk is what counts.
                 continue
             if record is not None and asked.get(intent) != record.transition.leaf:
-                self.accuse(f"{show(intent)} was permitted for another leaf than the permission on disk")
+                self.accuse(f"{self.show(intent)} was permitted for another leaf than the permission on disk")
 
 
 @dataclass(slots=True)
@@ -264,14 +264,16 @@ class RestartContradictsNothing(Invariant):
     def _promised(self, fact: Promised) -> None:
         said = self.said[fact.node]
         if fact.request is Request.CANCEL and fact.intent not in said.ending and fact.intent not in said.finalised:
-            self.accuse(f"{fact.node} confirmed that {show(fact.intent)} is cancelled, and that is not on its disk")
+            self.accuse(
+                f"{fact.node} confirmed that {self.show(fact.intent)} is cancelled, which its disk does not have"
+            )
         if fact.request is Request.RESUME and fact.intent in said.parked:
-            self.accuse(f"{fact.node} confirmed that {show(fact.intent)} goes on, and it is parked on its disk")
+            self.accuse(f"{fact.node} confirmed that {self.show(fact.intent)} goes on, and it is parked on its disk")
 
     def _reported(self, fact: Reported) -> None:
         is_durable = fact.receipt.intent in self.said[fact.node].finalised
         if fact.receipt.outcome is Outcome.REVERTED and not is_durable:
-            self.accuse(f"{fact.node} reported {show(fact.receipt.intent)} reverted, and that is not on its disk")
+            self.accuse(f"{fact.node} reported {self.show(fact.receipt.intent)} reverted, and that is not on its disk")
 
     def _delegated(self, fact: Sent) -> None:
         self._speaks(fact)
@@ -282,7 +284,7 @@ class RestartContradictsNothing(Invariant):
             before, peer = self.numbers.get(intent, (number, fact.peer))
             if number < before or (number == before and peer != fact.peer):
                 words = f"under {tuple(number)} to {fact.peer} after {tuple(before)} to {peer}"
-                self.accuse(f"{fact.node} delegated {show(intent)} {words}")
+                self.accuse(f"{fact.node} delegated {self.show(intent)} {words}")
             self.numbers[intent] = (number, fact.peer)
 
     def _asked(self, fact: Sent) -> None:
@@ -299,7 +301,7 @@ class RestartContradictsNothing(Invariant):
         assert isinstance(body, DispatchConfirmationResponse)
         for intent in body.intents:
             if intent not in said.permitted:
-                self.accuse(f"{fact.node} permitted {show(intent)}, and that is not on its disk")
+                self.accuse(f"{fact.node} permitted {self.show(intent)}, and that is not on its disk")
 
     def _refused(self, fact: Sent) -> None:
         """The states of what was permitted are on the disk with the permission."""
@@ -310,7 +312,7 @@ class RestartContradictsNothing(Invariant):
         for error in body.errors:
             leaf = asked.get(error.intent)
             if error.code is ErrorCode.STATES_MISSING and leaf == said.given.get(error.intent, b""):
-                self.accuse(f"{fact.node} has lost the states of {show(error.intent)}, which it permitted")
+                self.accuse(f"{fact.node} has lost the states of {self.show(error.intent)}, which it permitted")
 
     def _told_dispatched(self, fact: Sent) -> None:
         said = self._speaks(fact)
@@ -319,7 +321,7 @@ class RestartContradictsNothing(Invariant):
         for listed in body.intents:
             dispatch = said.dispatches.get(listed.nonce)
             if dispatch is None or listed.leaf not in dispatch.round.leaves:
-                words = f"says that {show(listed.intent)} has nonce {listed.nonce}"
+                words = f"says that {self.show(listed.intent)} has nonce {listed.nonce}"
                 self.accuse(f"{fact.node} {words}, and that is not on its disk")
 
     def _distributed(self, fact: Sent) -> None:
@@ -344,7 +346,7 @@ class RestartContradictsNothing(Invariant):
         body = fact.envelope.body
         assert isinstance(body, PreparedTransaction)
         if body.transition.leaf not in said.prepared:
-            self.accuse(f"{fact.node} issued {show(body.transition.intent)}, and that is not on its disk")
+            self.accuse(f"{fact.node} issued {self.show(body.transition.intent)}, and that is not on its disk")
 
     # What the next life remembers.
 
@@ -370,23 +372,23 @@ class RestartContradictsNothing(Invariant):
             if known is None:
                 continue
             if known.permitted != said.permitted.get(intent):
-                self.accuse(f"{node} forgot that it had permitted {show(intent)}")
+                self.accuse(f"{node} forgot that it had permitted {self.show(intent)}")
             if known.is_parked != (intent in said.parked):
-                self.accuse(f"{node} forgot whether {show(intent)} is parked")
+                self.accuse(f"{node} forgot whether {self.show(intent)} is parked")
             if known.is_ending != (intent in said.ending):
-                self.accuse(f"{node} forgot whether {show(intent)} is ending")
+                self.accuse(f"{node} forgot whether {self.show(intent)} is ending")
             if known.issued != said.issued.get(intent):
-                self.accuse(f"{node} forgot that it had given its user {show(intent)} prepared")
+                self.accuse(f"{node} forgot that it had given its user {self.show(intent)} prepared")
 
     def _compare_prepared(self, node: NodeName, said: Said, remembered: Remembered) -> None:
         """What is on the chain binds nobody any more, whatever its version."""
         for leaf, intent in said.prepared.items():
             is_settled = leaf in said.acknowledged or intent in self.committed
             if not is_settled and leaf not in remembered.unacknowledged:
-                self.accuse(f"{node} forgot that it has to send {show(intent)} prepared to its sender")
+                self.accuse(f"{node} forgot that it has to send {self.show(intent)} prepared to its sender")
         for leaf, intent in said.signed_away.items():
             if intent not in self.committed and leaf not in remembered.signed_away:
-                self.accuse(f"{node} forgot that it has signed {show(intent)} prepared")
+                self.accuse(f"{node} forgot that it has signed {self.show(intent)} prepared")
 
 
 def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:

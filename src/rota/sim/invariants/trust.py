@@ -8,7 +8,7 @@ from typing import Any
 from rota.core.effects import IntentAccepted, IntentFinalised
 from rota.digests import state_commitment
 from rota.sim.facts import Committed, Expected, Recorded, Reorganised, Reported, Signed, Undone
-from rota.sim.invariants.judge import Handler, Invariant, show
+from rota.sim.invariants.judge import Handler, Invariant
 from rota.sim.invariants.privacy import transitions_in
 from rota.types import ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
 
@@ -48,7 +48,7 @@ class OutcomesAreTrue(Invariant):
     def _committed(self, fact: Committed) -> None:
         intent = fact.transition.intent
         if (fact.contract, intent) in self.committed:
-            self.accuse(f"{show(intent)} is on the ledger twice")
+            self.accuse(f"{self.show(intent)} is on the ledger twice")
         self.committed[fact.contract, intent] = fact.transition
         receipt = self.reported.get(intent)
         if receipt is not None:
@@ -66,7 +66,7 @@ class OutcomesAreTrue(Invariant):
         if self.depth > self.terms.confirmations:
             del self.reported[intent]
         elif self.reported[intent].outcome is Outcome.CONFIRMED:
-            self.accuse(f"{show(intent)} was reported confirmed before it was final")
+            self.accuse(f"{self.show(intent)} was reported confirmed before it was final")
 
     def _recorded(self, fact: Recorded) -> None:
         """A receipt on the disk may be read before it is reported."""
@@ -82,7 +82,7 @@ class OutcomesAreTrue(Invariant):
         before = self.reported.setdefault(receipt.intent, receipt)
         if before.outcome is not receipt.outcome:
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
-            self.accuse(f"{show(receipt.intent)} was reported {words}")
+            self.accuse(f"{self.show(receipt.intent)} was reported {words}")
         self._judge(receipt)
 
     def _judge(self, receipt: Receipt) -> None:
@@ -94,17 +94,19 @@ class OutcomesAreTrue(Invariant):
         is_own = found is not None and (intent, found.leaf) in self.signed
         if receipt.outcome is Outcome.REVERTED:
             if found is not None and is_own and not found.is_empty:
-                self.accuse(f"{show(intent)} was reported reverted ({receipt.reason}) and has its effect on the ledger")
+                self.accuse(
+                    f"{self.show(intent)} was reported reverted ({receipt.reason}) and has its effect on the ledger"
+                )
             if found is None and ID_USED in receipt.reason:
-                self.accuse(f"{show(intent)} was reported as used by another, and nobody used it")
+                self.accuse(f"{self.show(intent)} was reported as used by another, and nobody used it")
         elif found is None:
-            self.accuse(f"{show(intent)} was reported confirmed and is not on the ledger")
+            self.accuse(f"{self.show(intent)} was reported confirmed and is not on the ledger")
         elif found.is_empty:
-            self.accuse(f"{show(intent)} was reported confirmed and was voided")
+            self.accuse(f"{self.show(intent)} was reported confirmed and was voided")
         elif not is_own:
-            self.accuse(f"{show(intent)} was reported confirmed by a leaf that its party never signed")
+            self.accuse(f"{self.show(intent)} was reported confirmed by a leaf that its party never signed")
         elif found.leaf != receipt.leaf:
-            self.accuse(f"{show(intent)} was reported confirmed by a version that is not on the ledger")
+            self.accuse(f"{self.show(intent)} was reported confirmed by a version that is not on the ledger")
 
     def conclude(self) -> None:
         """Whatever liars held is on the chain by now."""
@@ -129,7 +131,7 @@ class IdsBelongToTheirParties(Invariant):
             key = (fact.record.intent.contract, fact.record.intent.id)
             self.accepted.add(key)
             if key in self.committed:
-                self.accuse(f"{show(key[1])} was on the ledger before its party asked for it")
+                self.accuse(f"{self.show(key[1])} was on the ledger before its party asked for it")
 
     def _signed(self, fact: Signed) -> None:
         self.signed.add((fact.intent, fact.leaf))
@@ -139,7 +141,7 @@ class IdsBelongToTheirParties(Invariant):
         self.committed.add((fact.contract, intent))
         if (fact.contract, intent) in self.accepted and (intent, leaf) not in self.signed:
             what = "voided" if fact.transition.is_empty else "used"
-            self.accuse(f"{show(intent)} was {what} by a leaf that its party never signed")
+            self.accuse(f"{self.show(intent)} was {what} by a leaf that its party never signed")
 
     def _undone(self, fact: Undone) -> None:
         self.committed.discard((fact.contract, fact.transition.intent))
@@ -161,7 +163,7 @@ class ValidIntentsHappen(Invariant):
     def _reported(self, fact: Reported) -> None:
         receipt = fact.receipt
         if receipt.outcome is Outcome.REVERTED and receipt.intent in self.expected:
-            self.accuse(f"{show(receipt.intent)} is valid, and was reported reverted: {receipt.reason}")
+            self.accuse(f"{self.show(receipt.intent)} is valid, and was reported reverted: {receipt.reason}")
 
 
 class ConfirmedStatesAreTrue(Invariant):

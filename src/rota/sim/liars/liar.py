@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rota.core.effects import RoundDispatch
 from rota.core.node import Node
-from rota.digests import domain_separator, round_digest
+from rota.digests import NONCE_BYTES, domain_separator, round_digest
 from rota.messages import EndorsementRequest, Envelope, Message, Reply
 from rota.sim.frames import acceptable
 from rota.sim.liars.account import Account
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rota.sim.world import World
 
 RATES = (0.1, 0.5, 1.0)
+OWN_NONCE = b"of a liar".ljust(NONCE_BYTES, b"\x00")
 
 
 class Strategy:
@@ -149,13 +150,11 @@ class Liar:
         for peer in contract.endorsers if peers is None else peers:
             if peer not in self.book.liars and self.core is not None:
                 shown = tuple(transition.as_seen_by(peer) for transition in transitions)
+                nonces = tuple(self.book.nonces.get(each.intent, OWN_NONCE) for each in transitions)
                 request = EndorsementRequest(
-                    self.next_id(), digest, shown, senders, valid_until_s, self._tried(contract), makers
+                    self.next_id(), digest, shown, senders, valid_until_s, makers=makers, nonces=nonces
                 )
                 self.send(peer, contract.address, request)
-
-    def _tried(self, contract: Contract) -> tuple[()]:
-        return ()
 
     # What passes it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.digests import core_of, leaf_of, leaf_of_transition, state_commitment
-from rota.sim.services import sign
+from rota.sim.services import sign_leaf
 from rota.types import IntentId, Leaf, NodeName, Party, State, StateId, Transition
 
 
@@ -36,7 +36,7 @@ def renamed(separator: bytes, transition: Transition) -> Transition:
 
 def signed_by(party: Party, transition: Transition) -> Transition:
     """A transition with the signature of a liar's own party."""
-    return replace(transition, signature=sign(party, transition.leaf))
+    return replace(transition, signature=sign_leaf(party, transition.leaf, transition.valid_until_s))
 
 
 def with_false_contents(transition: Transition, content: bytes) -> Transition:

@@ -80,6 +80,7 @@ class Notebook:
         self.delegated: dict[IntentId, Delegated] = {}
         self.messages: deque[Message] = deque(maxlen=MESSAGES_KEPT_MAX)
         self.intents: deque[IntentId] = deque(maxlen=IDS_KEPT_MAX)
+        self.nonces: dict[IntentId, bytes] = {}
         self._parties: dict[IntentId, Party] = {}
 
     def note(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
@@ -91,6 +92,7 @@ class Notebook:
                 for delegation in body.delegations:
                     intent = delegation.intent
                     self._parties[intent.id] = intent.sender
+                    self.nonces[intent.id] = intent.nonce
                     if source not in self.liars:
                         self.intents.append(intent.id)
                         self.delegated[intent.id] = Delegated(contract, source, intent, delegation.number)
@@ -127,6 +129,8 @@ class Notebook:
         leaves = tuple(transition.leaf for transition in body.transitions)
         known = KnownRound(contract, body.digest, leaves, body.transitions, body.senders, body.valid_until_s)
         self.rounds.setdefault(body.digest, known)
+        for transition, nonce in zip(body.transitions, body.nonces, strict=False):
+            self.nonces.setdefault(transition.intent, nonce)
         for transition, sender in zip(body.transitions, body.senders, strict=False):
             self._parties.setdefault(transition.intent, sender)
             self._note_transition(contract, transition)

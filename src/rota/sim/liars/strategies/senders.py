@@ -18,7 +18,8 @@ from rota.messages import (
     Envelope,
     VerifierResponse,
 )
-from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.domain import drawn_id, nonce_of
+from rota.sim.liars.liar import OWN_NONCE, Strategy, with_body
 from rota.sim.liars.making import made_transition, renamed, signed_by, with_false_contents
 from rota.types import Contract, DelegationNumber, Intent, IntentId, Leaf, NodeName, Party, StateId, Transition, node_of
 
@@ -228,7 +229,8 @@ class SquatsIds(ShadowSender):
     def _squatting(self, contract: Contract, intent: IntentId) -> Delegation:
         known = self.liar.book.delegated.get(intent)
         parties = (self.liar.party,) if known is None else (self.liar.party, self.liar.party, known.intent.sender)
-        squat = Intent(intent, contract.address, self.random.choice(parties), b"mint")
+        nonce = self.liar.book.nonces.get(intent, OWN_NONCE)
+        squat = Intent(intent, contract.address, self.random.choice(parties), b"mint", nonce=nonce)
         number = self.random.choice((HIGH, DelegationNumber(1, 1)))
         return Delegation(squat, number, 0, self.random.random() < 0.3)
 
@@ -270,7 +272,9 @@ class Floods(ShadowSender):
             self.delegate(contract, tuple(Delegation(intent, DelegationNumber(1, 1)) for intent in intents))
 
     def _intent(self, contract: Contract) -> Intent:
-        return Intent(IntentId(self.random.randbytes(16)), contract.address, self.liar.party, b"mint")
+        name = f"flood {self.random.getrandbits(32)}"
+        party = self.liar.party
+        return Intent(drawn_id(name, party, contract.address), contract.address, party, b"mint", nonce=nonce_of(name))
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
         """Requests for these go unanswered."""
@@ -289,7 +293,9 @@ class DelegatesForOthers(ShadowSender):
             for victim in self.liar.victims:
                 if self.strikes():
                     party = Party(f"user@{victim}")
-                    intent = Intent(IntentId(self.random.randbytes(16)), contract.address, party, b"pay:A")
+                    name = f"forged {self.random.getrandbits(32)}"
+                    drawn = drawn_id(name, party, contract.address)
+                    intent = Intent(drawn, contract.address, party, b"pay:A", nonce=nonce_of(name))
                     self.delegate(contract, (Delegation(intent, HIGH),))
 
 
