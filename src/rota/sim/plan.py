@@ -155,7 +155,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
     if cast.liars:
-        submissions = tuple(_with_funds(seed, submissions))
+        submissions = tuple(_among_liars(seed, submissions))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
@@ -299,13 +299,20 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
     return random.choice(("mint", "prepare", pay, look))
 
 
-def _with_funds(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked."""
+def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked.
+
+    Honest endorsers judge alike there: if one refuses and a liar is silent, nobody can say whether an intent is valid.
+    """
     random = Random(f"{seed}/funds")
     for submission in submissions:
         chance = random.random()
-        is_changed = submission.payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN
-        yield replace(submission, payload="fund" if chance < FUNDED else "take") if is_changed else submission
+        payload = (
+            submission.payload.partition(":")[0] if submission.payload.startswith("refuse") else submission.payload
+        )
+        if payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN:
+            payload = "fund" if chance < FUNDED else "take"
+        yield replace(submission, payload=payload)
 
 
 # Faults.

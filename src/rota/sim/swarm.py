@@ -116,17 +116,27 @@ class Swarm:
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
         if world.conspiracy is not None:
             report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
-            report.lies = sum(liar.lie_count + liar.account.count for liar in world.conspiracy.liars.values())
+            report.lies = self.lie_count
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
-    def _play(self) -> None:
+    @property
+    def lie_count(self) -> int:
+        """How often liars have lied so far."""
+        liars = self.world.conspiracy.liars.values() if self.world.conspiracy is not None else ()
+        return sum(liar.lie_count + liar.account.count for liar in liars)
+
+    def open(self) -> None:
+        """Start every node, and let what is planned come."""
         for name in self.world.nodes:
             self.world.start(name)
         for submission in self.plan.submissions:
             self.world.at(submission.at_ms, partial(self._submit, submission))
         for fault in self.plan.faults:
             self.world.at(fault.at_ms, partial(self._hurt, fault))
+
+    def _play(self) -> None:
+        self.open()
         if self.world.run_until(self.plan.trouble_ms, self._is_condemned):
             return
         self._calm()
@@ -180,7 +190,11 @@ class Swarm:
             return False
         is_plain = submission.cancel_after_ms is None and submission.mode is SubmitMode.AUTO
         is_free = submission.depends_on not in self.intents or submission.depends_on in self.expected
-        return verb in VALID_VERBS and is_plain and is_free and not submission.party.startswith("nobody")
+        # Whether a party is known is for its own node to say.
+        is_known = (
+            not submission.party.startswith("nobody") and node_of(Party(submission.party)) not in self.world.liars
+        )
+        return verb in VALID_VERBS and is_plain and is_free and is_known
 
     def _has_funds(self, submission: Submission) -> bool:
         """A fund of this user was reported as confirmed: from then on there is one."""
