@@ -34,6 +34,7 @@ from rota.sim.liars.making import with_false_contents
 from rota.types import NO_LEAF, Digest, Fees, FlushPoint, HeartbeatNumber, KeptStates, Leaf, NodeName, State, StateId
 
 FAR = 2**62
+HELD_BACK = 0.9
 FALSE_CONTENT = b"shared/planted"
 
 
@@ -152,15 +153,25 @@ class InventsStates(Strategy):
 
 
 class PlantsStates(Strategy):
-    """Shows senders and parties transitions with the right leaf and signature and with other contents."""
+    """Shows senders and parties transitions with the right leaf and signature and with other contents.
+
+    A sender that has started again has lost what it assembled: permission is mostly asked for when it has.
+    """
 
     name = "plants-states"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
         """Requests for permission, prepared transitions and distributions carry false contents."""
         body = envelope.body
-        if isinstance(body, DispatchConfirmationRequest) and self.strikes():
-            known = self.liar.book.transitions
+        if isinstance(body, DispatchConfirmationRequest):
+            known, delegated = self.liar.book.transitions, self.liar.book.delegated
+            is_old = any(
+                delegated[item.intent].number.incarnation > item.number.incarnation
+                for item in body.items
+                if item.intent in delegated
+            )
+            if not is_old and self.random.random() < HELD_BACK:
+                return None
             items = tuple(
                 replace(item, transition=with_false_contents(known[item.leaf].transition, FALSE_CONTENT))
                 if item.leaf in known
