@@ -106,6 +106,10 @@ class Wires:
     def transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         """A message leaves a node: it is told to the judge, whatever becomes of it."""
         world = self.world
+        if target not in world.nodes:
+            # Liars name nodes that do not exist.
+            assert world.liars, f"there is no node {target}"
+            return
         self.message_count += 1
         fate = "delivered"
         if self.forgeries:

@@ -84,6 +84,48 @@ class SubmitsLate(Strategy):
                 self.liar.account.commit(known, signatures)
 
 
+class CommitsUnpermitted(Strategy):
+    """Has intents endorsed, asks nobody for permission, and commits them some time later."""
+
+    name = "commits-unpermitted"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.due_ms: dict[Digest, int] = {}
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests for permission do not leave."""
+        return None if isinstance(envelope.body, DispatchConfirmationRequest) and self.strikes() else envelope
+
+    def acts(self) -> None:
+        """What has its signatures is committed when its time has come, and not before."""
+        now_ms = self.liar.world.now_ms
+        for known, signatures in self.liar.book.complete():
+            due_ms = self.due_ms.setdefault(known.digest, now_ms + self.random.choice((500, 5_000, 20_000, 60_000)))
+            if now_ms >= due_ms:
+                self.liar.account.commit(known, signatures)
+
+
+class AsksTwice(Strategy):
+    """Has intents assembled again and again, and has every version endorsed."""
+
+    name = "asks-twice"
+
+    def acts(self) -> None:
+        """Any intent that was delegated to a liar, and any transition that one knows."""
+        liar = self.liar
+        delegated = list(liar.book.delegated.values())[-8:]
+        for each in delegated:
+            if self.strikes() and liar.core is not None:
+                request = AssembleRequest(liar.next_id(), (each.intent.id,), Snapshot())
+                liar.send(each.peer, each.contract, request)
+        for known in list(liar.book.transitions.values())[-4:]:
+            contract = liar.contract(known.contract)
+            if contract is not None and self.strikes():
+                until_s = known.transition.valid_until_s
+                liar.ask_to_endorse(contract, (known.transition,), (known.sender,), until_s)
+
+
 class SaysReverted(Strategy):
     """Tells senders that it has given up on their intents."""
 
@@ -359,6 +401,8 @@ COORDINATORS: tuple[type[Strategy], ...] = (
     NeverAsksPermission,
     NeverSubmits,
     SubmitsLate,
+    CommitsUnpermitted,
+    AsksTwice,
     SaysReverted,
     RejectsIntents,
     LocksCoins,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
 from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.services import sign
 from rota.types import HeartbeatNumber, KeptStates, Leaf, NodeName
 
 FAR = 2**62
@@ -73,6 +74,21 @@ class SignsFalsely(Strategy):
         return with_body(envelope, replace(body, signature=self.random.randbytes(len(body.signature))))
 
 
+class SignsAnything(Strategy):
+    """Signs every digest at once, for everybody, whatever it stands for."""
+
+    name = "signs-anything"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """The signature leaves at once; its core does not hear of the request."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return True
+        response = EndorsementResponse(body.request_id, body.digest, sign(self.liar.name, body.digest))
+        self.liar.send(peer, envelope.contract, response)
+        return False
+
+
 class NamesOthers(Strategy):
     """Rejects every coordinator for another that it says it follows, or lacks states that nobody made."""
 
@@ -98,4 +114,11 @@ class NamesOthers(Strategy):
         return False
 
 
-ENDORSERS: tuple[type[Strategy], ...] = (RefusesAll, RefusesWithKept, StaysSilent, SignsFalsely, NamesOthers)
+ENDORSERS: tuple[type[Strategy], ...] = (
+    RefusesAll,
+    RefusesWithKept,
+    StaysSilent,
+    SignsFalsely,
+    SignsAnything,
+    NamesOthers,
+)
