@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,9 +16,10 @@ from rota.sim.liars.notebook import Notebook
 from rota.sim.liars.strategies import MUTATES, NAMES, STRATEGIES
 from rota.sim.plan import Settings, draw_plan
 from rota.sim.swarm import Swarm
-from rota.types import Contract, ContractAddress, Mode, NodeName
+from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 
+ROOT = Path(__file__).parents[2]
 NODES = (NodeName("A"), NodeName("B"), NodeName("C"))
 LYING_FOR_MS = 20_000
 NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
@@ -66,8 +68,8 @@ def test_every_strategy_is_drawn() -> None:
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_strategy_lies(name: str) -> None:
     """Some lies need an occasion, which not every seed has."""
-    settings = Settings(minutes=0.2, faults=(), liars=1, strategies=(name,), mode=Mode.RING)
-    for seed in range(12):
+    settings = Settings(minutes=0.4, faults=(), liars=1, strategies=(name,), mode=Mode.RING, rotation=Rotation.STRICT)
+    for seed in range(20):
         swarm = Swarm(seed, settings)
         swarm.open()
         swarm.world.run_until(LYING_FOR_MS)
@@ -114,3 +116,12 @@ def test_mutator_that_is_not_due_changes_nothing() -> None:
 
 def test_liar_that_mutates_is_one_by_name() -> None:
     assert Swarm(1, Settings(minutes=0.05, faults=(), liars=1, strategies=(MUTATES,))).play().liars
+
+
+# What is written about them.
+
+
+def test_every_strategy_is_in_the_documentation_as_it_describes_itself() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    for name, strategy in STRATEGIES.items():
+        assert f"| `{name}` | {(strategy.__doc__ or '').splitlines()[0].rstrip('.')} |" in text
