@@ -51,6 +51,8 @@ class Surroundings(NamedTuple):
     taken_back_count: int
     reported: Container[IntentId]
     over: Container[IntentId]
+    # Liars name nodes that do not exist.
+    peers_max: int
 
 
 def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
@@ -83,7 +85,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     yield ("contracts refused", len(core.acquaintance.refused), REFUSED_KEPT_MAX)
     yield ("peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
     for sequencer in core.sequencers.loaded.values():
-        yield from _queues_of_contract(core, sequencer, around.node_count)
+        yield from _queues_of_contract(core, sequencer, around)
 
 
 def _apart_max(coordinator: Coordinator) -> int:
@@ -102,8 +104,8 @@ def _is_ahead(core: Node, submission: Submission) -> bool:
     return any(not sequencer.coordinator.outcomes.is_committed(intent) for intent in submission.unsettled)
 
 
-def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Queue]:
-    config = core.config
+def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) -> Iterator[Queue]:
+    config, node_count = core.config, around.node_count
     coordinator, sender, endorser = sequencer.coordinator, sequencer.sender, sequencer.endorser
     yield ("intents in flight", len(coordinator.transactions), config.in_flight_max)
     rounds = coordinator.rounds.rounds
@@ -122,6 +124,6 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> It
     if sender.command is not None:
         yield ("a delegation", len(sender.command.intents), config.delegation_batch_max)
     yield ("slots being assembled", len(sender.assembly.slots), node_count)
-    yield ("peers", len(sequencer.observer.peers), node_count)
+    yield ("peers", len(sequencer.observer.peers), around.peers_max)
     yield ("rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
     yield ("endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)
