@@ -34,7 +34,8 @@ from rota.messages import (
 )
 from rota.sim.liars.liar import Strategy, with_body
 from rota.sim.liars.making import with_false_contents
-from rota.types import NO_LEAF, Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId
+from rota.sim.services import sign
+from rota.types import NO_LEAF, Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId, Transition
 
 FAR = 2**62
 HELD_BACK = 0.9
