@@ -18,6 +18,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     NodeStarted,
     PermissionGranted,
     PreparedAcknowledged,
@@ -31,6 +32,7 @@ from rota.core.effects import (
     TransitionPrepared,
 )
 from rota.messages import (
+    AssembleResponse,
     DelegationCommand,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -163,14 +165,16 @@ class Said:
     prepared: dict[Leaf, IntentId] = field(default_factory=dict)
     acknowledged: set[Leaf] = field(default_factory=set)
     signed_away: dict[Leaf, IntentId] = field(default_factory=dict)
+    signed: set[Leaf] = field(default_factory=set)
 
 
 class RestartContradictsNothing(Invariant):
     """S9: a restart from disk contradicts no message sent before.
 
     Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
-    numbers, permissions, parked and ending intents, nonces, acknowledged states and states that it owes others; of
-    prepared transitions those that it gave to its user, has to send to their senders, or has signed as an endorser.
+    numbers, signed leaves, permissions, parked and ending intents, nonces, acknowledged states and states that it owes
+    others; of prepared transitions those that it gave to its user, has to send to their senders, or has signed as an
+    endorser.
     """
 
     name = "S9"
@@ -189,6 +193,7 @@ class RestartContradictsNothing(Invariant):
             Reported: self._reported,
             Started: self._started,
             DelegationCommand: self._delegated,
+            AssembleResponse: self._assembled,
             DispatchConfirmationRequest: self._asked,
             DispatchConfirmationResponse: self._permitted,
             DispatchConfirmationError: self._refused,
@@ -227,6 +232,8 @@ class RestartContradictsNothing(Invariant):
                 said.permitted[intent] = transition.leaf
                 if fact.is_told:
                     said.given[intent] = transition.leaf
+            case LeavesSigned(signed, _):
+                said.signed.update(each.leaf for each in signed)
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
@@ -286,6 +293,16 @@ class RestartContradictsNothing(Invariant):
                 words = f"under {tuple(number)} to {fact.peer} after {tuple(before)} to {peer}"
                 self.accuse(f"{fact.node} delegated {self.show(intent)} {words}")
             self.numbers[intent] = (number, fact.peer)
+
+    def _assembled(self, fact: Sent) -> None:
+        """What a party signed is on the disk before it leaves: only that confirms its intent."""
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, AssembleResponse)
+        for result in body.results:
+            made = result.transition
+            if made is not None and not made.is_empty and made.leaf not in said.signed:
+                self.accuse(f"{fact.node} signed a leaf of {self.show(result.intent)}, which its disk does not have")
 
     def _asked(self, fact: Sent) -> None:
         self._speaks(fact)
