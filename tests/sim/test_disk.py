@@ -8,6 +8,7 @@ from rota.core.effects import (
     DispatchRound,
     IntentAccepted,
     IntentFinalised,
+    LeavesSigned,
     LookUpIntents,
     NodeStarted,
     PermissionGranted,
@@ -36,6 +37,7 @@ from rota.types import (
     Party,
     Receipt,
     Rotation,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -110,6 +112,8 @@ def test_own_intents_are_confirmed_by_the_chain_reverted_by_us_or_unfinished() -
     accepted(disk, "own", "ended", "open", "voided")
     void = void_leaf(domain_separator(CONTRACT.chain_id, ADDRESS), intent_id("voided"))
     disk.blocks.append(block(1, (own.intent, own.leaf), (intent_id("voided"), void)))
+    assert looked_up(disk, "own").outcomes == (), "its party is not known to have signed it"
+    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
     disk.write(ADDRESS, (IntentFinalised(Receipt(intent_id("ended"), Outcome.REVERTED)),))
     answer = looked_up(disk, "own", "ended", "open", "voided")
     assert answer.outcomes == ((own.intent, Outcome.CONFIRMED), (intent_id("ended"), Outcome.REVERTED))
@@ -169,6 +173,9 @@ def test_block_that_was_taken_back_confirms_nothing() -> None:
     disk, own = Disk(), transition("own")
     accepted(disk, "own")
     disk.blocks.append(block(1, (own.intent, own.leaf)))
+    (used,) = disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents
+    assert used.used_leaf == own.leaf
+    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
     assert disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents == ()
     disk.blocks.pop()
     assert [known.intent.id for known in disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents] == [own.intent]
