@@ -334,8 +334,8 @@ def test_restored_intent_that_another_voided_without_a_decided_end_is_reverted()
 
 
 def ending() -> Bench:
-    bench = x.submitted()
-    x.give_up(bench)
+    bench = x.assembled()
+    bench.tell(CancelRequested("canceller", x.ID))
     return bench
 
 
