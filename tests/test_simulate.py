@@ -21,15 +21,15 @@ def simulate(*arguments: str) -> Result:
 
 
 def test_clean_seeds_exit_0_and_say_so() -> None:
-    result = simulate("--seeds", "0..2", "--minutes", "0.1")
+    result = simulate("--seeds", "0..2", "--minutes", "0.1", "--liars", "0")
     assert result.exit_code == 0
     assert "2 seeds:" in result.stdout
     assert "no invariant was violated" in result.stdout
 
 
 def test_json_is_one_object_of_the_named_shape() -> None:
-    summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--json").stdout)
-    assert list(summary) == ["seeds", "events", "simulated_seconds", "faults", "intents", "violations"]
+    summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--liars", "0", "--json").stdout)
+    assert list(summary) == ["seeds", "events", "simulated_seconds", "faults", "intents", "liars", "lies", "violations"]
     assert summary["seeds"] == 1
     assert summary["intents"] > 0
     assert summary["violations"] == []

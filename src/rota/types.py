@@ -86,10 +86,11 @@ class StateId(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A member that somebody could not reach, and the latest sign of life that it had from it."""
+    """A member that somebody could not reach, or has demoted, and the latest sign of life that it had from it."""
 
     node: NodeName
     number: HeartbeatNumber
+    is_demoted: bool = False
 
 
 class FlushPoint(NamedTuple):
@@ -159,6 +160,11 @@ class Contract:
         _require(self.range_size >= 1, "range_size", "at least 1 block")
         _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
 
+    @property
+    def spare(self) -> int:
+        """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
+        return len(self.endorsers) - self.threshold
+
     def range_at(self, height: int) -> int:
         """The block range that a height lies in."""
         return height // self.range_size
@@ -202,6 +208,10 @@ class Intent:
     idempotency_key: str = ""
     submit_mode: SubmitMode = SubmitMode.AUTO
     nonce: bytes = b""
+
+    def as_delegated(self) -> Intent:
+        """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
+        return replace(self, payload=b"", depends_on=(), parties=(), idempotency_key="")
 
 
 @dataclass(frozen=True, slots=True)

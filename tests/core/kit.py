@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rota.config import Config
 from rota.core.consistency import Authorised, Consistent
 from rota.core.context import Ids
-from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement
-from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement, VerifyEndorsers
+from rota.core.events import (
+    BlockIndexed,
+    EndorsementVerified,
+    EndorsersVerified,
+    IntentSubmitted,
+    MessageReceived,
+    Persisted,
+    Tick,
+)
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.digests import (
@@ -17,6 +25,7 @@ from rota.digests import (
     core_of,
     domain_separator,
     leaf_of,
+    leaf_of_transition,
     page_of,
     round_digest,
     state_commitment,
@@ -122,6 +131,14 @@ def signed_leaf(made: Transition) -> SignedLeaf:
     return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
 
 
+def remade(made: Transition, **changes: object) -> Transition:
+    """Another transition of the same intent, changed so; its leaf is right."""
+    changed = replace(made, **changes)  # type: ignore[arg-type]
+    leaf = leaf_of_transition(SEPARATOR, changed)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(changed.outputs))
+    return replace(changed, leaf=leaf, outputs=outputs)
+
+
 def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Authorised:
     """A transition that a settlement contract commits, valid for a day."""
     valid_until_s = GENESIS_S + 86_400
@@ -177,6 +194,9 @@ class Bench:
         for asked in self.take(VerifyEndorsement):
             is_valid = asked.signature != FORGED
             self.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid))
+        for order in self.take(VerifyEndorsers):
+            are_valid = tuple(each.signature != FORGED for each in order.signed)
+            self.tell(EndorsersVerified(order.request_id, are_valid, order.intent))
 
     def hear(self, peer: NodeName, body: Message, *, height: int = 0, no_ledger: bool = False, life: int = 1) -> None:
         """A message of a peer."""

@@ -40,7 +40,21 @@ from rota.messages import (
 )
 from rota.payload import COMMIT_GAS_MAX, AuthCost, gas_bound
 from rota.types import Call, DelegationNumber, HeartbeatNumber, NodeName, Party, RequestId, StateId, Transition
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import (
+    ADDRESS,
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    contract,
+    digest_of,
+    intent,
+    intent_id,
+    nonce_of,
+    transition,
+)
 
 HEIGHT = 400
 FIRST = DelegationNumber(1, 1)
@@ -130,7 +144,8 @@ def test_one_transition_is_signed_while_the_next_is_assembled() -> None:
     ask(bench, B, 10, "A-1", "A-2")
     assemble(bench, 10, "A-1")
     made = transition("A-1")
-    signing = SignTransition(ADDRESS, RequestId(1, 10), made.intent, Party("a@A"), made.leaf, made.valid_until_s)
+    until_s, nonce = made.valid_until_s, nonce_of("A-1")
+    signing = SignTransition(ADDRESS, RequestId(1, 10), made.intent, Party("a@A"), made.leaf, until_s, nonce)
     assert bench.take(SignTransition) == [signing]
     assert (machine(bench, "A-1").state, machine(bench, "A-2").state) == (State.SIGNING, State.ASSEMBLING)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import StatesReceived
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.core.states.sender_transaction import Permission
@@ -79,7 +80,7 @@ def test_snapshot_dispatch_and_hand_over_pass_it_on() -> None:
     bench.block(400)
     bench.ask_to_yield(B)
     [handover] = bench.said(Handover, B)
-    assert handover.points[0].states == made.outputs
+    assert handover.points[0].transition.outputs == made.outputs
 
 
 def test_a_sender_that_lost_its_states_gets_them_whole_and_stores_them_whole() -> None:
@@ -92,7 +93,7 @@ def test_a_sender_that_lost_its_states_gets_them_whole_and_stores_them_whole() -
     bench.hear(B, DispatchConfirmationError(asked.request_id, (error,)))
     [(_, repeated)] = bench.asked(DispatchConfirmationRequest)
     assert repeated.items[0].transition == made
-    stored = Permission(repeated.items[0].number, A, made)
+    stored = Permission(repeated.items[0].number, A, Authorised(Consistent(made)))
     assert decode_permission(encode(stored)) == stored
 
 

@@ -18,12 +18,14 @@ from rota.core.effects import (
     ReportPrepared,
     ReportReceipt,
     TransitionIssued,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import (
     AssemblyFinished,
     BlocksRemoved,
     CancelRequested,
+    EndorsersVerified,
     LedgerOutcome,
     LedgerStatus,
     OutcomesFinal,
@@ -51,6 +53,7 @@ from rota.messages import (
 from rota.types import Digest, Intent, NodeName, Outcome, Party, Receipt, RequestId, SubmitMode, Transition
 from tests.core.kit import (
     ADDRESS,
+    FORGED,
     GENESIS_S,
     A,
     B,
@@ -222,6 +225,28 @@ def test_what_is_not_sound_is_not_issued(flawed: PreparedTransaction) -> None:
     assert records(bench) == []
     assert bench.take(VerifySignature) == []
     assert acknowledged(bench) == 1, "it need not be sent again"
+
+
+def test_coordinator_that_makes_up_endorsements_does_not_end_an_external_intent() -> None:
+    """What nobody can commit would be the user's until it expires, and then reverted."""
+    bench = assembled()
+    forged = tuple(EndorserSignature(name, FORGED) for name in (A, B, C))
+    bench.hear(B, replace(prepared(), signatures=forged), height=HEIGHT)
+    assert state(bench) is State.ENDORSEMENT_GATHERING
+    assert records(bench) == []
+    assert acknowledged(bench) == 1, "it need not be sent again"
+    assert bench.sequencer.sender.complaints == {B: 1}
+
+
+def test_prepared_transition_is_issued_when_its_endorsements_are_verified() -> None:
+    bench = assembled()
+    bench.verifies = False
+    bench.hear(B, prepared(), height=HEIGHT)
+    assert records(bench) == []
+    [order] = bench.take(VerifyEndorsers)
+    assert [each.endorser for each in order.signed] == [A, B, C]
+    bench.tell(EndorsersVerified(order.request_id, (True,) * 3, ID))
+    assert state(bench) is State.ISSUED
 
 
 def test_intent_that_is_not_external_is_not_issued() -> None:

@@ -5,7 +5,7 @@ In all of this A sends, and at height 400 B leads, C follows, and A itself comes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -62,6 +62,7 @@ from rota.messages import (
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     DispatchItem,
+    EndorserSignature,
     ErrorCode,
     IntentAnswer,
     ListedIntent,
@@ -229,9 +230,25 @@ def list_dispatched(
     bench.hear(peer, SubmitterHeartbeat(HeartbeatNumber(1, 1), (entry,)), height=HEIGHT)
 
 
-def give_up(bench: Bench, number: DelegationNumber = FIRST) -> None:
-    """Its coordinator gives it up."""
-    bench.hear(B, TransactionReverted(ID, number, LEAF, "refused by all"), height=HEIGHT)
+def give_up(
+    bench: Bench,
+    number: DelegationNumber = FIRST,
+    *,
+    leaf: Leaf = LEAF,
+    reason: str = "refused by all",
+    endorsers: Sequence[NodeName] | None = None,
+    signature: bytes = b"refused",
+) -> None:
+    """Its coordinator gives it up, with the refusals of these endorsers, or of all."""
+    refusals = tuple(
+        EndorserSignature(each, signature) for each in (bench.of.endorsers if endorsers is None else endorsers)
+    )
+    bench.hear(B, TransactionReverted(ID, number, leaf, reason, refusals), height=HEIGHT)
+
+
+def fail_for_good(bench: Bench) -> None:
+    """Our own index says that the permitted version failed, and is not to be retried."""
+    bench.block(HEIGHT, outcome(LedgerStatus.REVERTED, retryable=False))
 
 
 def outcome(
@@ -399,7 +416,7 @@ def test_permission_that_was_not_written_was_not_given_and_can_be_asked_for_agai
 
 def test_failed_permission_does_not_revive_what_was_given_up() -> None:
     bench = asked()
-    give_up(bench)
+    fail_for_good(bench)
     assert state(bench) is State.ENDING
     fail_write(bench)
     assert state(bench) is State.ENDING
@@ -959,19 +976,19 @@ def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
 # Given up.
 
 
-def test_intent_that_was_never_assembled_is_reverted_at_once_when_it_is_given_up() -> None:
-    bench = delegated()
-    give_up(bench)
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
-    bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
-    assert bench.sequencer.sender.transactions == {}
-
-
-@pytest.mark.parametrize("way", [assembled, prepared, submitted])
-def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: Callable[[], Bench]) -> None:
+@pytest.mark.parametrize(
+    ("way", "end", "reason"),
+    [
+        (assembled, give_up, "refused by all"),
+        (prepared, fail_for_good, "input spent"),
+        (submitted, fail_for_good, "input spent"),
+    ],
+)
+def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(
+    way: Callable[[], Bench], end: Callable[[Bench], None], reason: str
+) -> None:
     bench = way()
-    give_up(bench)
+    end(bench)
     assert state(bench) is State.ENDING
     bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
@@ -979,7 +996,7 @@ def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: C
     assert state(bench) is State.PENDING, "what is not final may be taken back"
     assert records(bench) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
+    assert records(bench) == [IntentFinalised(reverted(reason))]
 
 
 def test_latest_version_decides_when_all_are_void() -> None:
@@ -987,7 +1004,7 @@ def test_latest_version_decides_when_all_are_void() -> None:
     finish_assembly(bench, 10, valid_until_s=GENESIS_S + 900)
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1, valid_until_s=GENESIS_S + 300)
-    give_up(bench)
+    give_up(bench, leaf=transition("A-1", version=1).leaf)
     bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 900)
     assert state(bench) is State.PENDING
@@ -999,12 +1016,13 @@ def test_what_is_void_already_is_reverted_at_once() -> None:
     bench = assembled()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     give_up(bench)
+    bench.write()
     assert state(bench) is State.REVERTED
 
 
 def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     bench.write()
     bench.block(HEIGHT + 1, outcome())
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
@@ -1014,7 +1032,7 @@ def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
 
 def test_intent_whose_end_is_not_durable_is_held_for_no_submitter_and_delegated_to_nobody() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     bench.forget()
     bench.wait(60_000)
     assert state(bench) is State.ENDING
@@ -1036,8 +1054,8 @@ def test_ended_intent_gets_no_permission() -> None:
 
 
 def test_receipt_is_told_only_once_it_is_durable_and_written_again_until_it_is() -> None:
-    bench = delegated()
-    give_up(bench)
+    bench = assembling()
+    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.REVERTED, reason="no funds"))
     pauses = []
     for _ in range(3):
         fail_write(bench)
@@ -1049,9 +1067,9 @@ def test_receipt_is_told_only_once_it_is_durable_and_written_again_until_it_is()
         pauses.append(bench.now_ms - since_ms)
     for pause, most in zip(pauses, (250, 500, 1_000), strict=True):
         assert most * 3 // 4 <= pause <= most
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
+    assert records(bench) == [IntentFinalised(reverted("no funds"))]
     bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
 
 
 # Assembly that did not succeed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     DispatchRound,
     IntentAccepted,
@@ -49,9 +50,10 @@ CONTRACT = Contract(ADDRESS, (A, B, C), (A, B), 2, Mode.RING, Rotation.STICKY, 1
 ROUND = Digest(b"r" * 32)
 
 
-def transition(name: str) -> Transition:
+def transition(name: str) -> Authorised:
     leaf = Leaf(name.encode().ljust(32, b"\0"))
-    return Transition(intent_id(name), leaf, outputs=(State(StateId(leaf, 0), bytes(32), (A, B, C), b"content"),))
+    made = State(StateId(leaf, 0), bytes(32), (A, B, C), b"content")
+    return Authorised(Consistent(Transition(intent_id(name), leaf, outputs=(made,))))
 
 
 def block(height: int, *leaves: tuple[IntentId, Leaf]) -> ChainBlock:

@@ -447,7 +447,8 @@ class Sameness(RuleBasedStateMachine):
     ) -> tuple[ContractAddress, LedgerOutcome]:
         """Of a transition of a round that we know, mostly; or of somebody's. It spends what we hold, or not."""
         contract, number = self.an_intent_of(choice)
-        made, name = a_transition(number, version), digest(20_000 + choice)
+        made: Transition = a_transition(number, version)
+        name = digest(20_000 + choice)
         if self.rounds and choice % 3:
             contract, name, transitions = self.rounds[choice % len(self.rounds)]
             made = transitions[choice % len(transitions)]
@@ -772,7 +773,7 @@ def test_states_are_unspent_from_their_commit_to_their_spending_and_again_when_t
 def test_content_that_comes_after_commit_and_spending_is_held_and_known_as_what_it_is(machine: Sameness) -> None:
     made = a_transition(FOREIGN)
     machine.index(0, (a_block(1, committed_of(FOREIGN)), a_block(2, spending(1, made))), Fate.WORKS)
-    machine.receive_all((made.as_seen_by(STRANGER),))
+    machine.receive_all((Consistent(made.as_seen_by(STRANGER)),))
     assert StateId(made.leaf, 0) not in unspent(machine)
     machine.receive_all((made,))
     assert StateId(made.leaf, 0) not in unspent(machine)

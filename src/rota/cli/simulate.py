@@ -16,9 +16,11 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from rota.sim.canaries import CANARIES, SEEDS_MAX, Outcome, try_canary, unguarded
+from rota.sim.canaries import SEEDS_MAX, Outcome, try_canary, unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
+from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
+from rota.sim.liars.strategies import NAMES
 from rota.sim.plan import FAULTS, Settings
 from rota.sim.shrinking import shrink
 from rota.sim.swarm import Report, Swarm
@@ -75,6 +77,22 @@ class FaultList(click.ParamType[tuple[str, ...]]):
         return chosen
 
 
+class StrategyList(click.ParamType[tuple[str, ...]]):
+    """Strategies of liars separated by commas."""
+
+    name = "revives,mutates,…"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The strategies by name, or an error that lists them."""
+        if isinstance(value, tuple):
+            return value
+        chosen = tuple(dict.fromkeys(str(value).split(",")))
+        unknown = [name for name in chosen if name not in NAMES]
+        if unknown:
+            self.fail(f"there is no strategy {', '.join(unknown)}; there are {', '.join(NAMES)}", param, ctx)
+        return chosen
+
+
 class NumberList(click.ParamType[tuple[int, ...]]):
     """Numbers separated by commas, or `none`."""
 
@@ -107,6 +125,12 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option("--faults", type=FaultList(), help="Which faults.  [default: the seed draws a mix]")
 @click.option("--only-faults", type=NumberList(), help="Of the planned faults only these, by number.")
 @click.option("--intents", type=click.IntRange(min=0), help="Only the first so many of the planned intents.")
+@click.option(
+    "--liars",
+    type=click.IntRange(0, NODES_MAX),
+    help="How many nodes lie.  [default: the seed draws, half of them none]",
+)
+@click.option("--strategies", type=StrategyList(), help="How they lie.  [default: the seed draws]")
 @click.option("--codec/--no-codec", default=None, help="Messages pass the wire's codec.  [default: in one seed of ten]")
 @click.option("--shrink/--no-shrink", "shrinks", default=True, show_default=True, help="Make failing seeds smaller.")
 @click.option("--trace", is_flag=True, help="With --seed: print everything that happened.")
@@ -127,6 +151,8 @@ def command(
     faults: tuple[str, ...] | None,
     only_faults: tuple[int, ...] | None,
     intents: int | None,
+    liars: int | None,
+    strategies: tuple[str, ...] | None,
     codec: bool | None,
     shrinks: bool,
     trace: bool,
@@ -139,7 +165,8 @@ def command(
 
     Each seed is a network of its own: nodes crash, hang and lag, disks fail and lie, clocks jump, the network loses,
     delays and cuts, the chain drops, stalls and reorganises; then everything is mended and every intent must end. The
-    invariants of the protocol are judged after every step. The same seed plays the same run.
+    invariants of the protocol are judged after every step. Some nodes may lie, on the wire and on the chain; then
+    the others are judged. The same seed plays the same run.
 
     \b
     Example:
@@ -172,6 +199,8 @@ def command(
         intents=intents,
         only_faults=only_faults,
         codec=codec,
+        liars=liars,
+        strategies=strategies,
     )
     taken: Counter[Place] = Counter()
     if one is not None and not coverage:
@@ -254,8 +283,15 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         "simulated_seconds": sum(report.simulated_ms for report in reports) // 1000,
         "faults": sum(report.faults for report in reports),
         "intents": sum(report.intents for report in reports),
+        "liars": sum(len(report.liars) for report in reports),
+        "lies": sum(report.lies for report in reports),
         "violations": [
-            {"seed": report.seed, "invariant": invariant, "replay": replays[report.seed]}
+            {
+                "seed": report.seed,
+                "invariant": invariant,
+                "replay": replays[report.seed],
+                **({"liars": {name: list(how) for name, how in report.liars.items()}} if report.liars else {}),
+            }
             for report in failing
             for invariant in dict.fromkeys(violation.invariant for violation in report.violations)
         ],
@@ -267,6 +303,8 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         f"{summary['seeds']} seeds: {summary['intents']} intents under {summary['faults']} faults, "
         f"{summary['events']} events in {summary['simulated_seconds']} simulated seconds"
     )
+    if summary["liars"]:
+        click.echo(f"{summary['liars']} nodes lied {summary['lies']} times")
     node_seconds = sum(report.nodes * report.simulated_ms for report in reports) / 1000
     messages, changes = sum(r.messages for r in reports), sum(r.coordinator_changes for r in reports)
     click.echo(
@@ -276,6 +314,8 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     for report in failing:
         for violation in report.violations:
             click.echo(f"seed {report.seed}: {violation}")
+        for name, how in report.liars.items():
+            click.echo(f"  {name} lies: {', '.join(how)}")
         click.echo(f"  replay: {replays[report.seed]}")
     if not failing:
         click.echo("no invariant was violated, and every intent ended")
@@ -307,6 +347,10 @@ def _replay(seed: int, settings: Settings) -> str:
         words.append(f"--faults {names}")
     if settings.only_faults is not None:
         words.append(f"--only-faults {','.join(map(str, settings.only_faults)) or 'none'}")
+    if settings.liars is not None:
+        words.append(f"--liars {settings.liars}")
+    if settings.strategies is not None:
+        words.append(f"--strategies {','.join(settings.strategies)}")
     if settings.codec is not None:
         words.append("--codec" if settings.codec else "--no-codec")
     if settings.intents is not None:

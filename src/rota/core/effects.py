@@ -8,6 +8,8 @@ which is told once, stands before all writes: what it rests on is durable.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
@@ -119,7 +121,7 @@ class AssembleIntents(Effect):
 class SignTransition(Effect):
     """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
 
-    Where transitions are proved, a proof is made of it instead.
+    Where transitions are proved, the intent's own key signs it, which the nonce leads to, and a proof is made of it.
     """
 
     contract: ContractAddress
@@ -128,6 +130,7 @@ class SignTransition(Effect):
     party: Party
     leaf: Leaf
     valid_until_s: int
+    nonce: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,24 @@ class VerifyEndorsement(Effect):
     peer: NodeName
     digest: Digest
     signature: bytes
+
+
+class Signed(NamedTuple):
+    """A digest that an endorser is said to have signed."""
+
+    endorser: NodeName
+    digest: Digest
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyEndorsers(Effect):
+    """Which of these did their endorsers sign? Asked of refusals, with the intent by its sender, and of hand-overs."""
+
+    contract: ContractAddress
+    request_id: RequestId
+    signed: tuple[Signed, ...]
+    intent: IntentId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ from rota.core.events.chain import (
 from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.handover import dispatched_rounds
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
@@ -801,12 +802,10 @@ def _with_dispatches(
     stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
 ) -> StoredContract:
     """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
+    rounds = [dispatch.round for dispatch in dispatches if dispatch.round.contract == address]
     dispatched = tuple(
-        HandedOver(
-            FlushPoint(dispatch.round.digest, transition.intent), transition.leaf, transition.inputs, transition.outputs
-        )
-        for dispatch in dispatches
-        if dispatch.round.contract == address
-        for transition in dispatch.round.transitions
+        HandedOver(FlushPoint(each.digest, transition.intent), transition)
+        for each in rounds
+        for transition in each.transitions
     )
-    return replace(stored, dispatched=dispatched)
+    return replace(stored, dispatched=dispatched, rounds=dispatched_rounds(rounds))

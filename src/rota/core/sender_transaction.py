@@ -39,6 +39,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     EndingDurable,
     EndingNotWritten,
     GivenUp,
@@ -95,10 +96,12 @@ from rota.core.states.sender_transaction import (
     ENDED,
     OPEN,
     PERMITTED,
+    REFUSABLE,
     SETTLED,
     UNPERMITTED,
     WAITING,
     HeldPrepared,
+    HeldRefusals,
     HeldRequest,
     Permission,
     Restored,
@@ -135,6 +138,7 @@ TABLE = Table(
         Submitted,
         SubmitterSilent,
         GivenUp,
+        Dropped,
         ConfirmedSuccess,
         ConfirmedReverted,
         ConfirmationUndone,
@@ -315,21 +319,10 @@ TABLE = Table(
         ),
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        *in_states(
-            DELEGATED, GivenUp, when=ending.gives_up_an_old_version, then=State.PENDING, do=ending.delegate_void_again
-        ),
-        *in_states((State.PENDING, *PERMITTED), GivenUp, when=ending.gives_up_an_old_version),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            GivenUp,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.note_given_up,
-        ),
-        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=ending.note_given_up),
+        *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
+        *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
+        *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(State.PENDING, Dropped, do=rules.delegate_later),
         *in_states(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
         *in_states(
@@ -490,7 +483,16 @@ TABLE = Table(
             for event in (Dispatched, NonceAssigned, Submitted)
         ),
         Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
-        Ignored(GivenUp, (State.INITIAL, *WAITING, *ENDED), "it has ended or waits here"),
+        Ignored(
+            GivenUp,
+            tuple(state for state in State if state not in REFUSABLE),
+            "it is being assembled anew, or permission is out, or it has ended or waits here",
+        ),
+        Ignored(
+            Dropped,
+            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
+            "its submitter lists it or the hold ends, or it has ended or waits here",
+        ),
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
         Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
         *(
@@ -586,6 +588,7 @@ class SenderTransaction(Machine):
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
+        self.doubted_prepared: HeldPrepared | None = None
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None
@@ -594,14 +597,20 @@ class SenderTransaction(Machine):
         self.delegate_incarnation = 0
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
+        self.stage = 0
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None
+        self.held_refusals: HeldRefusals | None = None
         self.revert_count = 0
         self.failure_count = 0
+        self.dropped_count = 0
+        # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
+        self.is_on_own_states = self.needs_own_states = False
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
+        self.left_leaf: Leaf | None = None
         self.confirmed_leaf = restored.used_leaf
         self.ending_code = ""
         self.reason = ""
@@ -667,6 +676,11 @@ class SenderTransaction(Machine):
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
+
+    def refusable(self, leaf: Leaf) -> Transition | None:
+        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
+        made = self.result.transition if self.result is not None else None
+        return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
 
     @property
     def is_ending(self) -> bool:

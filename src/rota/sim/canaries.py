@@ -30,8 +30,10 @@ from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.machine import Event, Handler, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
+from rota.core.permissions import Permission, Permissions
 from rota.core.private_states import PrivateStates
-from rota.core.rounds import Permission, Round, Rounds
+from rota.core.round import Round
+from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction as sender_transaction_rules
@@ -116,7 +118,7 @@ def broken(canary: Canary) -> Iterator[None]:
         yield
 
 
-def _replace(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
+def replacing(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
     """A function or a property of a class or module is another one."""
 
     def patch(stack: ExitStack) -> None:
@@ -127,7 +129,7 @@ def _replace(owner: type | ModuleType, name: str, function: Callable[..., object
     return patch
 
 
-def _without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
+def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
     """Every row of a table with this guard always matches, or never."""
 
     names = (guard.__name__, f"{guard.__name__}_with_flush_points")
@@ -135,15 +137,17 @@ def _without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> P
     def judge(_machine: Machine, _event: Event) -> bool:
         return verdict
 
-    return _rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
+    return rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
 
 
-def _with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
+def with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
     """Every row of a table with this action has another one."""
-    return _rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
+    return rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
 
 
-def _rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
+def rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
+    """Rows of a table are others."""
+
     def patch(stack: ExitStack) -> None:
         for pair, rows in tuple(table.rows_by_pair.items()):
             changed = tuple(rewritten(row) for row in rows)
@@ -154,7 +158,9 @@ def _rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
     return patch
 
 
-def _both(*patches: Patch) -> Patch:
+def both(*patches: Patch) -> Patch:
+    """Several defects at once."""
+
     def patch(stack: ExitStack) -> None:
         for each in patches:
             each(stack)
@@ -202,15 +208,15 @@ def _sign_for_anybody(endorser: Endorser, event: RoundChecked) -> None:
         endorser._answer(event.peer, check.request, event.signature, event.refusals)
 
 
-def _permission_of_anybody(rounds: Rounds, _peer: NodeName, request_id: RequestId) -> Permission | None:
-    return rounds.permissions.get(request_id)
+def _permission_of_anybody(permissions: Permissions, _peer: NodeName, request_id: RequestId) -> Permission | None:
+    return permissions.open.get(request_id)
 
 
-def _take_any_permission(rounds: Rounds, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
+def _take_any_permission(permissions: Permissions, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
     """Any reply of a sender is taken for the answer to what it is asked now."""
-    for permission in [each for each in rounds.permissions.values() if each.sender == peer]:
+    for permission in [each for each in permissions.open.values() if each.sender == peer]:
         for intent in tuple(permission.intents):
-            rounds._close_permission(permission, intent)
+            permissions._close(permission, intent)
             permission.round.members[intent].handle(DispatchConfirmed())
 
 
@@ -251,7 +257,7 @@ def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
     ) -> None:
         original(node, name, contracts, config, now_ms, change(stored), factory=factory)
 
-    return _replace(Node, "__init__", begin)
+    return replacing(Node, "__init__", begin)
 
 
 def _with_the_incarnation_before(stored: StoredNode) -> StoredNode:
@@ -369,7 +375,7 @@ def _check_delegate_without_leases(sender: Sender, _event: HeartbeatInterval) ->
 
 
 def _ahead_in_this_life(rounds: Rounds) -> int:
-    return len(rounds.rounds)
+    return sum(opened.apart is None for opened in rounds.rounds.values())
 
 
 def _answer_without_bound(
@@ -416,21 +422,23 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "sends before persisting",
         "S3",
-        _both(
-            _replace(Context, "persist", _go_on_before_it_is_written),
-            _replace(Context, "take_effects", _take_effects_before_writing),
+        both(
+            replacing(Context, "persist", _go_on_before_it_is_written),
+            replacing(Context, "take_effects", _take_effects_before_writing),
         ),
         _faults(),
     ),
-    Canary("reuses a nonce", "S7", _replace(Submitter, "take_written", _written_without_using_the_nonce), _faults()),
-    Canary("leaves a gap of nonces", "S7", _replace(Submitter, "take_written", _not_written_but_used), _faults("disk")),
+    Canary("reuses a nonce", "S7", replacing(Submitter, "take_written", _written_without_using_the_nonce), _faults()),
+    Canary(
+        "leaves a gap of nonces", "S7", replacing(Submitter, "take_written", _not_written_but_used), _faults("disk")
+    ),
     Canary(
         "signs for two coordinators",
         "S6",
-        _replace(Endorser, "take_checked", _sign_for_anybody),
+        replacing(Endorser, "take_checked", _sign_for_anybody),
         _faults("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
     ),
-    Canary("sends a state to a stranger", "S8", _replace(State, "as_seen_by", _everybody_sees_it), _faults()),
+    Canary("sends a state to a stranger", "S8", replacing(State, "as_seen_by", _everybody_sees_it), _faults()),
     Canary("forgets a permission on restart", "S9", _reading(_without_permissions), _faults("crash")),
     Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), _faults("crash")),
     Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), _faults("crash")),
@@ -439,81 +447,76 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "acknowledges states that it has not written",
         "S9",
-        _replace(PrivateStates, "take_states", _acknowledge_at_once),
+        replacing(PrivateStates, "take_states", _acknowledge_at_once),
         _faults(),
     ),
-    Canary("tells states only once", "L4", _replace(Distribution, "take_due", _never_again), _faults("loss")),
+    Canary("tells states only once", "L4", replacing(Distribution, "take_due", _never_again), _faults("loss")),
     Canary(
-        "trusts the payload's sender",
-        "S5",
-        _replace(Rounds, "_permission_asked", _permission_of_anybody),
-        _faults("forge"),
+        "trusts the payload's sender", "S5", replacing(Permissions, "_asked", _permission_of_anybody), _faults("forge")
     ),
     Canary(
-        "accepts a stale reply",
-        "S5",
-        _replace(Rounds, "take_permission", _take_any_permission),
-        _faults("loss", "slow"),
+        "accepts a stale reply", "S5", replacing(Permissions, "take", _take_any_permission), _faults("loss", "slow")
     ),
     Canary(
         "counts endorsers that were not asked",
         "S5",
-        _both(
-            _replace(Rounds, "_round_asked", _round_of_any_request),
+        both(
+            replacing(Rounds, "_round_asked", _round_of_any_request),
             # A signature that is not the endorser's own would be found out by itself.
-            _replace(Rounds, "take_verified", _believe_any_signature),
+            replacing(Rounds, "take_verified", _believe_any_signature),
         ),
         _faults("forge"),
     ),
     Canary(
         "permits twice under one number",
         "S4",
-        _with_action(
-            SENDER_TRANSACTION, sender_transaction_rules.begin_assembly, _begin_assembly_under_the_same_number
-        ),
+        with_action(SENDER_TRANSACTION, sender_transaction_rules.begin_assembly, _begin_assembly_under_the_same_number),
         _faults("loss", "crash"),
     ),
     Canary(
         "cancels what it has permitted",
         "S1",
-        _rewriting(SENDER_TRANSACTION, _cancelled_although_permitted),
+        rewriting(SENDER_TRANSACTION, _cancelled_although_permitted),
         _faults("stall"),
     ),
     Canary(
         "reports before it is final",
         "S1",
-        _replace(Node, "_take_block", _report_at_the_head),
+        replacing(Node, "_take_block", _report_at_the_head),
         _faults("reorganise", "drop"),
     ),
     Canary(
         "a ledger on which an intent happens twice",
         "S1",
-        _replace(Ledger, "_commit_one", _commit_again),
+        replacing(Ledger, "_commit_one", _commit_again),
         _faults("hang", "drop", "ledger", "stall"),
     ),
     Canary(
         "a ledger on which a state is spent twice",
         "S2",
-        _replace(Ledger, "_commit_one", _spend_again),
+        replacing(Ledger, "_commit_one", _spend_again),
         _faults("hang", "cut", "crash"),
     ),
     Canary(
-        "ignores reorganisations", "L1", _replace(Node, "_take_removed", _ignore_removed), _faults("reorganise", "drop")
+        "ignores reorganisations",
+        "L1",
+        replacing(Node, "_take_removed", _ignore_removed),
+        _faults("reorganise", "drop"),
     ),
-    Canary("ignores empty blocks", "L5", _replace(Node, "_take_block", _skip_empty_blocks), _faults()),
+    Canary("ignores empty blocks", "L5", replacing(Node, "_take_block", _skip_empty_blocks), _faults()),
     Canary(
-        "has a queue without a bound", "S10", _replace(coordinator_rules, "_answer", _answer_without_bound), _faults()
+        "has a queue without a bound", "S10", replacing(coordinator_rules, "_answer", _answer_without_bound), _faults()
     ),
     Canary(
         "forgets on restart how far it is ahead of the chain",
         "S10",
-        _replace(Rounds, "_ahead_count", _ahead_in_this_life),
+        replacing(Rounds, "_ahead_count", _ahead_in_this_life),
         _faults("crash", "stall"),
     ),
     Canary(
         "follows every redirect",
         "L2",
-        _rewriting(
+        rewriting(
             SENDER,
             lambda row: (
                 replace(row, when=_names_somebody) if row.when is sender_rules.redirect_may_be_followed else row
@@ -524,56 +527,56 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "never repeats a delegation",
         "L1",
-        _replace(sender_rules, "_send_command", _wait_for_an_answer),
+        replacing(sender_rules, "_send_command", _wait_for_an_answer),
         _faults("loss", mode=Mode.STATIC),
     ),
     Canary(
         "has no leases",
         "L1",
-        _both(
-            _with_action(SENDER, sender_rules.take_heartbeat, _take_heartbeat_without_leases),
-            _with_action(SENDER, sender_rules.check_delegate, _check_delegate_without_leases),
+        both(
+            with_action(SENDER, sender_rules.take_heartbeat, _take_heartbeat_without_leases),
+            with_action(SENDER, sender_rules.check_delegate, _check_delegate_without_leases),
         ),
         _faults("crash", mode=Mode.STATIC),
     ),
     Canary(
         "keeps what a silent submitter held",
         "L1",
-        _without_guard(SENDER_TRANSACTION, sender_transaction_rules.index_has_caught_up, False),
+        without_guard(SENDER_TRANSACTION, sender_transaction_rules.index_has_caught_up, False),
         _faults("crash", "torn"),
     ),
     Canary(
         "does not notice that a partition has healed",
         "L2",
-        _both(
-            _without_guard(COORDINATOR, coordinator_rules.requester_may_take_over, False),
-            _without_guard(COORDINATOR, coordinator_rules.a_live_one_outranks_us, False),
-            _replace(Observer, "_replaces_accepted", _follows_the_first),
+        both(
+            without_guard(COORDINATOR, coordinator_rules.requester_may_take_over, False),
+            without_guard(COORDINATOR, coordinator_rules.a_live_one_outranks_us, False),
+            replacing(Observer, "_replaces_accepted", _follows_the_first),
         ),
         _faults("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
     ),
     Canary(
         "pages out a busy sequencer",
         "L1",
-        _replace(Sequencer, "is_busy", property(_never_busy)),
+        replacing(Sequencer, "is_busy", property(_never_busy)),
         Settings(minutes=MINUTES, contracts=3, faults=(), sequencers_max=1),
     ),
     Canary(
         "never rotates",
         "L3",
-        _replace(Context, "ranking", _always_the_same_ranking),
+        replacing(Context, "ranking", _always_the_same_ranking),
         _faults(mode=Mode.RING, rotation=Rotation.STRICT),
     ),
     Canary(
         "drops edges before notifying dependents",
         "L1",
-        _replace(Coordinator, "release_waiters", _forget_waiters),
+        replacing(Coordinator, "release_waiters", _forget_waiters),
         _faults("hang", "crash", "loss"),
     ),
     Canary(
         "treats a partly accepted delegation as a failure",
         "L1",
-        _with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
+        with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
         _faults("crash", mode=Mode.STATIC),
     ),
 )

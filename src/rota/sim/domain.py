@@ -4,11 +4,12 @@ A payload is a word, with arguments behind a colon. `spend` replaces the one sha
 every intent stands on the last one; `spend:2` another one of several, and `spend:1+2` two at once. `look:1` reads a
 shared state and makes one of its own. `mint` makes a state for everybody and stands on nothing. `pay:B` spends a
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
-may see. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and `refuse`
-is assembled but no endorser signs it. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend`
-here, and fails on the ledger. An external intent that says `prepare` spends too, and only one committer may bring
-it to the ledger. A scenario may change its mind about an intent: then the world's word counts, not the
-payload.
+may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
+there is none. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and
+`refuse` is assembled but no endorser signs it. On `break` the endorsers' own domains fail. What is called
+`revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external intent that
+says `prepare` spends too, and only one committer may bring it to the ledger. A scenario may change its mind about an
+intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ def assemble(
             outcome = AssemblyOutcome.REVERTED if word == "revert" else AssemblyOutcome.PARKED
             reason = "not enough funds" if word == "revert" else "not before tomorrow"
             results.append(AssemblyFinished(order.request_id, intent.id, outcome, reason=reason))
+        elif word == "take" and not available.get(fund_of(node_of(intent.sender))):
+            reason = "insufficient funds"
+            results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.REVERTED, reason=reason))
         else:
             draft = _draft(contract, intent, word, available)
             transition = _transition(separator, intent, draft, order, attempt)
@@ -101,10 +105,24 @@ def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName 
     An empty transition, by which the sender voids an intent, is against no rule, unless the word is `refuse-all`.
     """
     return tuple(
-        Refusal(transition.intent, "against the rules")
+        Refusal(transition.intent, "against the rules", leaf=transition.leaf)
         for transition in order.transitions
         if _refuses(payloads.get(transition.intent, b"").decode(), node, transition.is_empty)
     )
+
+
+def failures(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Leaf, ...]:
+    """On what an endorser's domain fails: `break` at everybody, `break:B+C` at B and C alone."""
+    return tuple(
+        transition.leaf
+        for transition in order.transitions
+        if _breaks(payloads.get(transition.intent, b"").decode(), node) and not transition.is_empty
+    )
+
+
+def _breaks(word: str, node: NodeName | None) -> bool:
+    verb, _, names = word.partition(":")
+    return verb == "break" and (not names or node in names.split("+"))
 
 
 def _refuses(word: str, node: NodeName | None, is_empty: bool) -> bool:
@@ -118,6 +136,9 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
     members = tuple(dict.fromkeys((*contract.committee, *contract.endorsers, node_of(intent.sender))))
     if verb == "mint":
         return Draft((), (), ((MINTED, members),))
+    if verb in ("fund", "take"):
+        fund = fund_of(node_of(intent.sender))
+        return Draft(_latest(available, fund) if verb == "take" else (), (), ((fund, members),))
     if verb == "look":
         seen = _latest(available, b"shared " + arguments.encode())
         return Draft((), seen, ((MINTED, members),))
@@ -131,6 +152,11 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
     )
     inputs = tuple(reference for purse in purses for reference in _latest(available, purse))
     return Draft(inputs, (), tuple((purse, members) for purse in purses))
+
+
+def fund_of(node: NodeName) -> bytes:
+    """How the states begin that only a node's users take."""
+    return b"fund of " + node.encode()
 
 
 def _latest(available: dict[bytes, dict[StateId, State]], purse: bytes) -> tuple[StateId, ...]:

@@ -117,6 +117,22 @@ class Assembled(NamedTuple):
     transition: Transition
 
 
+class Signed(NamedTuple):
+    """A party of a node signed a leaf of an intent; told where nodes lie."""
+
+    node: NodeName
+    contract: ContractAddress
+    intent: IntentId
+    leaf: Leaf
+
+
+class Expected(NamedTuple):
+    """A user asks for what is valid and will not cancel it: nothing but a lie could keep it from happening."""
+
+    node: NodeName
+    intent: IntentId
+
+
 class Endorsed(NamedTuple):
     """An endorser signed a round for a coordinator, while it followed one."""
 
@@ -209,6 +225,8 @@ Fact = (
     | Promised
     | Reported
     | Assembled
+    | Signed
+    | Expected
     | Endorsed
     | Submitted
     | FactoryOrdered

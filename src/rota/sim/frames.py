@@ -27,6 +27,18 @@ def over_the_wire(envelope: Envelope) -> Envelope:
     return read
 
 
+def acceptable(envelope: Envelope) -> Envelope | None:
+    """What a peer reads of a message that a liar made; nothing when no codec writes it or reads it."""
+    try:
+        data = encode_frame((envelope.of_version(PROTOCOL_VERSION),))
+    except (AssertionError, ValueError, TypeError, OverflowError):
+        return None
+    frame = decode_frame(data)
+    if not isinstance(frame, Frame) or len(frame.envelopes) != 1:
+        return None
+    return frame.envelopes[0].of_version(envelope.protocol_version)
+
+
 def _as_of(version: tuple[int, int], data: bytes) -> bytes:
     frame = pb.Frame.FromString(data)
     frame.version_major, frame.version_minor = version

@@ -8,10 +8,10 @@ its latest blocks back: what they did is undone, and their transactions are in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from rota.core.effects import RoundDispatch
+from rota.core.effects import DispatchRound, RoundDispatch
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
 from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
@@ -52,6 +52,8 @@ class Ledger:
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
         self._made: dict[StateId, State] = {}
+        # Where nobody lies, what is sent holds together: only its signatures are counted.
+        self.flaw_of: Callable[[DispatchRound], str] | None = None
 
     @property
     def height(self) -> int:
@@ -152,7 +154,9 @@ class Ledger:
             return "expired"
         if any(t.preparation is not None and t.preparation.committer != dispatch.signer for t in order.transitions):
             return "wrong committer"
-        return "bad signatures" if len(order.signatures) < self.contracts[order.contract].threshold else ""
+        if len(order.signatures) < self.contracts[order.contract].threshold:
+            return "bad signatures"
+        return self.flaw_of(order) if self.flaw_of is not None else ""
 
     def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
         order = dispatch.round

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
+from rota.core.coordinator import Coordinator
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
@@ -49,6 +51,8 @@ class Surroundings(NamedTuple):
     taken_back_count: int
     reported: Container[IntentId]
     over: Container[IntentId]
+    # Liars name nodes that do not exist.
+    peers_max: int
 
 
 def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
@@ -62,6 +66,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
+    rounds_max += sum(_apart_max(sequencer.coordinator) for sequencer in core.sequencers.loaded.values())
     yield ("rounds to be written", len(core.submitter.waiting), rounds_max)
     unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
     yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
@@ -80,7 +85,15 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     yield ("contracts refused", len(core.acquaintance.refused), REFUSED_KEPT_MAX)
     yield ("peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
     for sequencer in core.sequencers.loaded.values():
-        yield from _queues_of_contract(core, sequencer, around.node_count)
+        yield from _queues_of_contract(core, sequencer, around)
+
+
+def _apart_max(coordinator: Coordinator) -> int:
+    """How many rounds of their own senders may have; none unless one was on probation, or was before a restart."""
+    ahead_max = coordinator.context.config.dispatch_ahead_max
+    restored = {handed.point.digest for handed in coordinator.restored.values()}
+    may_be = bool(coordinator.probation.standings) or len(restored) > ahead_max
+    return coordinator.rounds.all_max - ahead_max if may_be else 0
 
 
 def _is_ahead(core: Node, submission: Submission) -> bool:
@@ -91,12 +104,15 @@ def _is_ahead(core: Node, submission: Submission) -> bool:
     return any(not sequencer.coordinator.outcomes.is_committed(intent) for intent in submission.unsettled)
 
 
-def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> Iterator[Queue]:
-    config = core.config
+def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) -> Iterator[Queue]:
+    config, node_count = core.config, around.node_count
     coordinator, sender, endorser = sequencer.coordinator, sequencer.sender, sequencer.endorser
     yield ("intents in flight", len(coordinator.transactions), config.in_flight_max)
     rounds = coordinator.rounds.rounds
-    yield ("rounds under way", len(rounds), config.dispatch_ahead_max)
+    apart = Counter(opened.apart for opened in rounds.values())
+    yield ("rounds under way", apart.pop(None, 0), config.dispatch_ahead_max)
+    for count in apart.values():
+        yield ("rounds of one sender's own", count, config.apart_rounds_max)
     for opened in rounds.values():
         yield ("a round", len(opened.members), config.round_max)
     slot = coordinator.slots.slot
@@ -108,6 +124,6 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, node_count: int) -> It
     if sender.command is not None:
         yield ("a delegation", len(sender.command.intents), config.delegation_batch_max)
     yield ("slots being assembled", len(sender.assembly.slots), node_count)
-    yield ("peers", len(sequencer.observer.peers), node_count)
+    yield ("peers", len(sequencer.observer.peers), around.peers_max)
     yield ("rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
     yield ("endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)

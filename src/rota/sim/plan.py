@@ -14,6 +14,7 @@ from random import Random
 
 from rota.config import Config
 from rota.frozen import dataclass
+from rota.sim.liars.drawing import LiarPlan, draw_liars
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
 
 FAULTS = (
@@ -55,6 +56,8 @@ PREPARED_VALIDITY_S = 700
 COMMITTED = 0.7
 REPEATED = 0.04
 RESUMED = 0.05
+FUNDED = 0.2
+TAKEN = 0.5
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
 SLOW_SERVICE_MS = 150
 SLOW_SERVICE_RANGE_MIN = 20
@@ -64,7 +67,7 @@ CODEC_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is not left to the seed; `None` lets the seed draw."""
+    """What is not left to the seed; `None` lets the seed draw. There are no liars unless they are asked for."""
 
     nodes: int | None = None
     contracts: int | None = None
@@ -77,6 +80,8 @@ class Settings:
     only_faults: tuple[int, ...] | None = None
     sequencers_max: int | None = None
     codec: bool | None = None
+    liars: int | None = 0
+    strategies: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,7 @@ class Plan:
     has_codec: bool
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
+    liars: tuple[LiarPlan, ...] = ()
 
 
 def draw_plan(seed: int, settings: Settings) -> Plan:
@@ -134,6 +140,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     trouble_ms = int(settings.minutes * 60_000)
     names = _draw_names(random, settings)
     contracts = _draw_contracts(random, seed, names, settings)
+    cast = draw_liars(seed, settings.liars, settings.strategies, names, contracts)
+    names, contracts = cast.names, cast.contracts
     config = _draw_config(random)
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
@@ -146,6 +154,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
+    if cast.liars:
+        submissions = tuple(_among_liars(seed, submissions))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
@@ -162,6 +172,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         has_codec=settings.codec if settings.codec is not None else seed % CODEC_EVERY == 0,
         submissions=submissions,
         faults=faults,
+        liars=cast.liars,
     )
 
 
@@ -286,6 +297,22 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
         return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
     pay, look = f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"
     return random.choice(("mint", "prepare", pay, look))
+
+
+def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked.
+
+    Honest endorsers judge alike there: if one refuses and a liar is silent, nobody can say whether an intent is valid.
+    """
+    random = Random(f"{seed}/funds")
+    for submission in submissions:
+        chance = random.random()
+        payload = (
+            submission.payload.partition(":")[0] if submission.payload.startswith("refuse") else submission.payload
+        )
+        if payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN:
+            payload = "fund" if chance < FUNDED else "take"
+        yield replace(submission, payload=payload)
 
 
 # Faults.

@@ -10,18 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from traceback import extract_tb
 
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.core.node import Node
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.facts import FaultsEnded, Indexed, LedgerStood
+from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood
 from rota.sim.faults import BadWeather
 from rota.sim.invariants import Violation
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
+from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
 from rota.sim.world import Recorder, World
-from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation
+from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation, SubmitMode, node_of
 
 # The calm ends here at the latest; what is not final then never will be.
 CALM_MAX_MS = 400_000
@@ -38,6 +41,8 @@ VOID_MARGIN_S = 61
 # What ends by itself has ended so long after the last probe; then time is let pass, again and again.
 VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
+# Intents of these kinds are refused by no domain and fail on no ledger.
+VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take")
 DEFAULT_SETTINGS = Settings()
 
 
@@ -54,6 +59,8 @@ class Report:
     coordinator_changes: int = 0
     simulated_ms: int = 0
     violations: list[Violation] = field(default_factory=list)
+    liars: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
+    lies: int = 0
 
 
 class Swarm:
@@ -82,35 +89,59 @@ class Swarm:
             _contracts_by_node(plan),
             plan.service_ms,
             plan.has_codec,
+            liars=frozenset(liar.name for liar in plan.liars),
         )
+        if plan.liars:
+            honest = [each for each in plan.submissions if each.node not in self.world.liars]
+            foreknown = tuple(
+                drawn_id(f"{each.node}-{each.number}", Party(f"user@{each.node}"), each.contract) for each in honest
+            )
+            self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
         self.found = self.world.judge.found
         self.is_over = False
+        self.expected: set[int] = set()
 
     def play(self) -> Report:
         """Trouble, calm, judgement; a core that trips over an assertion of its own is a finding like any other."""
         try:
             self._play()
         except Exception as error:
-            self.found.append(Violation("assertion", f"{type(error).__name__}: {error}"))
+            where = f" at {_place_of(error)}" if self.plan.liars else ""
+            self.found.append(Violation("assertion", f"{type(error).__name__}: {error}{where}"))
         report, world = self.report, self.world
         report.violations = list(self.found)
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
+        if world.conspiracy is not None:
+            report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
+            report.lies = self.lie_count
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 
-    def _play(self) -> None:
+    @property
+    def lie_count(self) -> int:
+        """How often liars have lied so far."""
+        liars = self.world.conspiracy.liars.values() if self.world.conspiracy is not None else ()
+        return sum(liar.lie_count + liar.account.count for liar in liars)
+
+    def open(self) -> None:
+        """Start every node, and let what is planned come."""
         for name in self.world.nodes:
             self.world.start(name)
         for submission in self.plan.submissions:
             self.world.at(submission.at_ms, partial(self._submit, submission))
         for fault in self.plan.faults:
             self.world.at(fault.at_ms, partial(self._hurt, fault))
+
+    def _play(self) -> None:
+        self.open()
         if self.world.run_until(self.plan.trouble_ms, self._is_condemned):
             return
         self._calm()
+        if not self.found and self.world.conspiracy is not None:
+            self._drain(self.world.conspiracy)
         if not self.found:
             self._conclude()
 
@@ -139,6 +170,9 @@ class Swarm:
         if submission.commit_after_ms is not None:
             self.commits[intent.id] = submission.commit_after_ms
         self.world.payloads[intent.id] = intent.payload
+        if self.world.liars and self._is_valid(submission):
+            self.expected.add(submission.number)
+            self.world.judge.tell(Expected(submission.node, intent.id))
         self._ask(submission, IntentSubmitted(name, intent))
         if submission.repeat_after_ms is not None:
             repeated = IntentSubmitted(f"{name} again", intent)
@@ -148,6 +182,25 @@ class Swarm:
             self._later(submission.cancel_after_ms, lambda: self._ask(submission, cancel))
         if submission.change_after_ms is not None:
             self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
+
+    def _is_valid(self, submission: Submission) -> bool:
+        """Nobody but a liar has a reason to let it end without its effect."""
+        verb = submission.payload.partition(":")[0]
+        if verb == "take" and not self._has_funds(submission):
+            return False
+        is_plain = submission.cancel_after_ms is None and submission.mode is SubmitMode.AUTO
+        is_free = submission.depends_on not in self.intents or submission.depends_on in self.expected
+        # Whether a party is known is for its own node to say.
+        is_known = (
+            not submission.party.startswith("nobody") and node_of(Party(submission.party)) not in self.world.liars
+        )
+        return verb in VALID_VERBS and is_plain and is_free and is_known
+
+    def _has_funds(self, submission: Submission) -> bool:
+        """A fund of this user was reported as confirmed: from then on there is one."""
+        wanted = (b"fund", submission.contract, submission.node)
+        ended = [self.intents[number] for number in self.expected if self.intents[number].id in self.world.receipts]
+        return any((intent.payload, intent.contract, node_of(intent.sender)) == wanted for intent in ended)
 
     def _commit_later(self, intent: IntentId) -> None:
         """Most users have their prepared transitions committed; the others' expire."""
@@ -202,6 +255,14 @@ class Swarm:
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
 
+    def _drain(self, conspiracy: Conspiracy) -> None:
+        """At the very end liars commit whatever they hold; what was reported is to stay true."""
+        if conspiracy.drain():
+            for _ in range(self.plan.config.confirmations + 1):
+                self.world.run_until(self.world.now_ms + self.plan.block_ms + CATCH_UP_MS, self._is_condemned)
+                self.world.chain.mine()
+            self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
+
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
         for submission in self.plan.submissions:
@@ -234,7 +295,9 @@ class Swarm:
         open_: list[Intent] = []
         for node in self.world.nodes.values():
             core = node.core
-            if core is None or core.distribution.next_due_ms() is not None:
+            if node.name in self.world.liars:
+                continue
+            if core is None or self._owes_states(core):
                 return False
             for sequencer in core.sequencers.loaded.values():
                 for transaction in sequencer.sender.transactions.values():
@@ -247,6 +310,14 @@ class Swarm:
                 return False
             parked.add(intent.id)
         return True
+
+    def _owes_states(self, core: Node) -> bool:
+        """Something is to be delivered; what a liar does not acknowledge is its own loss."""
+        if core.distribution.next_due_ms() is None:
+            return False
+        return not self.world.liars or any(
+            open_ and peer not in self.world.liars for peer, open_ in core.distribution._open.items()
+        )
 
     # Judgement.
 
@@ -261,6 +332,12 @@ class Swarm:
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
                 judge.tell(Indexed(name, contract.address, height, view))
         judge.conclude()
+
+
+def _place_of(error: Exception) -> str:
+    """The module and line that raised it."""
+    (*_, last) = extract_tb(error.__traceback__)
+    return f"{last.filename.rpartition('/rota/')[2]}:{last.lineno}"
 
 
 def _contracts_by_node(plan: Plan) -> dict[NodeName, tuple[Contract, ...]]:

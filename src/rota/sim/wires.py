@@ -106,6 +106,10 @@ class Wires:
     def transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         """A message leaves a node: it is told to the judge, whatever becomes of it."""
         world = self.world
+        if target not in world.nodes:
+            # Liars name nodes that do not exist.
+            assert world.liars, f"there is no node {target}"
+            return
         self.message_count += 1
         fate = "delivered"
         if self.forgeries:
@@ -162,9 +166,12 @@ class Wires:
 
     def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
         """A connection that was lost since delivers nothing more."""
-        same_lives = lives == (self.world.nodes[source].life, node.life)
+        world = self.world
+        same_lives = lives == (world.nodes[source].life, node.life)
         if same_lives and (source, node.name) not in self.cut and (node.name, source) not in self.down:
-            self.world.tell(node, MessageReceived(source, envelope))
+            if world.conspiracy is not None and not world.conspiracy.hears(source, node.name, envelope):
+                return
+            world.tell(node, MessageReceived(source, envelope))
 
     # Lies.
 

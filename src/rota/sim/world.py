@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from rota.config import Config
 from rota.core.effects import (
@@ -39,6 +40,7 @@ from rota.core.effects import (
     SubmitTransaction,
     TakeInContract,
     VerifyEndorsement,
+    VerifyEndorsers,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -57,6 +59,8 @@ from rota.core.events import (
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import Node
+from rota.core.observer import PEERS_KEPT_MAX
+from rota.digests import leaf_of_transition
 from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
@@ -70,12 +74,14 @@ from rota.sim.facts import (
     Recorded,
     Reported,
     Request,
+    Signed,
     Started,
     Stopped,
 )
-from rota.sim.invariants import EVERY, Judge, Terms
+from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms
 from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
+from rota.sim.liars.rules import RoundRules, bound_part
 from rota.sim.observation import Surroundings, queues_of, remembered_by
 from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode, Written
@@ -94,10 +100,14 @@ from rota.types import (
     Transition,
 )
 
+if TYPE_CHECKING:
+    from rota.sim.liars.conspiracy import Conspiracy
+
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
 # Queues are measured once in so many steps of a node.
 STEPS_BETWEEN_MEASUREMENTS = 64
+LIAR_RESTART_MS = 1_000
 
 REQUESTS: dict[type[Event], Request] = {
     IntentSubmitted: Request.SUBMIT,
@@ -136,6 +146,7 @@ class World:
         service_ms: int = 0,
         has_codec: bool = False,
         has_factory: bool = False,
+        liars: frozenset[NodeName] = frozenset(),
     ) -> None:
         self.contracts = contracts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
@@ -151,7 +162,12 @@ class World:
         self.by_address = {contract.address: contract for contract in contracts}
         self.services = Services(self.by_address, self.payloads)
         self.names: dict[IntentId, str] = {}
-        self.judge = Judge(Terms(names, self.by_address, config.confirmations, verify, self.names), EVERY)
+        self.liars = liars
+        self.conspiracy: Conspiracy | None = None
+        terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
+        self.judge = Judge(terms, AMONG_LIARS if liars else EVERY)
+        if liars:
+            self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
         self.requests: dict[str, Request] = {}
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
@@ -309,16 +325,36 @@ class World:
             return
         self.event_count += 1
         node.step_count += 1
-        effects = core.step(node.clock.read(self.now_ms), event)
+        if node.name in self.liars:
+            effects = self._step_of_liar(node, core, event)
+        else:
+            effects = core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
             self._measure(core, node)
         self._perform(node, effects)
 
+    def _step_of_liar(self, node: SimNode, core: Node, event: Event) -> list[Effect]:
+        """A liar may get answers that no honest core expects: what trips over one starts again."""
+        try:
+            return core.step(node.clock.read(self.now_ms), event)
+        except Exception as error:
+            self.recorder.noted(self, f"{node.name} lies and dies: {type(error).__name__}: {error}")
+            self.crash(node.name)
+            self.at(self.now_ms + LIAR_RESTART_MS, partial(self._restart_liar, node, node.life))
+            return []
+
+    def _restart_liar(self, node: SimNode, life: int) -> None:
+        if node.life == life and node.core is None:
+            self.start(node.name)
+
     def _measure(self, core: Node, node: SimNode) -> None:
         contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
         taken_back_count, over = node.disk.taken_back_count, node.disk.over
-        around = Surroundings(len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over)
+        peers_max = PEERS_KEPT_MAX if self.liars else len(self.nodes)
+        around = Surroundings(
+            len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over, peers_max
+        )
         self.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
@@ -402,7 +438,7 @@ class World:
             elif isinstance(record, RoundDispatch):
                 self.dispatches.append(record)
                 for transition in record.round.transitions:
-                    self.transitions.setdefault(transition.leaf, transition)
+                    self.learn(record.round.contract, transition)
             elif isinstance(record, BlocksIndexed):
                 node.disk.follow(record, self.transitions)
 
@@ -435,7 +471,7 @@ class World:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
             # What is ordered most often is looked for first.
-            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement():
+            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement() | VerifyEndorsers():
                 self._compute(node, effect)
             case ReplyToUser():
                 self._reply(node, effect)
@@ -454,7 +490,8 @@ class World:
                 )
                 self.on_prepared(intent)
             case SubmitTransaction(dispatch):
-                self.chain.submit(node, dispatch)
+                if self.conspiracy is None or self.conspiracy.submits(node.name, dispatch):
+                    self.chain.submit(node, dispatch)
             case FetchBlocks():
                 self.chain.answer_fetch(node, effect)
             case JudgeProposal():
@@ -478,6 +515,8 @@ class World:
     def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
         """To a peer, over the wires, or to itself."""
         if peer == node.name:
+            if node.name in self.liars and self.conspiracy is not None:
+                self.conspiracy.book.note(peer, peer, envelope)
             self.tell(node, MessageReceived(peer, envelope))
             return
         body = envelope.body
@@ -489,7 +528,10 @@ class World:
             self.judge.tell(seen)
         if node.protocol_version != PROTOCOL_VERSION:
             envelope = envelope.of_version(node.protocol_version)
-        self.wires.transmit(node.name, peer, envelope)
+        if node.name in self.liars and self.conspiracy is not None:
+            self.conspiracy.says(node.name, peer, envelope)
+        else:
+            self.wires.transmit(node.name, peer, envelope)
 
     def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
         self.replies.setdefault(reply.reply_to, []).append(reply)
@@ -520,6 +562,8 @@ class World:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
         elif isinstance(effect, CheckRound):
             unspent = node.disk.unspent.get(effect.contract, {})
+        if self.liars and isinstance(effect, SignTransition):
+            self.judge.tell(Signed(node.name, effect.contract, effect.intent, effect.leaf))
         for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
                 self._note_assembled(node, event.contract, event.event.transition)
@@ -540,6 +584,15 @@ class World:
         if transition is not None:
             self.transitions[transition.leaf] = transition
             self.judge.tell(Assembled(node.name, contract, transition))
+
+    def learn(self, contract: ContractAddress, transition: Transition) -> None:
+        """What a leaf does, as far as the world has not seen it made; of a liar's word only what the leaf binds."""
+        if transition.leaf in self.transitions:
+            return
+        if not self.liars:
+            self.transitions[transition.leaf] = transition
+        elif leaf_of_transition(self.services.separators[contract], transition) == transition.leaf:
+            self.transitions[transition.leaf] = bound_part(transition)
 
     def _note_active(self, node: NodeName, contract: ContractAddress) -> None:
         self.coordinator_changes += self._active.get(contract, node) != node

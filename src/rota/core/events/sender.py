@@ -82,6 +82,16 @@ class RetryDue(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RangeOverdue(Event):
+    """Raised by our timer when our index has not reached in `ledger_grace` what a delegate says the height is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressDue(Event):
+    """Raised by our timer when the delegate may have done nothing for us for too long."""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerLost(Event):
     """Raised by the sequencer when the connection to a node is lost."""
 

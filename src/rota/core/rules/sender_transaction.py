@@ -31,6 +31,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     HoldExpired,
     NonceAssigned,
     ParkDurable,
@@ -49,7 +50,7 @@ from rota.core.events.sender_transaction import (
     SubmitterSilent,
 )
 from rota.core.machine import Event
-from rota.core.states.sender_transaction import HeldRequest, Permission
+from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
 
@@ -125,9 +126,9 @@ def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) 
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
-    """the permitted leaf, and it was not skipped meanwhile"""
+    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
     permission = transaction.permission
-    if permission is None or transaction.skipped_leaf == permission.transition.leaf:
+    if permission is None or permission.transition.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
     return event.leaf in (None, permission.transition.leaf)
 
@@ -218,6 +219,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     if permission is not None and permission.number == transaction.number:
         transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     stop_hold(transaction)
+    transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
@@ -235,6 +237,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.sender,
             event.transition.leaf,
             event.transition.valid_until_s,
+            transaction.intent.nonce,
         )
     )
 
@@ -269,8 +272,25 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    transaction.sender.assembly.fail(transaction, event.reason)
+    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
+        transaction.sender.complain(transaction.delegate)
+    transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
+
+
+def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
+    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    if event.was_refused:
+        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        transaction.needs_own_states = True
+        config = transaction.context.config
+        delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
+        transaction.not_before_ms = _look_after(transaction, delay_ms)
+        return
+    transaction.sender.complain(event.peer)
+    transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
+    transaction.dropped_count += 1
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -374,8 +394,11 @@ def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
 
 
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
-    transaction.reason = "its submitter is silent"
+    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    stop_hold(transaction)
+    transaction.reason = event.reason
+    if event.is_left and transaction.permission is not None:
+        transaction.left_leaf = transaction.permission.transition.leaf
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -544,8 +567,11 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Aut
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
+    transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
-    transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
+    transaction.dropped_count = 0
+    transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
@@ -563,10 +589,19 @@ def stop_hold(transaction: SenderTransaction) -> None:
 
 def retry_later(transaction: SenderTransaction) -> int:
     """Set the timer of a backoff, later each time; when it ends."""
-    context = transaction.context
-    config = context.config
-    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    due_ms = _back_off(transaction, transaction.failure_count)
     transaction.failure_count += 1
+    return due_ms
+
+
+def _back_off(transaction: SenderTransaction, attempt: int) -> int:
+    config = transaction.context.config
+    delay_ms = transaction.context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    return _look_after(transaction, delay_ms)
+
+
+def _look_after(transaction: SenderTransaction, delay_ms: int) -> int:
+    context = transaction.context
     due_ms = context.after(delay_ms)
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms

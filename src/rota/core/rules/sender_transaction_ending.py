@@ -64,11 +64,6 @@ def asks_for_an_old_version(transaction: SenderTransaction, event: DispatchConfi
     return transaction.is_voiding and not transaction.is_void(event.item.leaf)
 
 
-def gives_up_an_old_version(transaction: SenderTransaction, event: GivenUp) -> bool:
-    """it is being voided, and what its coordinator gives up is not the empty transition"""
-    return transaction.is_voiding and event.leaf is not None and not transaction.is_void(event.leaf)
-
-
 def is_voiding(transaction: SenderTransaction, event: Event) -> bool:
     """it is being voided"""
     return transaction.is_voiding
@@ -106,8 +101,8 @@ def versions_are_void(transaction: SenderTransaction, event: EndingDurable) -> b
 
 
 def can_be_voided(transaction: SenderTransaction, event: EndingDurable) -> bool:
-    """the contract has endorsers, who have not refused the empty transition"""
-    return bool(transaction.context.contract.endorsers) and not transaction.has_failed_to_void
+    """the empty transition has not failed; by endorsers or, where transitions are proved, by the party alone"""
+    return not transaction.has_failed_to_void
 
 
 def ends_by_cancel_and_was_parked(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
@@ -157,13 +152,8 @@ def refuse_old_version(transaction: SenderTransaction, event: DispatchConfirmati
     refuse_cancelled(transaction, event)
 
 
-def delegate_void_again(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Our index was ahead of the coordinator's: it held the older version, and has the intent to void only now."""
-    transaction.reason = "its coordinator had an older version of it"
-
-
 def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Submitter and coordinator have given up."""
+    """Too many endorsers refuse it."""
     transaction.ending_reason = event.reason
 
 

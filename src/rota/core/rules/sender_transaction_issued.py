@@ -196,7 +196,6 @@ def _is_wanted(transaction: SenderTransaction, prepared: PreparedTransaction) ->
         and consistent(context.separator, transition) is not None
         and prepared.digest == round_digest(context.separator, prepared.leaves, prepared.valid_until_s)
         and prepared.valid_until_s <= transition.valid_until_s
-        and len(dict.fromkeys(signed.endorser for signed in prepared.signatures)) >= context.contract.threshold
     )
 
 

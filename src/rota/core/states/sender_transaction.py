@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rota.core.consistency import Authorised
 from rota.frozen import dataclass
-from rota.messages import DispatchItem, PreparedTransaction
+from rota.messages import DispatchItem, PreparedTransaction, TransactionReverted
 from rota.types import DelegationNumber, Intent, Leaf, NodeName, RequestId, SignedLeaf
 
 
@@ -41,9 +41,16 @@ PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
 SETTLED = (State.CONFIRMED, State.ID_USED)
 ENDED = (*SETTLED, State.REVERTED)
 UNPERMITTED = (State.PENDING, *DELEGATED)
+# The version that it was assembled as last may be under way at its delegate, without permission.
+REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
 # Nobody is to coordinate it, and what happens to it is for its user, the chain or time to say.
 WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
+
+
+# How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).
+ASKED_TO_ASSEMBLE = 1
+ASKED_FOR_PERMISSION = 2
 
 
 class Permission(NamedTuple):
@@ -63,11 +70,19 @@ class HeldRequest(NamedTuple):
 
 
 class HeldPrepared(NamedTuple):
-    """A prepared transition that waits until its signature is verified."""
+    """A prepared transition that waits until its endorsers' signatures are verified, or its party's."""
 
     peer: NodeName
     request_id: RequestId
     prepared: PreparedTransaction
+
+
+class HeldRefusals(NamedTuple):
+    """What a delegate gave up with, while the refusals are verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    reverted: TransactionReverted
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,12 @@ from rota.sim.invariants.ledger import (
 )
 from rota.sim.invariants.privacy import OneCoordinatorAtATime, StatesStayWithTheirParties
 from rota.sim.invariants.promises import AcknowledgedIntentsSurvive, OnePermissionPerNumber, RestartContradictsNothing
+from rota.sim.invariants.trust import (
+    ConfirmedStatesAreTrue,
+    IdsBelongToTheirParties,
+    OutcomesAreTrue,
+    ValidIntentsHappen,
+)
 
 if TYPE_CHECKING:
     from rota.sim.world import World
@@ -51,16 +57,30 @@ LIVENESS: tuple[type[Invariant], ...] = (
     EverybodyAgrees,
 )
 EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
+# Where nodes lie, honest ones are judged. Who leads is then no longer a matter of rank alone (L2, L3), and outcomes
+# are judged by what their parties signed (T1 in place of S1).
+TRUST: tuple[type[Invariant], ...] = (
+    OutcomesAreTrue,
+    ConfirmedStatesAreTrue,
+    IdsBelongToTheirParties,
+    ValidIntentsHappen,
+)
+NOT_AMONG_LIARS: tuple[type[Invariant], ...] = (OneEffectAndOneOutcome, OneCoordinatorIsActive, RotationIsFair)
+AMONG_LIARS: tuple[type[Invariant], ...] = (*TRUST, *(each for each in EVERY if each not in NOT_AMONG_LIARS))
 
 __all__ = [
+    "AMONG_LIARS",
     "EVERY",
     "LIVENESS",
     "SAFETY",
+    "TRUST",
     "AcknowledgedIntentsSurvive",
+    "ConfirmedStatesAreTrue",
     "ContractsAreMadeOnce",
     "DispatchedWithPermissionAndEndorsements",
     "EveryIntentEnds",
     "EverybodyAgrees",
+    "IdsBelongToTheirParties",
     "Invariant",
     "Judge",
     "NoStateIsSpentTwice",
@@ -69,6 +89,7 @@ __all__ = [
     "OneCoordinatorIsActive",
     "OneEffectAndOneOutcome",
     "OnePermissionPerNumber",
+    "OutcomesAreTrue",
     "ProposalsAreKept",
     "QueuesAreBounded",
     "RestartContradictsNothing",
@@ -76,6 +97,7 @@ __all__ = [
     "StatesReachTheirParties",
     "StatesStayWithTheirParties",
     "Terms",
+    "ValidIntentsHappen",
     "Violation",
     "violations",
 ]

@@ -21,6 +21,7 @@ from rota.core.effects import (
 )
 from rota.messages import CoordinatorState
 from rota.sim.facts import (
+    Assembled,
     Committed,
     FaultsEnded,
     HeartbeatSeen,
@@ -207,7 +208,13 @@ class StatesReachTheirParties(Invariant):
         """What the ledger made, for whom, and what is on whose disk."""
         self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
         self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
-        return {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
+        self.dispatched: set[Leaf] = set()
+        self.assembled: set[Leaf] = set()
+        told: dict[type[Any], Handler] = {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
+        return told | {Assembled: self._assembled} if self.terms.liars else told
+
+    def _assembled(self, fact: Assembled) -> None:
+        self.assembled.add(fact.transition.leaf)
 
     def _committed(self, fact: Committed) -> None:
         for state in fact.transition.outputs:
@@ -224,6 +231,7 @@ class StatesReachTheirParties(Invariant):
                 transitions = received
             case RoundDispatch(order):
                 transitions = order.transitions
+                self.dispatched.update(transition.leaf for transition in transitions)
             case PermissionGranted(_, _, _, transition):
                 transitions = (transition,)
             case TransitionPrepared() | TransitionIssued():
@@ -233,10 +241,12 @@ class StatesReachTheirParties(Invariant):
         self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
 
     def conclude(self) -> None:
-        """Its bytes are on the disk of everybody on its list."""
+        """Its bytes are on the disk of everybody on its list; what liars made or dispatched they may keep."""
         for state, (intent, nodes) in self.made.items():
+            if self.terms.liars and state.leaf not in self.dispatched & self.assembled:
+                continue
             for node in nodes:
-                if state not in self.held.get(node, ()):
+                if node not in self.terms.liars and state not in self.held.get(node, ()):
                     self.accuse(f"{node} has not got a state of {self.show(intent)}")
 
 
@@ -286,8 +296,8 @@ class EverybodyAgrees(Invariant):
                 differing = len(view.unspent ^ ledger.unspent)
                 self.accuse(f"{view.node} and the ledger differ in {differing} states of {view.contract[:8]}")
         for intent, fact in self.receipts.items():
-            if fact.receipt.contract is not None:
-                # A deployment: it has made a contract, and no leaf.
+            if fact.receipt.contract is not None or self.terms.liars:
+                # Among liars see `OutcomesAreTrue`. A deployment: it has made a contract, and no leaf.
                 continue
             leaf = self.committed.get(intent)
             is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None

@@ -42,6 +42,7 @@ class Terms:
     confirmations: int
     verify: Verify
     names: Mapping[IntentId, str] = field(default_factory=dict)
+    liars: frozenset[NodeName] = frozenset()
 
     def separator(self, contract: ContractAddress) -> bytes:
         """The domain separator of a contract's digests."""
@@ -52,6 +53,8 @@ class Invariant:
     """One sentence of protocol §10. `name` is its number there."""
 
     name: ClassVar[str]
+    # Nobody is judged by what liars do; these facts and messages of theirs are told all the same.
+    hears_of_liars: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init__(self, terms: Terms, accuse: Callable[[str, str], None]) -> None:
         self.terms = terms
@@ -82,6 +85,8 @@ class Judge:
         self._handlers: dict[type[Any], tuple[Handler, ...]] = {}
         for invariant in self.invariants:
             for kind, handler in invariant.hears().items():
+                if terms.liars and kind not in invariant.hears_of_liars:
+                    handler = _of_honest(terms.liars, handler)
                 self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
 
     def tell(self, fact: Fact) -> None:
@@ -105,6 +110,16 @@ class Judge:
     def _note(self, name: str, text: str) -> None:
         if len(self.found) < FOUND_MAX:
             self.found.append(Violation(name, text))
+
+
+def _of_honest(liars: frozenset[NodeName], handler: Handler) -> Handler:
+    """A handler that hears nothing of liars; what has no author is for everybody."""
+
+    def handle(fact: object) -> None:
+        if getattr(fact, "node", None) not in liars:
+            handler(fact)
+
+    return handle
 
 
 def show(intent: IntentId, names: Mapping[IntentId, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import DispatchRound, IntentFinalised, PermissionGranted, RoundDispatch
+from rota.core.effects import DispatchRound, IntentAccepted, IntentFinalised, PermissionGranted, RoundDispatch
 from rota.digests import leaf_of_transition, round_digest
 from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Submitted, Undone
 from rota.sim.invariants.judge import Handler, Invariant
@@ -114,12 +114,15 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
     def hears(self) -> Mapping[type[Any], Handler]:
         """Permissions, and what goes to the chain."""
         self.permitted: set[tuple[IntentId, Leaf]] = set()
+        self.honest: set[IntentId] = set()
         self.judged: set[tuple[str, int, Digest]] = set()
         return {Recorded: self._recorded, Submitted: self._submitted}
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, PermissionGranted):
             self.permitted.add((fact.record.intent, fact.record.transition.leaf))
+        elif isinstance(fact.record, IntentAccepted):
+            self.honest.add(fact.record.intent.id)
 
     def _submitted(self, fact: Submitted) -> None:
         order = fact.dispatch.round
@@ -133,7 +136,9 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
         if round_digest(separator, order.leaves, order.valid_until_s) != order.digest:
             self.accuse(f"{fact.node} dispatched a round whose leaves are not those of its digest")
         for transition in order.transitions:
-            if (transition.intent, transition.leaf) not in self.permitted:
+            # What a liar permits is on no disk that counts.
+            is_judged = not self.terms.liars or transition.intent in self.honest
+            if is_judged and (transition.intent, transition.leaf) not in self.permitted:
                 self.accuse(f"{self.show(transition.intent)} was dispatched by {fact.node} without its permission")
             if transition.leaf not in order.leaves or leaf_of_transition(separator, transition) != transition.leaf:
                 self.accuse(

@@ -24,6 +24,7 @@ class OneCoordinatorAtATime(Invariant):
     """S6: an honest endorser, within one life of its process, signs for one coordinator at a time."""
 
     name = "S6"
+    hears_of_liars = (EndorsementRequest,)
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What is to be endorsed, and what is signed."""
@@ -61,6 +62,7 @@ class StatesStayWithTheirParties(Invariant):
     """S8: a private state's bytes reach no node outside its distribution list, on no wire and no disk."""
 
     name = "S8"
+    hears_of_liars = (Assembled,)
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """Whatever carries states. Who may see a state is told by who made it, not by who passes it on."""
@@ -88,13 +90,17 @@ class StatesStayWithTheirParties(Invariant):
                 self.accuse(f"{fact.node} sent {_name(state)} to {fact.peer}, who may not see it, in a {kind}")
 
     def _recorded(self, fact: Recorded) -> None:
-        for transition in _transitions_in(fact.record):
+        for transition in transitions_in(fact.record):
             for state in transition.outputs:
                 if state.content is not None and not self._may_see(fact.node, state):
                     self.accuse(f"{fact.node} has written {_name(state)}, which it may not see")
 
     def _may_see(self, node: NodeName, state: State) -> bool:
-        return node in self.lists.get(state.id, state.distribution)
+        """What a liar may see, or has made up, it may have given to anybody: no honest node can know the true list."""
+        listed = self.lists.get(state.id)
+        if self.terms.liars and (listed is None or not self.terms.liars.isdisjoint(listed)):
+            return True
+        return node in (state.distribution if listed is None else listed)
 
 
 def _states_in(body: object) -> Iterable[State]:
@@ -102,7 +108,7 @@ def _states_in(body: object) -> Iterable[State]:
         case AssembleRequest():
             return body.snapshot.states
         case Handover():
-            return (state for handed in body.points for state in handed.states)
+            return (state for handed in body.points for state in handed.transition.outputs)
         case AssembleResponse():
             made = (result.transition for result in body.results)
         case PreparedTransaction():
@@ -116,7 +122,8 @@ def _states_in(body: object) -> Iterable[State]:
     return (state for transition in made if transition is not None for state in transition.outputs)
 
 
-def _transitions_in(record: object) -> tuple[Transition, ...]:
+def transitions_in(record: object) -> tuple[Transition, ...]:
+    """The transitions whose states are in a record."""
     match record:
         case RoundDispatch():
             return record.round.transitions

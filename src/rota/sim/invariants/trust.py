@@ -1,0 +1,205 @@
+"""What an honest node promises its users among nodes that lie (T1, T2), and whose an intent's id is (R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.core.effects import IntentAccepted, IntentFinalised
+from rota.digests import state_commitment
+from rota.sim.facts import Committed, Expected, Recorded, Reorganised, Reported, Signed, Undone
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.sim.invariants.privacy import transitions_in
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
+
+# In the reason of a receipt: somebody else's transition is on the chain under the intent's id.
+ID_USED = "INTENT_ID_USED"
+
+
+class OutcomesAreTrue(Invariant):
+    """T1: a reported outcome is true of the final chain and never changes.
+
+    Confirmed: a leaf that the intent's own party signed is on the chain, and is no empty one. Reverted: no such leaf
+    ever is, so that whoever sends again does not pay twice; what is reported as `INTENT_ID_USED` is another's leaf.
+    """
+
+    name = "T1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What honest parties sign, what the ledger did, and what users were told."""
+        self.signed: set[tuple[IntentId, Leaf]] = set()
+        # An id is one of its contract: what happens under it in another is of no consequence.
+        self.contracts: dict[IntentId, ContractAddress] = {}
+        self.committed: dict[tuple[ContractAddress, IntentId], Transition] = {}
+        self.reported: dict[IntentId, Receipt] = {}
+        self.depth = 0
+        return {
+            Signed: self._signed,
+            Committed: self._committed,
+            Undone: self._undone,
+            Reorganised: self._reorganised,
+            Reported: self._reported,
+            Recorded: self._recorded,
+        }
+
+    def _signed(self, fact: Signed) -> None:
+        self.signed.add((fact.intent, fact.leaf))
+
+    def _committed(self, fact: Committed) -> None:
+        intent = fact.transition.intent
+        if (fact.contract, intent) in self.committed:
+            self.accuse(f"{self.show(intent)} is on the ledger twice")
+        self.committed[fact.contract, intent] = fact.transition
+        receipt = self.reported.get(intent)
+        if receipt is not None:
+            self._judge(receipt)
+
+    def _reorganised(self, fact: Reorganised) -> None:
+        self.depth = fact.depth
+
+    def _undone(self, fact: Undone) -> None:
+        """A reorganisation deeper than `confirmations` is outside of what is promised."""
+        intent = fact.transition.intent
+        self.committed.pop((fact.contract, intent), None)
+        if intent not in self.reported or self.contracts.get(intent) != fact.contract:
+            return
+        if self.depth > self.terms.confirmations:
+            del self.reported[intent]
+        elif self.reported[intent].outcome is Outcome.CONFIRMED:
+            self.accuse(f"{self.show(intent)} was reported confirmed before it was final")
+
+    def _recorded(self, fact: Recorded) -> None:
+        """A receipt on the disk may be read before it is reported."""
+        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+            self._take(fact.record.receipt)
+        elif isinstance(fact.record, IntentAccepted):
+            self.contracts[fact.record.intent.id] = fact.record.intent.contract
+
+    def _reported(self, fact: Reported) -> None:
+        self._take(fact.receipt)
+
+    def _take(self, receipt: Receipt) -> None:
+        before = self.reported.setdefault(receipt.intent, receipt)
+        if before.outcome is not receipt.outcome:
+            words = f"{before.outcome.value} and then {receipt.outcome.value}"
+            self.accuse(f"{self.show(receipt.intent)} was reported {words}")
+        self._judge(receipt)
+
+    def _judge(self, receipt: Receipt) -> None:
+        intent = receipt.intent
+        contract = self.contracts.get(intent)
+        found = self.committed.get((contract, intent)) if contract is not None else None
+        if receipt.contract is not None:
+            return
+        is_own = found is not None and (intent, found.leaf) in self.signed
+        if receipt.outcome is Outcome.REVERTED:
+            if found is not None and is_own and not found.is_empty:
+                self.accuse(
+                    f"{self.show(intent)} was reported reverted ({receipt.reason}) and has its effect on the ledger"
+                )
+            if found is None and ID_USED in receipt.reason:
+                self.accuse(f"{self.show(intent)} was reported as used by another, and nobody used it")
+        elif found is None:
+            self.accuse(f"{self.show(intent)} was reported confirmed and is not on the ledger")
+        elif found.is_empty:
+            self.accuse(f"{self.show(intent)} was reported confirmed and was voided")
+        elif not is_own:
+            self.accuse(f"{self.show(intent)} was reported confirmed by a leaf that its party never signed")
+        elif found.leaf != receipt.leaf:
+            self.accuse(f"{self.show(intent)} was reported confirmed by a version that is not on the ledger")
+
+    def conclude(self) -> None:
+        """Whatever liars held is on the chain by now."""
+        for receipt in self.reported.values():
+            self._judge(receipt)
+
+
+class IdsBelongToTheirParties(Invariant):
+    """R2: nobody but the party of an intent puts anything on the chain under its id."""
+
+    name = "R2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What honest nodes accept and sign, and what the ledger did."""
+        self.accepted: set[tuple[ContractAddress, IntentId]] = set()
+        self.signed: set[tuple[IntentId, Leaf]] = set()
+        self.committed: set[tuple[ContractAddress, IntentId]] = set()
+        return {Recorded: self._recorded, Signed: self._signed, Committed: self._committed, Undone: self._undone}
+
+    def _recorded(self, fact: Recorded) -> None:
+        if isinstance(fact.record, IntentAccepted):
+            key = (fact.record.intent.contract, fact.record.intent.id)
+            self.accepted.add(key)
+            if key in self.committed:
+                self.accuse(f"{self.show(key[1])} was on the ledger before its party asked for it")
+
+    def _signed(self, fact: Signed) -> None:
+        self.signed.add((fact.intent, fact.leaf))
+
+    def _committed(self, fact: Committed) -> None:
+        intent, leaf = fact.transition.intent, fact.transition.leaf
+        self.committed.add((fact.contract, intent))
+        if (fact.contract, intent) in self.accepted and (intent, leaf) not in self.signed:
+            what = "voided" if fact.transition.is_empty else "used"
+            self.accuse(f"{self.show(intent)} was {what} by a leaf that its party never signed")
+
+    def _undone(self, fact: Undone) -> None:
+        self.committed.discard((fact.contract, fact.transition.intent))
+
+
+class ValidIntentsHappen(Invariant):
+    """T3: every intent ends, with its effect if it is valid: nobody's word makes an honest node give it up."""
+
+    name = "T3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is valid, and how it ended."""
+        self.expected: set[IntentId] = set()
+        return {Expected: self._expected, Reported: self._reported}
+
+    def _expected(self, fact: Expected) -> None:
+        self.expected.add(fact.intent)
+
+    def _reported(self, fact: Reported) -> None:
+        receipt = fact.receipt
+        if receipt.outcome is Outcome.REVERTED and receipt.intent in self.expected:
+            self.accuse(f"{self.show(receipt.intent)} is valid, and was reported reverted: {receipt.reason}")
+
+
+class ConfirmedStatesAreTrue(Invariant):
+    """T2: a state held as confirmed is the one whose commitment is on the chain."""
+
+    name = "T2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is on disks, and what the ledger did."""
+        self.held: dict[Leaf, dict[tuple[NodeName, StateId], bytes]] = {}
+        self.made: dict[StateId, bytes] = {}
+        return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone}
+
+    def _recorded(self, fact: Recorded) -> None:
+        for transition in transitions_in(fact.record):
+            for state in transition.outputs:
+                if state.content is not None:
+                    held = self.held.setdefault(state.id.leaf, {})
+                    commitment = state_commitment(state.content)
+                    if held.setdefault((fact.node, state.id), commitment) != commitment:
+                        # Which of them a store keeps is its own affair: it must have no choice.
+                        held[fact.node, state.id] = b"two contents"
+                    self._judge(fact.node, state.id)
+
+    def _committed(self, fact: Committed) -> None:
+        for state in fact.transition.outputs:
+            self.made[state.id] = state.commitment
+            for node, held in self.held.get(state.id.leaf, {}):
+                if held == state.id:
+                    self._judge(node, held)
+
+    def _undone(self, fact: Undone) -> None:
+        for state in fact.transition.outputs:
+            self.made.pop(state.id, None)
+
+    def _judge(self, node: NodeName, state: StateId) -> None:
+        commitment = self.made.get(state)
+        if commitment is not None and self.held[state.leaf][node, state] != commitment:
+            self.accuse(f"{node} holds a state of leaf {state.leaf.hex()[:8]} that is not the one on the ledger")

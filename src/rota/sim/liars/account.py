@@ -1,0 +1,47 @@
+"""A liar's own account on the chain: it commits any round whose signatures it holds, and is mined before the others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rota.core.effects import DispatchRound, RoundDispatch
+from rota.sim.liars.notebook import KnownRound
+from rota.types import Digest, NodeName, Transition
+
+if TYPE_CHECKING:
+    from rota.sim.world import World
+
+# The pool is mined in the order of its signers' names: this one comes before all letters.
+SIGNER = " "
+
+
+class Account:
+    """Sends transactions under nonces of its own."""
+
+    def __init__(self, world: World, name: NodeName) -> None:
+        self.world = world
+        self.signer = f"{SIGNER}{name}"
+        self.count = 0
+        self.sent: set[tuple[Digest, tuple[bytes, ...]]] = set()
+
+    def commit(
+        self, known: KnownRound, signatures: Mapping[NodeName, bytes], transitions: tuple[Transition, ...] | None = None
+    ) -> bool:
+        """Commit a round, whole or only these of its transitions, once; whether it was sent."""
+        chosen = known.transitions if transitions is None else transitions
+        key = (known.digest, tuple(transition.leaf for transition in chosen))
+        if not chosen or key in self.sent:
+            return False
+        self.sent.add(key)
+        order = DispatchRound(
+            known.contract, known.digest, known.leaves, chosen, (), tuple(signatures.items()), known.valid_until_s
+        )
+        ledger = self.world.ledger
+        pooled = sum(signer == self.signer for signer, _ in ledger.pool)
+        nonce = ledger.next_nonce.get(self.signer, 0) + pooled
+        digest = hashlib.sha256(f"{self.signer}/{nonce}".encode() + known.digest).digest()
+        self.count += 1
+        self.world.chain.send(RoundDispatch(order, self.signer, nonce, hash=digest))
+        return True

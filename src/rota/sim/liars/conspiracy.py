@@ -1,0 +1,71 @@
+"""All liars of a world together: made as a plan says, and asked whenever one of them speaks, hears or may act."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from rota.core.effects import RoundDispatch
+from rota.messages import Envelope
+from rota.sim.liars.drawing import LiarPlan
+from rota.sim.liars.liar import Liar
+from rota.sim.liars.mutator import Mutator
+from rota.sim.liars.notebook import Notebook
+from rota.sim.liars.strategies import MUTATES, STRATEGIES
+from rota.types import IntentId, NodeName
+
+if TYPE_CHECKING:
+    from rota.sim.world import World
+
+ACTS_EVERY_MS = (300, 700, 1_500)
+MUTATION_RATES = (0.02, 0.1, 0.4)
+
+
+class Conspiracy:
+    """The liars of a world; it begins when the world does, and never ends."""
+
+    def __init__(self, world: World, seed: int, plans: tuple[LiarPlan, ...], foreknown: tuple[IntentId, ...]) -> None:
+        self.world = world
+        self.names = frozenset(plan.name for plan in plans)
+        self.book = Notebook(world.by_address, self.names)
+        self.liars: dict[NodeName, Liar] = {}
+        for plan in plans:
+            self.liars[plan.name] = self._liar(seed, plan, foreknown)
+
+    def _liar(self, seed: int, plan: LiarPlan, foreknown: tuple[IntentId, ...]) -> Liar:
+        liar = Liar(self.world, plan.name, self.book, foreknown)
+        random = Random(f"{seed}/liars/{plan.name}")
+        liar.strategies = tuple(
+            STRATEGIES[name](liar, Random(f"{seed}/liars/{plan.name}/{name}"))
+            for name in plan.strategies
+            if name != MUTATES
+        )
+        if MUTATES in plan.strategies:
+            liar.mutator = Mutator(random, random.choice(MUTATION_RATES), tuple(self.world.nodes), self.book)
+        self.world.at(0, partial(self._act, liar, random))
+        return liar
+
+    def _act(self, liar: Liar, random: Random) -> None:
+        liar.acts()
+        delay_ms = random.choice(ACTS_EVERY_MS)
+        self.world.at(self.world.now_ms + delay_ms, partial(self._act, liar, random))
+
+    def says(self, name: NodeName, peer: NodeName, envelope: Envelope) -> None:
+        """The core of a liar speaks."""
+        self.liars[name].says(peer, envelope)
+
+    def hears(self, source: NodeName, name: NodeName, envelope: Envelope) -> bool:
+        """Whether the core of a node hears a message; that of an honest one always does."""
+        liar = self.liars.get(name)
+        return liar is None or liar.hears(source, envelope)
+
+    def submits(self, name: NodeName, dispatch: RoundDispatch) -> bool:
+        """Whether the transaction of a node's core goes to the chain; that of an honest one always does."""
+        liar = self.liars.get(name)
+        return liar is None or liar.submits(dispatch)
+
+    def drain(self) -> int:
+        """Commit every round whose signatures liars hold; how many were sent."""
+        first = next(iter(self.liars.values()))
+        return sum(first.account.commit(known, signatures) for known, signatures in self.book.complete())

@@ -1,0 +1,92 @@
+"""Who lies in a seed, and how.
+
+Liars are drawn so that what must hold can be judged: of no contract lie more endorsers than min(k - 1, n - k), and no
+node that alone coordinates. Mostly room is made for liars: committees grow and thresholds are lowered. Where there is
+none all the same, a stranger joins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from rota.frozen import dataclass
+from rota.sim.liars.strategies import MUTATES, NAMES
+from rota.types import Contract, Mode, NodeName
+
+LIAR_FREE = 0.5
+LIARS_DRAWN_MAX = 2
+STRATEGIES_DRAWN_MAX = 3
+LOWERED = 0.75
+ENDORSERS_MIN = 3
+MUTATES_TOO = 0.25
+STRANGER = NodeName("Z")
+
+
+@dataclass(frozen=True, slots=True)
+class LiarPlan:
+    """A node that lies, and its strategies."""
+
+    name: NodeName
+    strategies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The liars of a plan, and the network with room for them."""
+
+    liars: tuple[LiarPlan, ...]
+    names: tuple[NodeName, ...]
+    contracts: tuple[Contract, ...]
+
+
+def draw_liars(
+    seed: int,
+    count: int | None,
+    strategies: tuple[str, ...] | None,
+    names: tuple[NodeName, ...],
+    contracts: tuple[Contract, ...],
+) -> Cast:
+    """The liars of a seed; `None` lets the seed draw how many."""
+    random = Random(f"{seed}/liars")
+    drawn = 0 if random.random() < LIAR_FREE else random.randint(1, LIARS_DRAWN_MAX)
+    wanted = drawn if count is None else count
+    if wanted == 0:
+        return Cast((), names, contracts)
+    contracts = tuple(_with_room(random, names, contract) for contract in contracts)
+    chosen: list[NodeName] = []
+    for name in random.sample(names, len(names)):
+        if len(chosen) < wanted and is_bearable((*chosen, name), contracts):
+            chosen.append(name)
+    if not chosen:
+        chosen, names = [STRANGER], (*names, STRANGER)
+    ordered = sorted(chosen, key=names.index)
+    return Cast(tuple(LiarPlan(name, _draw_strategies(random, strategies)) for name in ordered), names, contracts)
+
+
+def is_bearable(liars: tuple[NodeName, ...], contracts: tuple[Contract, ...]) -> bool:
+    """Safety and liveness of every contract can be promised with these liars."""
+    for contract in contracts:
+        if contract.mode is Mode.STATIC and contract.committee[0] in liars:
+            return False
+        lying = sum(name in contract.endorsers for name in liars)
+        if lying > max(0, min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)):
+            return False
+    return True
+
+
+def _with_room(random: Random, names: tuple[NodeName, ...], contract: Contract) -> Contract:
+    """Mostly there are so many endorsers, and so few signatures are enough, that some may be missing."""
+    if random.random() >= LOWERED:
+        return contract
+    if len(contract.endorsers) < ENDORSERS_MIN and contract.mode is Mode.RING:
+        contract = replace(contract, committee=names, endorsers=names, threshold=len(names))
+    size = len(contract.endorsers)
+    return replace(contract, threshold=size // 2 + 1) if size >= ENDORSERS_MIN else contract
+
+
+def _draw_strategies(random: Random, only: tuple[str, ...] | None) -> tuple[str, ...]:
+    if only is not None:
+        return only
+    drawn = random.sample([name for name in NAMES if name != MUTATES], random.randint(1, STRATEGIES_DRAWN_MAX))
+    return (*drawn, MUTATES) if random.random() < MUTATES_TOO else tuple(drawn)

@@ -1,0 +1,46 @@
+"""What the ledger's contract checks of a round, where what is sent may be false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rota.core.effects import DispatchRound
+from rota.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
+from rota.sim.services import verify
+from rota.types import Contract, ContractAddress, State, Transition
+
+
+class RoundRules:
+    """The signatures, the digest and the leaves of a round."""
+
+    def __init__(self, contracts: Mapping[ContractAddress, Contract]) -> None:
+        self.contracts = contracts
+
+    def flaw_of(self, order: DispatchRound) -> str:
+        """Why the contract does not take a round, or nothing."""
+        contract = self.contracts[order.contract]
+        separator = domain_separator(contract.chain_id, order.contract)
+        if round_digest(separator, order.leaves, order.valid_until_s) != order.digest:
+            return "bad digest"
+        signatures = dict(order.signatures)
+        valid = sum(name in signatures and verify(name, order.digest, signatures[name]) for name in contract.endorsers)
+        if valid < contract.threshold:
+            return "bad signatures"
+        leaves = [transition.leaf for transition in order.transitions]
+        if len(set(leaves)) < len(leaves) or not set(leaves) <= set(order.leaves):
+            return "a leaf is not in the round"
+        if any(leaf_of_transition(separator, each) != each.leaf for each in order.transitions):
+            return "a leaf is not that of its transition"
+        return ""
+
+
+def bound_part(transition: Transition) -> Transition:
+    """A transition with those contents only that their commitments bind."""
+    outputs = tuple(_bound(state) for state in transition.outputs)
+    return replace(transition, outputs=outputs)
+
+
+def _bound(state: State) -> State:
+    is_bound = state.content is not None and state_commitment(state.content) == state.commitment
+    return state if is_bound else replace(state, content=None)

@@ -1,0 +1,427 @@
+"""Lies of a node that coordinates, or says that it does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.core.effects import RoundDispatch
+from rota.digests import STATES_MAX, core_of, domain_separator, leaf_of, round_digest
+from rota.messages import (
+    Answer,
+    AssembleRequest,
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    DispatchConfirmationRequest,
+    EndorsementRequest,
+    EndorserSignature,
+    Envelope,
+    HandedOver,
+    HandedRound,
+    Handover,
+    IntentAnswer,
+    ListedIntent,
+    PreparedTransaction,
+    Rejection,
+    Snapshot,
+    StateDistribution,
+    SubmittedIntent,
+    SubmitterHeartbeat,
+    TransactionDispatched,
+    TransactionReverted,
+)
+from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.liars.making import with_false_contents
+from rota.sim.services import sign
+from rota.types import NO_LEAF, Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId, Transition
+
+FAR = 2**62
+HELD_BACK = 0.9
+FALSE_CONTENT = b"shared/planted"
+
+
+class NeverAssembles(Strategy):
+    """Accepts and lists intents, and never has one assembled."""
+
+    name = "never-assembles"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests to assemble do not leave."""
+        return None if isinstance(envelope.body, AssembleRequest) else envelope
+
+
+class NeverAsksPermission(Strategy):
+    """Has intents assembled and endorsed, and never asks for permission."""
+
+    name = "never-asks-permission"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests for permission do not leave."""
+        return None if isinstance(envelope.body, DispatchConfirmationRequest) else envelope
+
+
+class NeverSubmits(Strategy):
+    """Gets permission, says that it dispatched, and sends nothing to the chain."""
+
+    name = "never-submits"
+
+    def submits(self, dispatch: RoundDispatch) -> bool:
+        """Nothing goes to the chain."""
+        return False
+
+
+class SubmitsLate(Strategy):
+    """Gets permission, and sends the round to the chain just before or after it expires."""
+
+    name = "submits-late"
+
+    def submits(self, dispatch: RoundDispatch) -> bool:
+        """It is committed from the notebook, later."""
+        return False
+
+    def acts(self) -> None:
+        """Rounds that are about to expire go to the chain."""
+        for known, signatures in self.liar.book.complete():
+            if known.valid_until_s - self.liar.time_s < self.random.choice((2, 10, 30)):
+                self.liar.account.commit(known, signatures)
+
+
+class CommitsUnpermitted(Strategy):
+    """Has intents endorsed, asks nobody for permission, and commits them some time later."""
+
+    name = "commits-unpermitted"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.due_ms: dict[Digest, int] = {}
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests for permission do not leave."""
+        return None if isinstance(envelope.body, DispatchConfirmationRequest) and self.strikes() else envelope
+
+    def acts(self) -> None:
+        """What has its signatures is committed when its time has come, and not before."""
+        now_ms = self.liar.world.now_ms
+        for known, signatures in self.liar.book.complete():
+            due_ms = self.due_ms.setdefault(known.digest, now_ms + self.random.choice((500, 5_000, 20_000, 60_000)))
+            if now_ms >= due_ms:
+                self.liar.account.commit(known, signatures)
+
+
+class AsksTwice(Strategy):
+    """Has intents assembled again and again, and has every version endorsed."""
+
+    name = "asks-twice"
+
+    def acts(self) -> None:
+        """Any intent that was delegated to a liar, and any transition that one knows."""
+        liar = self.liar
+        delegated = list(liar.book.delegated.values())[-8:]
+        for each in delegated:
+            if self.strikes() and liar.core is not None:
+                request = AssembleRequest(liar.next_id(), (each.intent.id,), Snapshot())
+                liar.send(each.peer, each.contract, request)
+        for known in list(liar.book.transitions.values())[-4:]:
+            contract = liar.contract(known.contract)
+            if contract is not None and self.strikes():
+                until_s = known.transition.valid_until_s
+                liar.ask_to_endorse(contract, (known.transition,), (known.sender,), until_s)
+
+
+class SaysReverted(Strategy):
+    """Tells senders that it has given up on their intents."""
+
+    name = "says-reverted"
+
+    def acts(self) -> None:
+        """Any intent that was delegated to a liar is said to be reverted, under its number and any leaf."""
+        known = list(self.liar.book.delegated.values())[-20:]
+        leaves = {each.transition.intent: each.transition.leaf for each in self.liar.book.transitions.values()}
+        for delegated in known:
+            if self.strikes():
+                leaf = leaves.get(delegated.intent.id, NO_LEAF) or Leaf(bytes(32))
+                body = TransactionReverted(delegated.intent.id, delegated.number, leaf, "gave up")
+                self.liar.send(delegated.peer, delegated.contract, body)
+
+
+class RejectsIntents(Strategy):
+    """Answers delegations with a rejection of each intent, or says that they are confirmed or dispatched."""
+
+    name = "rejects-intents"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Each answer is replaced."""
+        body = envelope.body
+        if not isinstance(body, DelegationAccepted) or not self.strikes():
+            return envelope
+        answer = self.random.choice(
+            (Answer.REJECTED, Answer.REJECTED, Answer.CONFIRMED, Answer.DISPATCHED, Answer.FULL)
+        )
+        answers = tuple(IntentAnswer(each.intent, answer, "not here") for each in body.answers)
+        return with_body(envelope, replace(body, answers=answers))
+
+
+class LocksCoins(Strategy):
+    """Has intents assembled on snapshots that lock every state of the contract."""
+
+    name = "locks-coins"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """The locks of the snapshot are all unspent states."""
+        body = envelope.body
+        if not isinstance(body, AssembleRequest) or not self.strikes():
+            return envelope
+        state = self.liar.world.ledger.states.get(envelope.contract)
+        locks = tuple(state.unspent)[-200:] if state is not None else ()
+        return with_body(envelope, replace(body, snapshot=Snapshot(locks, ())))
+
+
+class InventsStates(Strategy):
+    """Has intents assembled on snapshots with states that nobody made."""
+
+    name = "invents-states"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Each purse of the domain gets a made-up state."""
+        body = envelope.body
+        if not isinstance(body, AssembleRequest) or not self.strikes():
+            return envelope
+        purses = (b"shared", b"shared 1", b"shared 2", b"coin of " + peer.encode())
+        made = tuple(self._invented(purse, peer) for purse in purses)
+        return with_body(envelope, replace(body, snapshot=replace(body.snapshot, states=made)))
+
+    def _invented(self, purse: bytes, peer: NodeName) -> State:
+        content = purse + b"/invented"
+        leaf = Leaf(self.random.randbytes(32))
+        return State(StateId(leaf, 0), self.random.randbytes(32), (peer, self.liar.name), content)
+
+
+class PlantsStates(Strategy):
+    """Shows senders and parties transitions with the right leaf and signature and with other contents.
+
+    A sender that has started again has lost what it assembled: permission is mostly asked for when it has.
+    """
+
+    name = "plants-states"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests for permission, prepared transitions and distributions carry false contents."""
+        body = envelope.body
+        if isinstance(body, DispatchConfirmationRequest):
+            known, delegated = self.liar.book.transitions, self.liar.book.delegated
+            is_old = any(
+                delegated[item.intent].number.incarnation > item.number.incarnation
+                for item in body.items
+                if item.intent in delegated
+            )
+            if not is_old and self.random.random() < HELD_BACK:
+                return None
+            items = tuple(
+                replace(item, transition=with_false_contents(known[item.leaf].transition, FALSE_CONTENT))
+                if item.leaf in known
+                else item
+                for item in body.items
+            )
+            return with_body(envelope, replace(body, items=items))
+        if isinstance(body, PreparedTransaction) and self.strikes():
+            planted = with_false_contents(body.transition, FALSE_CONTENT)
+            return with_body(envelope, replace(body, transition=planted))
+        if isinstance(body, StateDistribution) and self.strikes():
+            planted_all = tuple(with_false_contents(each, FALSE_CONTENT) for each in body.transitions)
+            return with_body(envelope, replace(body, transitions=planted_all))
+        return envelope
+
+
+class DistributesFalsely(Strategy):
+    """Sends false contents for states of others, ahead of the true ones."""
+
+    name = "distributes-falsely"
+
+    def acts(self) -> None:
+        """The latest transitions that liars know, to every honest node."""
+        for known in tuple(self.liar.book.transitions.values())[-3:]:
+            if not self.strikes():
+                continue
+            planted = with_false_contents(known.transition, FALSE_CONTENT)
+            digest = Digest(self.random.randbytes(32))
+            for peer in self.liar.victims:
+                seen = replace(
+                    planted,
+                    outputs=tuple(replace(each, distribution=(*each.distribution, peer)) for each in planted.outputs),
+                )
+                self.liar.send(peer, known.contract, StateDistribution(digest, (seen,)))
+
+
+class ClaimsHeights(Strategy):
+    """Rejects delegations because of a height that the chain never reaches."""
+
+    name = "claims-heights"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """A delegation is answered at once, and its core does not hear of it."""
+        body = envelope.body
+        if not isinstance(body, DelegationCommand) or not self.strikes():
+            return True
+        height = self.random.choice((FAR, FAR, self.liar.height + 1_000, 0))
+        rejected = DelegationRejected(body.command_id, Rejection.MISMATCHED_BLOCK_HEIGHT, envelope.height, height)
+        self.liar.send(peer, envelope.contract, rejected)
+        return False
+
+
+class Misdirects(Strategy):
+    """Redirects senders to nodes that are not preferred, or do not exist."""
+
+    name = "misdirects"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """A delegation is answered with somebody's name."""
+        body = envelope.body
+        if not isinstance(body, DelegationCommand) or not self.strikes():
+            return True
+        active = self.random.choice((*self.liar.world.nodes, NodeName("nowhere")))
+        number = HeartbeatNumber(self.random.choice((0, 1, FAR)), self.random.choice((0, FAR)))
+        reason = self.random.choice((Rejection.NOT_PREFERRED_COORDINATOR, Rejection.NO_LEDGER, Rejection.NOT_ALLOWED))
+        rejected = DelegationRejected(body.command_id, reason, 0, 0, active, 0, number)
+        self.liar.send(peer, envelope.contract, rejected)
+        return False
+
+
+class ListsAnything(Strategy):
+    """Sends heartbeats as the active coordinator that list every intent it ever heard of, and does nothing."""
+
+    name = "lists-anything"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """Delegations are accepted, and its core does not hear of them."""
+        body = envelope.body
+        if not isinstance(body, DelegationCommand):
+            return True
+        answers = tuple(IntentAnswer(each.intent.id, Answer.ACCEPTED) for each in body.delegations)
+        self.liar.send(peer, envelope.contract, DelegationAccepted(body.command_id, answers, HeartbeatNumber(0, 0)))
+        return False
+
+    def acts(self) -> None:
+        """One heartbeat for each sender of each contract."""
+        core = self.liar.core
+        assert core is not None, "only who runs acts"
+        for contract in self.liar.contracts:
+            if self.liar.name not in contract.committee:
+                continue
+            number = HeartbeatNumber(core.incarnation, core.ids.next().counter)
+            for peer in self.liar.victims:
+                listed = tuple(
+                    ListedIntent(each.intent.id, "Pooled")
+                    for each in self.liar.book.delegated.values()
+                    if each.peer == peer and each.contract == contract.address
+                )
+                body = CoordinatorHeartbeat(number, CoordinatorState.ACTIVE, listed, count=len(listed))
+                self.liar.send(peer, contract.address, body)
+
+
+class ClaimsDispatch(Strategy):
+    """Says of every intent that was delegated to it that it is dispatched and being submitted."""
+
+    name = "claims-dispatch"
+
+    def acts(self) -> None:
+        """One list for each sender, with leaves as far as it knows them."""
+        core = self.liar.core
+        assert core is not None, "only who runs acts"
+        leaves = {each.transition.intent: each.transition.leaf for each in self.liar.book.transitions.values()}
+        for delegated in list(self.liar.book.delegated.values())[-20:]:
+            leaf = leaves.get(delegated.intent.id, Leaf(self.random.randbytes(32)))
+            listed = SubmittedIntent(delegated.intent.id, leaf, self.liar.name, FAR, 1, 0, "", b"", Fees(0, 0))
+            number = HeartbeatNumber(core.incarnation, core.ids.next().counter)
+            heartbeat = SubmitterHeartbeat(number, (listed,))
+            dispatched = TransactionDispatched(Digest(self.random.randbytes(32)), (listed,))
+            self.liar.send(delegated.peer, delegated.contract, self.random.choice((heartbeat, dispatched)))
+
+
+class HandsOverFalsely(Strategy):
+    """Hands over points that never end and lock every state, in rounds that it alone has signed."""
+
+    name = "hands-over-falsely"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """What is handed over is made up."""
+        body = envelope.body
+        if not isinstance(body, Handover) or not self.strikes():
+            return envelope
+        state = self.liar.world.ledger.states.get(envelope.contract)
+        locks = tuple(state.unspent)[-STATES_MAX:] if state is not None else ()
+        contract = self.liar.world.by_address[envelope.contract]
+        separator = domain_separator(contract.chain_id, contract.address)
+        points: list[HandedOver] = []
+        rounds: list[HandedRound] = []
+        for intent in tuple(self.liar.book.delegated)[-3:] or tuple(self.liar.foreknown[:3]):
+            made = Transition(intent, leaf_of(core_of(separator, intent, inputs=locks)), locks)
+            digest = round_digest(separator, (made.leaf,), FAR)
+            signatures = tuple(EndorserSignature(each, sign(self.liar.name, digest)) for each in contract.endorsers)
+            points.append(HandedOver(FlushPoint(digest, intent), made))
+            rounds.append(HandedRound((made.leaf,), FAR, signatures))
+        return with_body(envelope, replace(body, points=tuple(points), rounds=tuple(rounds)))
+
+
+class ShowsFalseMakers(Strategy):
+    """Asks endorsers with makers that made other states, or none, or too many."""
+
+    name = "shows-false-makers"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """The makers are false, or gone."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return envelope
+        known = tuple(each.transition for each in self.liar.book.transitions.values())[-8:]
+        false = tuple(with_false_contents(each, FALSE_CONTENT) for each in (*body.makers, *known))
+        return with_body(envelope, replace(body, makers=self.random.choice((false, ()))))
+
+
+class Equivocates(Strategy):
+    """Says to some that it is active, to others that it is closing with a made-up successor."""
+
+    name = "equivocates"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Every peer gets its own state and successor."""
+        body = envelope.body
+        if not isinstance(body, CoordinatorHeartbeat) or not self.strikes():
+            return envelope
+        state = self.random.choice(tuple(CoordinatorState))
+        successor = self.random.choice((None, *self.liar.world.nodes, NodeName("nowhere")))
+        return with_body(envelope, replace(body, state=state, successor=successor, refused=successor))
+
+    def acts(self) -> None:
+        """It also claims to be active when its core does not say so."""
+        core = self.liar.core
+        assert core is not None, "only who runs acts"
+        for contract in self.liar.contracts:
+            number = HeartbeatNumber(core.incarnation, core.ids.next().counter)
+            for peer in self.liar.victims:
+                if self.strikes():
+                    self.liar.send(peer, contract.address, CoordinatorHeartbeat(number, CoordinatorState.ACTIVE))
+
+
+COORDINATORS: tuple[type[Strategy], ...] = (
+    NeverAssembles,
+    NeverAsksPermission,
+    NeverSubmits,
+    SubmitsLate,
+    CommitsUnpermitted,
+    AsksTwice,
+    SaysReverted,
+    RejectsIntents,
+    LocksCoins,
+    InventsStates,
+    PlantsStates,
+    DistributesFalsely,
+    ClaimsHeights,
+    Misdirects,
+    ListsAnything,
+    ClaimsDispatch,
+    HandsOverFalsely,
+    ShowsFalseMakers,
+    Equivocates,
+)

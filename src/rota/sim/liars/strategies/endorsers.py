@@ -1,0 +1,124 @@
+"""Lies of an endorser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
+from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.services import sign
+from rota.types import HeartbeatNumber, KeptStates, Leaf, NodeName
+
+FAR = 2**62
+
+
+class RefusesAll(Strategy):
+    """Refuses every transition of every round."""
+
+    name = "refuses-all"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """The refusal leaves at once; its core does not hear of the request."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return True
+        refusals = tuple(Refusal(each.intent, "against my rules") for each in body.transitions)
+        self.liar.send(peer, envelope.contract, EndorsementResponse(body.request_id, body.digest, b"", refusals))
+        return False
+
+
+class RefusesWithKept(Strategy):
+    """Refuses because of prepared transitions that nobody made, which keep all the states."""
+
+    name = "refuses-with-kept"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """Each refusal says that the inputs are kept for ever for another intent."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return True
+        state = self.liar.world.ledger.states.get(envelope.contract)
+        locks = tuple(state.unspent)[-100:] if state is not None else ()
+        refusals = tuple(
+            Refusal(
+                each.intent,
+                "a state is kept",
+                (KeptStates(each.intent, Leaf(self.random.randbytes(32)), (*each.inputs, *locks), FAR),),
+            )
+            for each in body.transitions
+        )
+        self.liar.send(peer, envelope.contract, EndorsementResponse(body.request_id, body.digest, b"", refusals))
+        return False
+
+
+class StaysSilent(Strategy):
+    """Answers no request for endorsement."""
+
+    name = "endorses-never"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Answers do not leave."""
+        return None if isinstance(envelope.body, EndorsementResponse | EndorsementError) else envelope
+
+
+class SignsFalsely(Strategy):
+    """Signs with bytes that are no signature, or another digest."""
+
+    name = "signs-falsely"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """The signature is replaced."""
+        body = envelope.body
+        if not isinstance(body, EndorsementResponse) or not body.signature or not self.strikes():
+            return envelope
+        return with_body(envelope, replace(body, signature=self.random.randbytes(len(body.signature))))
+
+
+class SignsAnything(Strategy):
+    """Signs every digest at once, for everybody, whatever it stands for."""
+
+    name = "signs-anything"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """The signature leaves at once; its core does not hear of the request."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return True
+        response = EndorsementResponse(body.request_id, body.digest, sign(self.liar.name, body.digest))
+        self.liar.send(peer, envelope.contract, response)
+        return False
+
+
+class NamesOthers(Strategy):
+    """Rejects every coordinator for another that it says it follows, or lacks states that nobody made."""
+
+    name = "names-others"
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """The error leaves at once."""
+        body = envelope.body
+        if not isinstance(body, EndorsementRequest) or not self.strikes():
+            return True
+        accepted = self.random.choice((*self.liar.world.nodes, NodeName("nowhere")))
+        number = HeartbeatNumber(self.random.choice((0, FAR)), FAR)
+        missing = (Leaf(self.random.randbytes(32)),)
+        error = self.random.choice(
+            (
+                EndorsementError(body.request_id, Rejection.NOT_PREFERRED_COORDINATOR, accepted, number),
+                EndorsementError(body.request_id, Rejection.MISSING_STATES, missing=missing),
+                EndorsementError(body.request_id, Rejection.MISMATCHED_BLOCK_HEIGHT, accepted, number),
+                EndorsementError(body.request_id, Rejection.NOT_ALLOWED),
+            )
+        )
+        self.liar.send(peer, envelope.contract, error)
+        return False
+
+
+ENDORSERS: tuple[type[Strategy], ...] = (
+    RefusesAll,
+    RefusesWithKept,
+    StaysSilent,
+    SignsFalsely,
+    SignsAnything,
+    NamesOthers,
+)

@@ -1,0 +1,127 @@
+"""Nodes that lie: who they are, what they say, and how the others are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rota.messages import Message
+from rota.sim.frames import acceptable
+from rota.sim.liars.drawing import is_bearable
+from rota.sim.liars.mutator import Mutator
+from rota.sim.liars.notebook import Notebook
+from rota.sim.liars.strategies import MUTATES, NAMES, STRATEGIES
+from rota.sim.plan import Settings, draw_plan
+from rota.sim.swarm import Swarm
+from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
+
+ROOT = Path(__file__).parents[2]
+NODES = (NodeName("A"), NodeName("B"), NodeName("C"))
+LYING_FOR_MS = 20_000
+NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
+
+
+# Plans.
+
+
+def test_seeds_without_liars_have_the_plan_that_they_had_before_there_were_any() -> None:
+    for seed in range(60):
+        drawn = draw_plan(seed, Settings(liars=None))
+        if not drawn.liars:
+            assert drawn == draw_plan(seed, Settings())
+
+
+def test_half_of_the_seeds_draw_no_liars() -> None:
+    without = sum(not draw_plan(seed, Settings(liars=None)).liars for seed in range(400))
+    assert 160 < without < 240
+
+
+def test_liars_are_as_few_as_safety_and_liveness_can_bear() -> None:
+    for seed in range(200):
+        plan = draw_plan(seed, Settings(liars=3))
+        liars = tuple(liar.name for liar in plan.liars)
+        assert liars
+        assert is_bearable(liars, plan.contracts)
+        for contract in plan.contracts:
+            lying = sum(name in contract.endorsers for name in liars)
+            assert lying <= max(0, min(contract.threshold - 1, len(contract.endorsers) - contract.threshold))
+            assert contract.mode is not Mode.STATIC or contract.committee[0] not in liars
+
+
+def test_strategies_that_are_asked_for_overrule_the_seed() -> None:
+    (liar,) = draw_plan(3, Settings(liars=1, strategies=("revives",))).liars
+    assert liar.strategies == ("revives",)
+
+
+def test_every_strategy_is_drawn() -> None:
+    plans = [draw_plan(seed, Settings(liars=2)) for seed in range(300)]
+    assert {name for plan in plans for liar in plan.liars for name in liar.strategies} == set(NAMES)
+
+
+# Runs.
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_each_strategy_lies(name: str) -> None:
+    """Some lies need an occasion, which not every seed has."""
+    settings = Settings(minutes=0.4, faults=(), liars=1, strategies=(name,), mode=Mode.RING, rotation=Rotation.STRICT)
+    for seed in range(20):
+        swarm = Swarm(seed, settings)
+        swarm.open()
+        swarm.world.run_until(LYING_FOR_MS)
+        if swarm.lie_count:
+            return
+    pytest.fail(f"{name} has not lied in any seed")
+
+
+def test_liars_play_the_same_run_for_the_same_seed() -> None:
+    settings = Settings(minutes=0.2, liars=2)
+    first, second = Swarm(12, settings).play(), Swarm(12, settings).play()
+    assert first == second
+    assert first.liars
+
+
+# The mutator.
+
+
+def mutator(seed: int) -> Mutator:
+    return Mutator(Random(seed), 1.0, NODES, Notebook(NO_CONTRACTS, frozenset()))
+
+
+@pytest.mark.parametrize("kind", MESSAGE_TYPES, ids=lambda kind: kind.__name__)
+def test_mutated_messages_can_be_written_and_read(kind: type[Message]) -> None:
+    for envelope in (full_envelope(kind), lean_envelope(kind)):
+        changes = mutator(7)
+        changed = [changes.changed(envelope) for _ in range(60)]
+        assert all(acceptable(each) == each for each in changed)
+        assert sum(each != envelope for each in changed) > 50
+        assert any(each.body != envelope.body for each in changed)
+
+
+@pytest.mark.parametrize("kind", MESSAGE_TYPES, ids=lambda kind: kind.__name__)
+def test_same_seed_mutates_alike(kind: type[Message]) -> None:
+    envelope = full_envelope(kind)
+    one, other = mutator(3), mutator(3)
+    assert [one.changed(envelope) for _ in range(20)] == [other.changed(envelope) for _ in range(20)]
+
+
+def test_mutator_that_is_not_due_changes_nothing() -> None:
+    envelope = full_envelope(MESSAGE_TYPES[0])
+    assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(envelope) is envelope
+
+
+def test_liar_that_mutates_is_one_by_name() -> None:
+    assert Swarm(1, Settings(minutes=0.05, faults=(), liars=1, strategies=(MUTATES,))).play().liars
+
+
+# What is written about them.
+
+
+def test_every_strategy_is_in_the_documentation_as_it_describes_itself() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    for name, strategy in STRATEGIES.items():
+        assert f"| `{name}` | {(strategy.__doc__ or '').splitlines()[0].rstrip('.')} |" in text
