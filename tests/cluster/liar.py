@@ -36,6 +36,8 @@ from rota.keys.secp256k1 import to_compact
 from rota.ledger.account import Account, AccountLimits
 from rota.ledger.submission import Commit, commit_of
 from rota.messages import (
+    AssembleRequest,
+    CoordinatorHeartbeat,
     DelegationRejected,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -156,7 +158,7 @@ class Liar:
         self, contract: ContractAddress, request: EndorsementRequest, others: tuple[tuple[NodeName, bytes], ...] = ()
     ) -> None:
         """Bring a round to the chain by our own signature and those of others, whatever our core thinks of it."""
-        own = await self.running.adapters.services._signatures.sign_round(contract, request.digest)
+        own = await self.running.adapters.services._signatures.sign_as_endorser(contract, request.digest)
         leaves = tuple(transition.leaf for transition in request.transitions)
         order = DispatchRound(
             contract,
@@ -295,13 +297,15 @@ class Planter(Liar):
     """A coordinator that asks for permission once the sender has restarted, with contents of its own.
 
     First they do not have the commitments that the leaf binds; then the commitments are those of the contents, and the
-    leaf is not that of the transition. When both were answered it says the truth.
+    leaf is not that of the transition. If one is permitted it commits the leaf; else it goes on as it should have.
     """
 
     def __init__(self, running: RunningNode, notes: Path) -> None:
         super().__init__(running, notes)
         self._incarnations: Final[dict[NodeName, int]] = {}
-        self._made: Final[dict[bytes, Transition]] = {}
+        self._rounds: Final[dict[Digest, EndorsementRequest]] = {}
+        self._signatures: Final[dict[Digest, tuple[NodeName, bytes]]] = {}
+        self._withheld: DispatchConfirmationRequest | None = None
         self._has_restarted = False
         self._lies: Final[list[Callable[[State], State]]] = [_with_other_content, _with_other_commitment]
         self._said: Final[set[RequestId]] = set()
@@ -310,33 +314,46 @@ class Planter(Liar):
         before = self._incarnations.setdefault(event.peer, event.envelope.incarnation)
         if event.envelope.incarnation > before:
             self._has_restarted = True
-        answer = event.envelope.body
-        if isinstance(answer, DispatchConfirmationResponse) and answer.request_id in self._said:
+        contract, answer = event.envelope.contract, event.envelope.body
+        if isinstance(answer, EndorsementResponse) and answer.signature:
+            self._signatures[answer.digest] = (event.peer, answer.signature)
+        elif isinstance(answer, DispatchConfirmationResponse) and answer.request_id in self._said:
             self._note_answer("permitted")
+            assert self._withheld is not None, "permission was asked for it"
+            digest = self._withheld.digest
+            self.begin(self.commit(contract, self._rounds[digest], (self._signatures[digest],)))
+            self._lies.clear()
         elif isinstance(answer, DispatchConfirmationError) and answer.request_id in self._said:
             code = answer.errors[0].code
             if code in (ErrorCode.STATES_MISSING, ErrorCode.WRONG_LEAF):
                 self._note_answer(code.value)
 
     def says(self, message: SendMessage) -> Iterable[SendMessage]:
+        """Nothing is assembled anew meanwhile; a heartbeat tells the sender that its intent is in good hands."""
         contract, body = message.envelope.contract, message.envelope.body
-        if isinstance(body, EndorsementRequest):
-            self._made.update({transition.leaf: transition for transition in body.transitions})
-        if not isinstance(body, DispatchConfirmationRequest) or message.peer == self.name:
-            return (message,)
-        if not self._has_restarted:
-            self.note("withheld")
-            return ()
-        if not self._lies:
-            return (message,)
-        item = body.items[0]
-        made = self._made[item.leaf]
+        match body:
+            case EndorsementRequest():
+                self._rounds[body.digest] = body
+            case DispatchConfirmationRequest() if self._lies:
+                if self._withheld is None:
+                    self._withheld = body
+                    self.note("withheld")
+                return ()
+            case AssembleRequest() if self._lies and self._withheld is not None:
+                return ()
+            case CoordinatorHeartbeat() if self._lies and self._withheld is not None and self._has_restarted:
+                self._plant(contract, message.peer, self._withheld)
+            case _:
+                pass
+        return (message,)
+
+    def _plant(self, contract: ContractAddress, peer: NodeName, withheld: DispatchConfirmationRequest) -> None:
+        (made,), (item,) = self._rounds[withheld.digest].transitions, withheld.items
         false = replace(made, outputs=tuple(map(self._lies[0], made.outputs)))
         request_id = self.context(contract).next_id()
         self._said.add(request_id)
-        planted = DispatchConfirmationRequest(request_id, body.digest, (replace(item, transition=false),))
-        self.send(contract, message.peer, planted)
-        return ()
+        planted = (replace(item, transition=false),)
+        self.send(contract, peer, DispatchConfirmationRequest(request_id, withheld.digest, planted))
 
     def _note_answer(self, answer: str) -> None:
         self._said.clear()
