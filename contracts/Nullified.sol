@@ -21,14 +21,16 @@ interface ITreeHasher {
 /// All coins are the leaves of a tree with four children a node, in the order in which they were made; a level is filled
 /// from the left, and the root is the one node of the lowest level that has only one. The coins of a round are added
 /// when it ends, all at once, so that the nodes above them are hashed once. Of the tree is kept its right edge: in
-/// each level the nodes that are complete and whose parent is not. Roots are remembered, and the latest `ROOTS` of them
-/// count: what is proved while others spend is not in vain. A root that is none of these skips a transition, as a read
-/// that is not there does.
+/// each level the nodes that are complete and whose parent is not. Roots are remembered. Those of the latest `ROOTS`
+/// blocks that made coins count: what is proved while others spend is not in vain. All roots of one block count as one,
+/// so that nobody makes a root old in less than `ROOTS` blocks, whatever he pays. A root that does not count skips a
+/// transition, as a read that is not there does.
 ///
 /// A *read*, of which there is one at most, names a state whose coin the tree may not have yet: so an owner spends its
 /// change at once. States are never cleared, and their words have the hash of their coins as those of `Proved` do.
 ///
-///     auth = per full leaf: length u16 | validUntil u64 | root 32 | with a read: n u8, its maker's n coins | proof
+///     auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64 | root 32
+///            | with a read: n u8, its maker's n coins | proof
 contract Nullified is Proofs {
     /// @notice What is given for the read are not the coins of the transition that made it.
     error WrongMaker(uint256 position);
@@ -36,7 +38,7 @@ contract Nullified is Proofs {
     /// @notice There is no room for more coins.
     error TreeFull();
 
-    /// @notice How many roots count, the latest first.
+    /// @notice Of how many blocks that made coins the roots count, the latest first.
     uint256 public constant ROOTS = 1024;
 
     uint256 private constant SMALL_INPUTS = 2;
@@ -51,19 +53,26 @@ contract Nullified is Proofs {
 
     mapping(bytes32 nullifier => uint256 mark) private _nullified;
 
-    /// @dev The number of each root, from 1, and of each level of the tree the right edge, three nodes at most.
+    /// @dev The number of each root, from 1 and one for each block that made coins; and of each level of the tree the
+    /// right edge, three nodes at most.
     mapping(uint256 root => uint256 number) private _roots;
     mapping(uint256 level => uint256[3] nodes) private _edge;
-    uint128 private _coinCount;
+    uint64 private _coinCount;
+    uint64 private _rootBlock;
     uint128 private _rootCount;
 
     /// @param coinIssuer Who signs for new coins
     /// @param small Checks the proofs with at most two inputs and two outputs, for ever
     /// @param large Checks those with at most five and eight
     /// @param hasher Hashes the nodes of the tree
-    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large, ITreeHasher hasher)
-        Proofs(coinIssuer, small, large)
-    {
+    /// @param mayMintUnbacked Whether the issuer may both mint coins and set an ERC-20
+    constructor(
+        address coinIssuer,
+        IProofVerifier small,
+        IProofVerifier large,
+        ITreeHasher hasher,
+        bool mayMintUnbacked
+    ) Proofs(coinIssuer, small, large, mayMintUnbacked) {
         if (address(hasher).code.length == 0) revert NoVerifier(address(hasher));
         treeHasher = hasher;
     }
@@ -74,7 +83,7 @@ contract Nullified is Proofs {
         return _nullified[nullifier] != 0;
     }
 
-    /// @notice How many coins there are, and how many roots there were.
+    /// @notice How many coins there are, and how many blocks made some.
     function size() external view whenNotCalling returns (uint256 coins, uint256 roots) {
         return (_coinCount, _rootCount);
     }
@@ -91,7 +100,7 @@ contract Nullified is Proofs {
         return shape == SMALL ? SMALL_INPUTS + 2 + SMALL_OUTPUTS + 3 : LARGE_INPUTS + 2 + LARGE_OUTPUTS + 3;
     }
 
-    /// @dev What is proved shows a root, behind its validity.
+    /// @dev What is proved shows a root, behind the signature of its intent's key.
     function _admit(Work memory work, uint256 plan, uint256 body, bytes calldata auth)
         internal
         view
@@ -99,19 +108,19 @@ contract Nullified is Proofs {
         returns (bytes32)
     {
         super._admit(work, plan, body, auth);
-        if (_isIssued(plan)) return 0;
-        uint256 start = _docketOf(work).start + 8;
+        if (_isIssued(plan) || _isEmpty(plan)) return 0;
+        uint256 start = _docketOf(work).start + AUTH_HEAD_BYTES;
         if (start + 32 > work.proofEnd) revert MalformedAuth(work.position);
         uint256 root = uint256(bytes32(auth[start:start + 32]));
         return root == 0 || isRecent(root) ? bytes32(0) : bytes32(root);
     }
 
-    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
-        internal
-        view
-        override
-    {
-        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, auth);
+    function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth) internal override {
+        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
+        if (_isEmpty(plan)) {
+            if (proof.length != 0) revert MalformedAuth(work.position);
+            return;
+        }
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
@@ -129,19 +138,21 @@ contract Nullified is Proofs {
         (net, proof) = _netOf(work, plan, cursor + NULLIFIER_BYTES * inputs, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
-        for (uint256 i = 0; i < inputs; ++i) {
-            (, bytes32 nullifier,, uint256 next) = _reference(work.leaves, cursor);
-            _save(slot + 32 * i, uint256(nullifier));
-            cursor = next;
+        unchecked {
+            for (uint256 i = 0; i < inputs; ++i) {
+                (, bytes32 nullifier,, uint256 next) = _reference(work.leaves, cursor);
+                _save(slot + 32 * i, uint256(nullifier));
+                cursor = next;
+            }
+            slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
+            _save(slot, root);
+            _save(slot + 32, pending);
+            for (uint256 i = 0; i < outputs; ++i) _save(slot + 64 + 32 * i, _load(cursor + 32 * (outputs + i)));
+            slot += 64 + 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+            _save(slot, net);
+            _save(slot + 32, _delegateOf(plan));
+            _grow(work, cursor + 32 * outputs, outputs);
         }
-        slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
-        _save(slot, root);
-        _save(slot + 32, pending);
-        for (uint256 i = 0; i < outputs; ++i) _save(slot + 64 + 32 * i, _load(cursor + 32 * (outputs + i)));
-        slot += 64 + 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
-        _save(slot, net);
-        _save(slot + 32, _delegateOf(plan));
-        _grow(work, cursor + 32 * outputs, outputs);
     }
 
     /// @dev The coin that is read by name, zero when none is; returns what follows of the proof.
@@ -171,10 +182,7 @@ contract Nullified is Proofs {
         // Each coin has an output beside it in the payload.
         if (docket.coins.length == 0) docket.coins = new uint256[]((work.end - work.payload) / 64);
         for (uint256 i = 0; i < count; ++i) {
-            uint256 coin = _load(cursor + 32 * i);
-            // What the issuer makes nobody has verified, and what is no element cannot be hashed.
-            if (coin >= FIELD) revert Malformed(work.position, "coin");
-            docket.coins[docket.coinCount++] = coin;
+            docket.coins[docket.coinCount++] = _coinAt(work.position, cursor + 32 * i);
         }
     }
 
@@ -200,9 +208,9 @@ contract Nullified is Proofs {
             ++level;
         }
         if (completeNow != complete) _edge[level][0] = nodes[0];
-        _coinCount = uint128(before + added);
-        _rootCount += 1;
-        _roots[nodes[0]] = _rootCount;
+        uint256 number = _rootBlock == block.number ? _rootCount : _rootCount + 1;
+        (_coinCount, _rootBlock, _rootCount) = (uint64(before + added), uint64(block.number), uint128(number));
+        _roots[nodes[0]] = number;
     }
 
     /// @dev What stands under the nodes of the next level that are new: the edge, then what was added, then zeros. Keeps
@@ -236,6 +244,8 @@ contract Nullified is Proofs {
         returns (bool)
     {
         if (place != NOT_HERE || output != NULLIFIER) revert Malformed(work.position, "input");
+        // Zero is the slot of a circuit that is not used.
+        if (nullifier == 0) revert Malformed(work.position, "nullifier");
         if (_nullified[nullifier] != 0) return false;
         _nullified[nullifier] = 1;
         return true;

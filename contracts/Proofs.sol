@@ -12,9 +12,15 @@ import {StateLedger} from "./StateLedger.sol";
 /// @dev The payload is that of every ledger. Of a transition's info, the first words are the commitments of its coins,
 /// one for each output: what a proof is about. An output itself is the hash of all that its owner is told.
 ///
-///     auth  = per full leaf, in order: length u16 | validUntil u64 | what the ledger wants to see | proof 256
+///     auth  = per full leaf, in order: length u16 | validUntil u64 | signature of the intent's key 64
+///             | what the ledger wants to see | proof 256
 ///
-/// A transition without inputs that makes coins has the issuer's compact signature of its binding instead, 64 bytes.
+/// An intent's id is the first 16 bytes of keccak(address) of a key that its party uses for this id alone. Every
+/// transition, of whatever kind, shows that key's compact signature of its binding. So nobody else commits anything
+/// under the id, and nothing links the ids of one party. An empty transition shows nothing else.
+///
+/// A transition without inputs that makes coins has the issuer's compact signature of its binding instead of a proof, 64
+/// bytes.
 ///
 /// `binding = keccak(leaf, validUntil)`, reduced to the field, is the last public input of every circuit: it stands for
 /// all that a circuit does not look into. A leaf says nothing about time and the round's own validity is anybody's
@@ -45,6 +51,9 @@ abstract contract Proofs is StateLedger {
     /// @notice The proof was valid until then.
     error ProofExpired(uint256 position, uint256 validUntil, uint256 time);
 
+    /// @notice The signature is not by the key that the intent's id stands for.
+    error NotIntentKey(uint256 position);
+
     /// @notice Coins are made of nothing by the issuer alone, whose signature this is not.
     error NotIssued(uint256 position);
 
@@ -62,6 +71,12 @@ abstract contract Proofs is StateLedger {
 
     /// @notice There is no contract that could be an ERC-20.
     error NoERC20(address erc20);
+
+    /// @notice By the terms of this token its coins are made of an ERC-20 alone, and the issuer mints none beside it.
+    error MintBesideERC20(uint256 position);
+
+    /// @notice By the terms of this token no ERC-20 is set once coins were minted: none would stand behind these.
+    error MintedBeforeERC20();
 
     /// @notice What is called is not the ERC-20 that was set.
     error WrongERC20(address called, address erc20);
@@ -108,6 +123,10 @@ abstract contract Proofs is StateLedger {
 
     uint256 private constant PROOF_BYTES = 256;
     uint256 private constant SIGNATURE_BYTES = 64;
+
+    /// @dev What stands first for every leaf: its validity, and the signature of its intent's key.
+    uint256 internal constant AUTH_HEAD_BYTES = 8 + 64;
+
     uint256 private constant HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
     /// @notice Checks proofs of the small circuit.
@@ -119,16 +138,24 @@ abstract contract Proofs is StateLedger {
     /// @notice Signs for the coins that are made of nothing.
     address public immutable issuer;
 
+    /// @notice Whether the issuer may both mint coins and set an ERC-20. If not, the first of the two excludes the other,
+    /// so that every coin of a token with an ERC-20 was deposited.
+    bool public immutable unbackedMints;
+
     /// @notice The ERC-20 that coins are made of and turned into, or zero.
     address public erc20;
 
-    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) {
+    /// @dev Whether coins were minted; kept only where that excludes an ERC-20. It shares the word of `erc20`.
+    bool private _isMinted;
+
+    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large, bool mayMintUnbacked) {
         if (coinIssuer == address(0)) revert NoIssuer();
         if (address(small).code.length == 0) revert NoVerifier(address(small));
         if (address(large).code.length == 0) revert NoVerifier(address(large));
         issuer = coinIssuer;
         smallVerifier = small;
         largeVerifier = large;
+        unbackedMints = mayMintUnbacked;
     }
 
     /// @notice Say which ERC-20 coins are made of and turned into, once and for ever.
@@ -139,6 +166,7 @@ abstract contract Proofs is StateLedger {
         bytes32 digest = keccak256(abi.encodePacked(domainSeparator(), msg.data[:SET_BYTES]));
         if (!_isSignedBy(issuer, digest, msg.data[SET_BYTES:])) revert NotIssuer();
         if (erc20 != address(0)) revert AlreadySet(erc20);
+        if (_isMinted) revert MintedBeforeERC20();
         if (token.code.length == 0 || token == address(this)) revert NoERC20(token);
         erc20 = token;
         emit ERC20Set(token);
@@ -193,19 +221,47 @@ abstract contract Proofs is StateLedger {
         _settle(docket);
     }
 
-    /// @dev What stands in `auth` for the leaf at hand behind its validity, and what the proof has to bind.
-    function _proofOf(Work memory work, uint256 leafAt, bytes calldata auth)
+    /// @dev Checks validity and the signature of the intent's key. Returns what stands in `auth` for the leaf at hand
+    /// behind them, and what the proof has to bind.
+    function _proofOf(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
         internal
         view
         returns (bytes calldata proof, bytes32 binding)
     {
         uint256 position = work.position;
         proof = auth[_docketOf(work).start:work.proofEnd];
-        if (proof.length < 8) revert MalformedAuth(position);
+        if (proof.length < AUTH_HEAD_BYTES) revert MalformedAuth(position);
         uint256 validUntil = uint64(bytes8(proof[:8]));
         if (block.timestamp > validUntil) revert ProofExpired(position, validUntil, block.timestamp);
         binding = keccak256(abi.encode(_load(leafAt), validUntil));
-        proof = proof[8:];
+        uint256 signer;
+        uint256 hash;
+        // As `_isSignedBy` does, at half its cost: the precompiled contract 1 is given hash, v, r and s, and returns
+        // nothing when they are nobody's.
+        assembly ("memory-safe") {
+            let tail := calldataload(add(proof.offset, 40))
+            let s := shr(1, shl(1, tail))
+            if iszero(gt(s, HALF_ORDER)) {
+                let room := mload(0x40)
+                mstore(room, binding)
+                mstore(add(room, 0x20), add(27, shr(255, tail)))
+                mstore(add(room, 0x40), calldataload(add(proof.offset, 8)))
+                mstore(add(room, 0x60), s)
+                mstore(0, 0)
+                if iszero(staticcall(gas(), 1, room, 0x80, 0, 0x20)) { revert(0, 0) }
+                signer := mload(0)
+            }
+            mstore(0, shl(96, signer))
+            hash := keccak256(0, 20)
+            proof.offset := add(proof.offset, AUTH_HEAD_BYTES)
+            proof.length := sub(proof.length, AUTH_HEAD_BYTES)
+        }
+        if (signer == 0 || (hash ^ plan) >> 128 != 0) revert NotIntentKey(position);
+    }
+
+    /// @dev Whether a transition only uses its intent up, for whoever commits it. Then there is nothing to be proved.
+    function _isEmpty(uint256 plan) internal pure returns (bool) {
+        return (plan >> 104) & 0xffff == 0 && (plan >> 120) & (FLAG_CALLS | FLAG_PREPARED) == 0;
     }
 
     /// @dev Whether it is by the issuer's word that this transition makes coins: of nothing.
@@ -213,10 +269,20 @@ abstract contract Proofs is StateLedger {
         return (plan >> 116) & 0xf == 0 && (plan >> 112) & 0xf != 0 && (plan >> 120) & FLAG_CALLS == 0;
     }
 
-    /// @dev Reverts unless the issuer has signed.
-    function _requireIssuer(uint256 position, bytes32 binding, bytes calldata proof) internal view {
+    /// @dev Reverts unless the issuer has signed, and may mint.
+    function _requireIssuer(uint256 position, bytes32 binding, bytes calldata proof) internal {
         if (proof.length != SIGNATURE_BYTES) revert MalformedAuth(position);
         if (!_isSignedBy(issuer, binding, proof)) revert NotIssued(position);
+        if (unbackedMints) return;
+        if (erc20 != address(0)) revert MintBesideERC20(position);
+        if (!_isMinted) _isMinted = true;
+    }
+
+    /// @dev A commitment, which must be some coin's. Zero is the slot of a circuit that is not used and the child of a tree
+    /// that is not there, and what is no element of the field cannot be hashed.
+    function _coinAt(uint256 position, uint256 cursor) internal pure returns (uint256 coin) {
+        coin = _load(cursor);
+        if (coin == 0 || coin >= FIELD) revert Malformed(position, "coin");
     }
 
     /// @dev Whether this is the compact signature (EIP-2098) of that address, which is not zero.

@@ -12,7 +12,8 @@ import {Proofs} from "./Proofs.sol";
 /// bits of its unspent outputs in its lowest 16 bits and the hash of its coins' commitments in the others. `auth` shows
 /// the commitments of the transition that made an input.
 ///
-///     auth = per full leaf: length u16 | validUntil u64 | per input: n u8, its maker's n coins | proof
+///     auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64
+///            | per input: n u8, its maker's n coins | proof
 ///
 /// When the last output is spent the word is zero again, and its place is given back.
 ///
@@ -28,7 +29,10 @@ contract Proved is Proofs {
     /// @param coinIssuer Who signs for new coins
     /// @param small Checks the proofs with at most two inputs and two outputs, for ever
     /// @param large Checks those with at most ten and eight
-    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large) Proofs(coinIssuer, small, large) {}
+    /// @param mayMintUnbacked Whether the issuer may both mint coins and set an ERC-20
+    constructor(address coinIssuer, IProofVerifier small, IProofVerifier large, bool mayMintUnbacked)
+        Proofs(coinIssuer, small, large, mayMintUnbacked)
+    {}
 
     /// @dev Input commitments, output commitments, net, delegate, binding.
     function _publicInputs(uint256 shape) internal pure override returns (uint256) {
@@ -39,11 +43,21 @@ contract Proved is Proofs {
         internal
         override
     {
-        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, auth);
+        (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);
+        if (_isEmpty(plan)) {
+            if (proof.length != 0) revert MalformedAuth(work.position);
+            return;
+        }
         uint256 inputs = (plan >> 116) & 0xf;
         uint256 outputs = (plan >> 112) & 0xf;
         if ((plan >> 104) & 0xf != outputs) revert Malformed(work.position, "info");
-        if (_isIssued(plan)) return _requireIssuer(work.position, binding, proof);
+        if (_isIssued(plan)) {
+            unchecked {
+                uint256 coins = _inputsOf(work, plan) + 32 * outputs;
+                for (uint256 i = 0; i < outputs; ++i) _coinAt(work.position, coins + 32 * i);
+            }
+            return _requireIssuer(work.position, binding, proof);
+        }
         if (inputs > LARGE_INPUTS) revert Malformed(work.position, "inputs");
         if (outputs > LARGE_OUTPUTS) revert Malformed(work.position, "outputs");
         uint256[] memory spent = new uint256[](inputs);
@@ -53,12 +67,15 @@ contract Proved is Proofs {
         (net, proof) = _netOf(work, plan, body, binding, proof);
         bool isSmall = inputs <= SMALL_INPUTS && outputs <= SMALL_OUTPUTS;
         uint256 slot = _gather(work, isSmall ? SMALL : LARGE, binding, proof);
-        for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
-        slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
-        for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _load(body + 32 * (outputs + i)));
-        slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
-        _save(slot, net);
-        _save(slot + 32, _delegateOf(plan));
+        unchecked {
+            for (uint256 i = 0; i < inputs; ++i) _save(slot + 32 * i, spent[i]);
+            slot += 32 * (isSmall ? SMALL_INPUTS : LARGE_INPUTS);
+            body += 32 * outputs;
+            for (uint256 i = 0; i < outputs; ++i) _save(slot + 32 * i, _coinAt(work.position, body + 32 * i));
+            slot += 32 * (isSmall ? SMALL_OUTPUTS : LARGE_OUTPUTS);
+            _save(slot, net);
+            _save(slot + 32, _delegateOf(plan));
+        }
     }
 
     /// @dev Finds the commitments of all inputs. Returns where this transition's own body begins, and what of its proof

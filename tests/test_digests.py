@@ -12,8 +12,8 @@ import sha3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest, state_commitment
-from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, StateId
+from rota.digests import Core, core_of, domain_separator, leaf_of, refusal_digest, round_digest, state_commitment
+from rota.types import Call, ContractAddress, IntentId, Leaf, Party, Preparation, StateId, Transition
 
 Item = TypeVar("Item")
 
@@ -107,6 +107,8 @@ def encode_field(types: Types, kind: str, value: object) -> bytes:
             return word(value)
         case bytes() if kind == "bytes32":
             return value
+        case bytes() if kind == "bytes":
+            return keccak(value)
     raise AssertionError(f"{kind}: {value!r}")
 
 
@@ -152,6 +154,43 @@ def test_round_digest_is_the_eip_712_digest_of_its_leaves_and_validity(
     expected = typed_digest(types, "Round", rota_domain(chain_id, contract), value)
     separator = domain_separator(chain_id, contract)
     assert round_digest(separator, tuple(some_leaves), valid_until_s) == expected
+
+
+def refused(leaf: Leaf, valid_until_s: int = 600, signature: bytes = b"signed") -> Transition:
+    return Transition(IntentId(bytes(16)), leaf, valid_until_s=valid_until_s, signature=signature)
+
+
+@deterministic
+@given(
+    st.integers(0, 2**64), addresses, leaves, st.text(max_size=20), st.integers(0, 2**64 - 1), st.binary(max_size=65)
+)
+def test_refusal_digest_is_the_eip_712_digest_of_leaf_party_and_signature(
+    chain_id: int, contract: ContractAddress, leaf: Leaf, party: str, valid_until_s: int, signature: bytes
+) -> None:
+    types = {"Refusal": {"leaf": "bytes32", "validUntil": "uint64", "party": "string", "signature": "bytes"}}
+    value = {"leaf": leaf, "validUntil": valid_until_s, "party": party, "signature": signature}
+    expected = typed_digest(types, "Refusal", rota_domain(chain_id, contract), value)
+    separator = domain_separator(chain_id, contract)
+    assert refusal_digest(separator, Party(party), refused(leaf, valid_until_s, signature)) == expected
+
+
+def test_refusal_digest_of_an_example() -> None:
+    digest = refusal_digest(SEPARATOR, Party("alice@node1"), refused(Leaf(word(1))))
+    assert digest.hex() == "934483fa28f028f9df2d80e1bb6baea97f9bb40bdd734482590bd425fde85693"
+
+
+def test_refusal_is_no_round_and_of_one_leaf_party_signature_and_contract() -> None:
+    one, two, alice = Leaf(word(1)), Leaf(word(2)), Party("alice@node1")
+    digests = [
+        round_digest(SEPARATOR, (one,), 600),
+        refusal_digest(SEPARATOR, alice, refused(one)),
+        refusal_digest(SEPARATOR, alice, refused(two)),
+        refusal_digest(SEPARATOR, alice, refused(one, 601)),
+        refusal_digest(SEPARATOR, alice, refused(one, 600, b"forged")),
+        refusal_digest(SEPARATOR, Party("bob@node1"), refused(one)),
+        refusal_digest(domain_separator(CHAIN_ID + 1, LEDGER), alice, refused(one)),
+    ]
+    assert len(set(digests)) == len(digests)
 
 
 def test_round_digest_tells_every_difference_between_rounds() -> None:

@@ -12,6 +12,7 @@ and sign a round.
     leaf   = core, or when prepared keccak(core 32 | committer 20 | condition 32)
     digest = keccak(19 01 | separator | keccak(type | keccak(leaves) | validUntil))
     page   = keccak(keccak(party) | contract 20 | nonce 16)[:15]
+    intent = page and a counter; where transitions are proved keccak(address of a one-time key)[:16]
     bound  = keccak(leaf 32 | validUntil as a word): what a party signs of its transition
 
 Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
@@ -43,6 +44,7 @@ from rota.types import (
 Core = NewType("Core", bytes)
 
 INTENT_BYTES: Final = 16
+ADDRESS_BYTES: Final = 20
 PAGE_BYTES: Final = 15  # An intent's id is its page and a counter of one byte.
 NONCE_BYTES: Final = 16
 WORD_BYTES: Final = 32
@@ -63,6 +65,7 @@ _DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,
 _DOMAIN_NAME: Final = b"Rota"
 _DOMAIN_VERSION: Final = b"1"
 _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
+_REFUSAL_TYPE: Final = b"Refusal(bytes32 leaf,uint64 validUntil,string party,bytes signature)"
 
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
@@ -88,6 +91,12 @@ def core_of(
     body = keccak(b"".join(map(_word, outputs + info)))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
     return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
+
+
+def intent_of(address: bytes) -> IntentId:
+    """The id that belongs to the key with this address, where transitions are proved (`Proofs.sol`)."""
+    assert len(address) == ADDRESS_BYTES, f"an address is {ADDRESS_BYTES} bytes, not {len(address)}"
+    return IntentId(keccak(address)[:INTENT_BYTES])
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
@@ -140,6 +149,18 @@ def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int)
     return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
 
 
+def refusal_digest(separator: bytes, party: Party, transition: Transition) -> Digest:
+    """What an endorser signs to refuse a leaf of this party: EIP-712 as a round's digest is, but of another type.
+
+    Bound is all that it judged by: the party, of which no leaf tells, and the party's signature with its end. Whoever
+    showed the endorser another one has the refusal of something that the party's node did not make.
+    """
+    until = _unsigned(transition.valid_until_s, 8).rjust(WORD_BYTES, b"\0")
+    signed = keccak(party.encode()) + keccak(transition.signature)
+    struct = keccak(_REFUSAL_TYPE_HASH + _word(transition.leaf) + until + signed)
+    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+
+
 def keccak(content: bytes) -> bytes:
     """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
     digest: bytes = sha3.keccak_256(content).digest()
@@ -183,3 +204,4 @@ def _unsigned(number: int, size_bytes: int) -> bytes:
 # What every domain separator and every round's digest begins with.
 _DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
 _ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)
+_REFUSAL_TYPE_HASH: Final = keccak(_REFUSAL_TYPE)

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from rota.frozen import dataclass
 from rota.types import (
+    NO_LEAF,
     ContractAddress,
     DelegationNumber,
     Digest,
@@ -154,13 +155,17 @@ class DelegationAccepted(Reply):
 
 
 class Rejection(Enum):
-    """Why a delegation, or an endorsement by rule of §5 or for want of states, is refused as a whole."""
+    """Why a delegation is refused as a whole, or a round neither endorsed nor judged.
+
+    An endorser rejects a round by a rule of §5, for want of states, or because its domain failed (`UNAVAILABLE`).
+    """
 
     MISMATCHED_BLOCK_HEIGHT = "MismatchedBlockHeight"
     NOT_PREFERRED_COORDINATOR = "NotPreferredCoordinator"
     NO_LEDGER = "NoLedger"
     NOT_ALLOWED = "NotAllowed"
     MISSING_STATES = "MissingStates"
+    UNAVAILABLE = "Unavailable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +241,7 @@ class ErrorCode(Enum):
     STALE_DELEGATION = "StaleDelegation"
     STATES_MISSING = "StatesMissing"
     WRONG_LEAF = "WrongLeaf"
+    CONTENTION = "Contention"
 
 
 class IntentError(NamedTuple):
@@ -276,15 +282,26 @@ class EndorsementRequest(Message):
     nonces: tuple[bytes, ...] = ()
 
 
+class EndorserSignature(NamedTuple):
+    """One endorser's signature: over a round's digest, or over its refusal of a leaf."""
+
+    endorser: NodeName
+    signature: bytes
+
+
 class Refusal(NamedTuple):
     """A transition that an endorser does not sign, and why.
 
-    With `kept` it is no judgement of the intent: these prepared transitions have the states that it spends or reads.
+    A judgement of the leaf is signed (`digests.refusal_digest`). What the endorser finds wrong with the round, or with
+    how the transition was shown to it, is not signed and ends no intent. Nor is a refusal with `kept`: these prepared
+    transitions have the states that it spends or reads.
     """
 
     intent: IntentId
     reason: str
     kept: tuple[KeptStates, ...] = ()
+    leaf: Leaf = NO_LEAF
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +318,8 @@ class EndorsementResponse(Reply):
 class EndorsementError(Reply):
     """Not a refusal: by §5 this endorser cannot accept the coordinator now; it names the one that it accepts.
 
-    Or it lacks states without which it cannot judge: it names the leaves that made them.
+    Or it lacks states without which it cannot judge: `missing` are the leaves that made them. Or its domain failed:
+    `unjudged` are the leaves on which it did.
     """
 
     request_id: RequestId
@@ -309,6 +327,7 @@ class EndorsementError(Reply):
     accepted: NodeName | None = None
     accepted_number: HeartbeatNumber = HeartbeatNumber(0, 0)
     missing: tuple[Leaf, ...] = ()
+    unjudged: tuple[Leaf, ...] = ()
 
 
 # Permission to dispatch: a Request.
@@ -445,24 +464,28 @@ class HandoverRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """One flush point with what it locks and makes; a state's bytes only to nodes on its list (S8)."""
+    """One flush point and its transition; a state's bytes only to nodes on its list (S8)."""
 
     point: FlushPoint
-    leaf: Leaf
-    locks: tuple[StateId, ...] = ()
-    states: tuple[State, ...] = ()
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class HandedRound:
+    """An endorsed round: by its signatures the new coordinator believes the flush points that are in it."""
+
+    leaves: tuple[Leaf, ...]
+    valid_until_s: int
+    signatures: tuple[EndorserSignature, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Handover(Reply):
-    """What the old coordinator still has under way; nothing when there is nothing to flush.
-
-    What is kept for prepared transitions is to be respected, and is nothing to wait for.
-    """
+    """What the old coordinator still has under way, with the rounds that it is in; nothing if nothing is to flush."""
 
     request_id: RequestId
     points: tuple[HandedOver, ...] = ()
-    kept: tuple[KeptStates, ...] = ()
+    rounds: tuple[HandedRound, ...] = ()
 
 
 # What became of a dispatched intent: Notifications that only make it faster.
@@ -478,12 +501,16 @@ class TransactionDispatched(Message):
 
 @dataclass(frozen=True, slots=True)
 class TransactionReverted(Message):
-    """The coordinator has given up on this intent; the sender finalises it."""
+    """The coordinator has given up on this intent, because endorsers refused its leaf or the ledger does.
+
+    The sender ends it only by signed refusals of more than n - k endorsers, or by its own index.
+    """
 
     intent: IntentId
     number: DelegationNumber
     leaf: Leaf
     reason: str
+    refusals: tuple[EndorserSignature, ...] = ()
 
 
 # Private states to their parties: assured data distribution, persisted on both sides.
@@ -514,13 +541,6 @@ class StateRequest(Message):
 
 
 # Prepared transitions to their senders: assured, persisted on both sides; the leaf is the same on every repeat.
-
-
-class EndorserSignature(NamedTuple):
-    """One endorser's signature over a round's digest."""
-
-    endorser: NodeName
-    signature: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ Digest = NewType("Digest", bytes)
 BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
+INTENT_ID_USED: Final = "INTENT_ID_USED"
 # What is about a contract that has no address yet bears this one, which nobody can deploy to.
 NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
 CALL_BYTES_MAX: Final = 65_535
@@ -85,10 +86,11 @@ class StateId(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A member that somebody could not reach, and the latest sign of life that it had from it."""
+    """A member that somebody could not reach, or has demoted, and the latest sign of life that it had from it."""
 
     node: NodeName
     number: HeartbeatNumber
+    is_demoted: bool = False
 
 
 class FlushPoint(NamedTuple):
@@ -158,6 +160,11 @@ class Contract:
         _require(self.range_size >= 1, "range_size", "at least 1 block")
         _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
 
+    @property
+    def spare(self) -> int:
+        """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
+        return len(self.endorsers) - self.threshold
+
     def range_at(self, height: int) -> int:
         """The block range that a height lies in."""
         return height // self.range_size
@@ -201,6 +208,10 @@ class Intent:
     idempotency_key: str = ""
     submit_mode: SubmitMode = SubmitMode.AUTO
     nonce: bytes = b""
+
+    def as_delegated(self) -> Intent:
+        """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
+        return replace(self, payload=b"", depends_on=(), parties=(), idempotency_key="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +304,14 @@ class KeptStates(NamedTuple):
     valid_until_s: int
 
 
+class SignedLeaf(NamedTuple):
+    """A version of an intent that its party signed, and until when the chain may commit it (trust rule 1)."""
+
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int
+
+
 class Outcome(Enum):
     """How an intent ended."""
 
@@ -302,10 +321,15 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made."""
+    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made.
+
+    `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
+    `leaf`, and to submit the intent again is not safe before somebody has looked at it.
+    """
 
     intent: IntentId
     outcome: Outcome
     reason: str = ""
     leaf: Leaf = NO_LEAF
     contract: ContractAddress | None = None
+    code: str = ""

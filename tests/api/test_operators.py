@@ -35,6 +35,10 @@ FIGURES = {
     "rota_intents_accepted": ("counter", "Transactions accepted from users"),
     "rota_receipts_confirmed": ("counter", "Transactions that ended confirmed"),
     "rota_receipts_reverted": ("counter", "Transactions that ended reverted"),
+    "rota_intent_ids_used": (
+        "counter",
+        "Transactions that ended because another transition used their id on the chain",
+    ),
     "rota_rounds_dispatched": ("counter", "Rounds that became base-ledger transactions"),
     "rota_submissions": ("counter", "Base-ledger transactions sent, repetitions included"),
     "rota_store_writes_failed": ("counter", "Writes that failed"),

@@ -96,12 +96,13 @@ class Chain:
     """One EVM with a clock."""
 
     time_s: int = TIME_S
+    height: int = 1
     chain_id: int = CHAIN_ID
     evm: EVM = field(init=False)
 
     def __post_init__(self) -> None:
         self.evm = EVM(env=Env(cfg=CfgEnv(chain_id=self.chain_id)), gas_limit=GAS_LIMIT)
-        self.evm.set_block_env(BlockEnv(timestamp=self.time_s, number=1))
+        self.evm.set_block_env(BlockEnv(timestamp=self.time_s, number=self.height))
 
     def deploy(self, name: str, *arguments: object, sender: ContractAddress = ALICE) -> ContractAddress:
         """Deploy a contract with its constructor's arguments."""
@@ -115,7 +116,7 @@ class Chain:
 
     def send(self, to: ContractAddress, data: bytes, sender: ContractAddress = ALICE, gas: int = GAS_LIMIT) -> Answer:
         """Send a transaction; `Reverted` when it fails."""
-        self.evm.set_block_env(BlockEnv(timestamp=self.time_s, number=1))
+        self.evm.set_block_env(BlockEnv(timestamp=self.time_s, number=self.height))
         self.evm.reset_transient_storage()
         try:
             output = self.evm.message_call(sender, to, calldata=data, gas=gas)

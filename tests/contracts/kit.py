@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from rota.bench.gas import address_of
-from rota.digests import Core, core_of, domain_separator, leaf_of, round_digest
+from rota.digests import Core, core_of, domain_separator, intent_of, leaf_of, round_digest
 from rota.domains.zeto.reserve import is_deposit, moved_by
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of, coins_in, encode_proofs
@@ -45,6 +45,28 @@ def intent_id(number: int, page: bytes = b"page") -> IntentId:
     return IntentId(keccak(page + b" %d" % (number // 256))[:15] + bytes((number % 256,)))
 
 
+# The keys of all one-time ids that were drawn.
+INTENT_KEYS: Final[dict[IntentId, PrivateKey]] = {}
+
+
+@cache
+def one_time_id(number: int, page: bytes = b"page") -> IntentId:
+    """An id that belongs to a key, as contracts want it whose transitions are proved."""
+    key = PrivateKey(keccak(b"one-time %s %d" % (page, number)))
+    INTENT_KEYS[intent_of(key.address)] = key
+    return intent_of(key.address)
+
+
+def signed_by_intent(transition: Transition) -> bytes:
+    """The signature that shows whose the id is."""
+    return INTENT_KEYS[transition.intent].sign_compact(binding_of(transition.leaf, transition.valid_until_s))
+
+
+def proved_as(transition: Transition, other: Transition) -> Transition:
+    """A transition, signed by its own intent, with what another one has behind that signature."""
+    return replace(transition, signature=signed_by_intent(transition) + other.signature[64:])
+
+
 def states_of(leaf: Leaf, commitments: Iterable[bytes]) -> tuple[State, ...]:
     return tuple(State(StateId(leaf, n), commitment, ()) for n, commitment in enumerate(commitments))
 
@@ -61,11 +83,14 @@ def write(
     preparation: Preparation | None = None,
     salt: bytes = b"",
     page: bytes = b"page",
+    is_proved: bool = False,
 ) -> Transition:
-    """A transition for intent `number`; another salt makes another version of it."""
-    intent = intent_id(number, page)
+    """A transition for intent `number`; another salt makes another version of it. Infos of what is proved are coins."""
+    intent = one_time_id(number, page) if is_proved else intent_id(number, page)
     commitments = tuple(keccak(b"output %d %d" % (number, n) + salt) for n in range(outputs))
     infos = tuple(keccak(b"info %d %d" % (number, n) + salt) for n in range(info))
+    if is_proved:
+        infos = tuple((int.from_bytes(each, "big") % FIELD).to_bytes(32, "big") for each in infos)
     core = core_of(separator, intent, reads=reads, inputs=inputs, outputs=commitments, info=infos, calls=calls)
     leaf = leaf_of(core, preparation)
     return Transition(
@@ -203,10 +228,10 @@ class ProvedLedger:
 
     name = "Proved"
 
-    def __init__(self) -> None:
+    def __init__(self, unbacked_mints: bool = False) -> None:
         self.chain = Chain()
         verifiers = [self.chain.deploy("TestVerifier", size) for size in (7, 21)]
-        self.address = self.chain.deploy(self.name, address_of(key_of(ISSUER)), *verifiers)
+        self.address = self.chain.deploy(self.name, address_of(key_of(ISSUER)), *verifiers, unbacked_mints)
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.makers: dict[Leaf, Transition] = {}
 
@@ -214,14 +239,15 @@ class ProvedLedger:
         self, number: int, valid_until_s: int = PROOF_VALID_UNTIL_S, depositor: PrivateKey | None = None, **what: object
     ) -> Transition:
         """A transition with its proof; an info for each output stands for its coin."""
-        made = write(self.separator, number, **{"info": what.get("outputs", 0), **what})  # type: ignore[arg-type]
+        wanted = {"info": what.get("outputs", 0), "is_proved": True, **what}
+        made = write(self.separator, number, **wanted)  # type: ignore[arg-type]
         return self.take(replace(made, valid_until_s=valid_until_s), depositor)
 
     def take(self, made: Transition, depositor: PrivateKey | None = None) -> Transition:
         """Prove what was written, and remember it as a maker."""
         small = tuple(state._replace(output=state.output % 16) for state in made.inputs)
         proof = signature_for(made, depositor) + self.proof(replace(made, inputs=small))
-        proved = replace(made, signature=proof)
+        proved = replace(made, signature=signed_by_intent(made) + proof)
         self.makers[made.leaf] = proved
         return proved
 
@@ -242,6 +268,8 @@ class ProvedLedger:
         return maker.info[state.output] if maker is not None and is_made else bytes(32)
 
     def proof(self, transition: Transition) -> bytes:
+        if transition.is_empty:
+            return b""
         if not transition.inputs and transition.outputs and not transition.calls:
             return key_of(ISSUER).sign_compact(binding_of(transition.leaf, transition.valid_until_s))
         packed = b"".join(word.to_bytes(32, "big") for word in self.public_inputs(transition))

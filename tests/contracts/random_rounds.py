@@ -101,6 +101,7 @@ class RandomRounds:
             preparation=Preparation(BOB, CONDITION) if chance.random() < 0.06 else None,
             salt=b"%d" % chance.randrange(1 << 30),
             page=chance.choice((b"alice", b"alice", b"bob")),
+            is_proved=self.is_proved,
         )
 
     def _states(self, made: list[Transition], none: float) -> tuple[StateId, ...]:

@@ -41,7 +41,11 @@ def test_factory_deploys_an_endorsed_ledger_and_tells_what_the_chain_needs() -> 
 
 def proved(intent: int, verifier: ContractAddress, genesis: bytes = GENESIS) -> tuple[object, ...]:
     """The arguments of a deployment of a ledger whose coins Bob issues."""
-    return intent_id(intent), genesis, BOB, artifact("Proved").bytecode, encode(["address"] * 2, [verifier] * 2)
+    return intent_id(intent), genesis, BOB, artifact("Proved").bytecode, proved_arguments(verifier)
+
+
+def proved_arguments(verifier: ContractAddress) -> bytes:
+    return encode(["address", "address", "bool"], [verifier, verifier, False])
 
 
 def test_factory_deploys_a_proved_ledger_and_tells_what_it_is() -> None:
@@ -51,7 +55,7 @@ def test_factory_deploys_a_proved_ledger_and_tells_what_it_is() -> None:
     (event,) = answer.events
     topics = (keccak(b"ProvedDeployed(bytes16,address,bytes32,address,bytes32)"), intent_id(0).ljust(32, b"\0"))
     assert event.topics == (*topics, answer.output, GENESIS)
-    arguments = encode(["address"] * 2, [verifier] * 2)
+    arguments = proved_arguments(verifier)
     assert decode(["address", "bytes32"], event.content) == (
         BOB,
         keccak(keccak(artifact("Proved").bytecode) + keccak(arguments)),

@@ -15,7 +15,7 @@ from rota.payload import NO_CONDITION, encode_commit, encode_payload
 from rota.sim.state_ledger import SkipReason
 from rota.types import Call, ContractAddress, StateId, Transition
 from tests.contracts.evm import BOB, Reverted, call_data, decode_error, keccak
-from tests.contracts.kit import ISSUER, VALID_UNTIL_S, Committed, ProvedLedger, ids, key_of
+from tests.contracts.kit import ISSUER, VALID_UNTIL_S, Committed, ProvedLedger, ids, key_of, proved_as
 from tests.contracts.test_nullified import ISSUER as NULLIFIED_ISSUER
 from tests.contracts.test_nullified import NullifiedLedger, coin, nullifier
 
@@ -61,6 +61,12 @@ class Bank:
         coins = tuple(coin(f"{number} {n}") for n in range(outputs))
         return self.ledger.spend(number, (), coins, root=0, calls=calls, depositor=signer)
 
+    def mint(self, number: int) -> Transition:
+        """A coin of nothing."""
+        if isinstance(self.ledger, ProvedLedger):
+            return self.ledger.write(number, outputs=1)
+        return self.ledger.mint(number, coin(f"minted {number}"))
+
     def withdraw(
         self, number: int, made: Transition, amount: int, outputs: int = 0, call: Call | None = None
     ) -> Transition:
@@ -105,6 +111,12 @@ class Bank:
 @pytest.fixture(params=[ProvedLedger, NullifiedLedger])
 def unset(request: pytest.FixtureRequest) -> Bank:
     return Bank(request.param())
+
+
+@pytest.fixture(params=[ProvedLedger, NullifiedLedger])
+def unbacked(request: pytest.FixtureRequest) -> Bank:
+    """By its terms its issuer may mint beside an ERC-20."""
+    return Bank(request.param(unbacked_mints=True))
 
 
 @pytest.fixture
@@ -185,7 +197,8 @@ def test_token_that_calls_back_meets_a_closed_ledger(bank: Bank) -> None:
     assert bank.commit(withdrawal).mask == 1
 
 
-def test_what_was_not_allowed_or_is_not_there_is_skipped_and_the_rest_goes_on(bank: Bank) -> None:
+def test_what_was_not_allowed_or_is_not_there_is_skipped_and_the_rest_goes_on(unbacked: Bank) -> None:
+    bank = unbacked.opened()
     bank.ask("approve", bank.ledger.address, 30, sender=ACCOUNT)
     good, bad, last = bank.deposit(0, 20), bank.deposit(1, 11), bank.deposit(2, 10)
     found = bank.commit(good, bad, last)
@@ -195,9 +208,7 @@ def test_what_was_not_allowed_or_is_not_there_is_skipped_and_the_rest_goes_on(ba
     ]
     assert (bank.holds, bank.unspent(bad)) == (30, 0)
     # A coin that nothing was deposited for is worth nothing here: the ledger has not got it.
-    minted = (
-        bank.ledger.mint(3, coin("m")) if isinstance(bank.ledger, NullifiedLedger) else bank.ledger.write(3, outputs=1)
-    )
+    minted = bank.mint(3)
     bank.commit(minted)
     assert bank.failed_calls(bank.withdraw(4, minted, 31)) == 1
     assert bank.commit(bank.withdraw(5, minted, 30)).mask == 1, "its inputs were given back"
@@ -237,10 +248,10 @@ def test_nobody_deposits_what_is_another_s(bank: Bank) -> None:
     account = f"'{ACCOUNT}'"
     assert bank.refusal(foreign) == f"NotDeposited(0, {account})"
     good = bank.deposit(1, 5)
-    assert bank.refusal(good, replace(bank.deposit(2, 5), signature=good.signature)) == f"NotDeposited(1, {account})"
-    unsigned = replace(good, signature=good.signature[64:])
+    assert bank.refusal(good, proved_as(bank.deposit(2, 5), good)) == f"NotDeposited(1, {account})"
+    unsigned = replace(good, signature=good.signature[:64] + good.signature[128:])
     assert bank.refusal(unsigned) == f"NotDeposited(0, {account})"
-    short = replace(good, signature=good.signature[:63])
+    short = replace(good, signature=good.signature[: 64 + 63])
     assert bank.refusal(short) == "MalformedAuth(0,)"
 
 
@@ -250,7 +261,7 @@ def test_signature_that_is_nobody_s_does_not_stand_for_the_address_zero(bank: Ba
     bank.ask("mint", nobody, 9)
     bank.ask("approve", bank.ledger.address, 9, sender=nobody)
     deposit = bank.deposit(0, 9, call=deposit_call(bank.token, nobody, bank.ledger.address, 9))
-    nonsense = replace(deposit, signature=bytes(64) + deposit.signature[64:])
+    nonsense = replace(deposit, signature=deposit.signature[:64] + bytes(64) + deposit.signature[128:])
     assert bank.refusal(nonsense) == f"NotDeposited(0, '{nobody}')"
 
 
@@ -269,19 +280,19 @@ def test_amount_account_and_direction_are_those_that_were_proved(bank: Bank) -> 
     for what, call in others.items():
         signer = STRANGER if what == "account" else OWNER
         other = bank.deposit(0, 0, call=call, signer=signer)
-        assert "NotDeposited" in bank.refusal(replace(other, signature=good.signature)), what
+        assert "NotDeposited" in bank.refusal(proved_as(other, good)), what
         # Who signs for the other one has no proof of it.
-        signed = replace(other, signature=other.signature[:64] + good.signature[64:])
+        signed = replace(other, signature=other.signature[:128] + good.signature[128:])
         assert bank.refusal(signed) == "WrongProof(0,)", what
     bank.commit(good)
     out = bank.withdraw(1, good, 5)
     for call in (withdrawal_call(bank.token, ACCOUNT, 4), withdrawal_call(bank.token, address_of(STRANGER), 5)):
         other = bank.withdraw(1, good, 0, call=call)
-        assert bank.refusal(replace(other, signature=out.signature)) == "WrongProof(0,)"
+        assert bank.refusal(proved_as(other, out)) == "WrongProof(0,)"
     # A withdrawal's proof shown for a transition that moves nothing, and the other way round.
     plain = bank.spend(1, good, outputs=0)
-    assert bank.refusal(replace(plain, signature=out.signature)) == "WrongProof(0,)"
-    assert bank.refusal(replace(out, signature=plain.signature)) == "WrongProof(0,)"
+    assert bank.refusal(proved_as(plain, out)) == "WrongProof(0,)"
+    assert bank.refusal(proved_as(out, plain)) == "WrongProof(0,)"
     assert bank.commit(out).mask == 1
 
 
@@ -367,3 +378,45 @@ def test_too_little_gas_for_a_move_undoes_the_round_and_skips_nothing(bank: Bank
         assert bank.holds == 5
         break
     assert "TooLittleGas" in outcomes
+
+
+# Coins that no token stands behind.
+
+
+def test_issuer_does_not_mint_beside_an_erc20(bank: Bank) -> None:
+    """Else it withdraws what others have deposited."""
+    deposit = bank.deposit(0, 50)
+    bank.commit(deposit)
+    assert bank.refusal(bank.withdraw(2, deposit, 1, outputs=1), bank.mint(1)) == "MintBesideERC20(1,)"
+    assert bank.commit(bank.withdraw(3, deposit, 50)).mask == 1
+
+
+def test_issuer_does_not_set_an_erc20_behind_coins_that_it_minted(unset: Bank) -> None:
+    """Coins that were minted before would be withdrawn against what is deposited later."""
+    assert unset.commit(unset.mint(0)).mask == 1
+    with pytest.raises(Reverted, match="MintedBeforeERC20"):
+        unset.set_token()
+    assert unset.commit(unset.mint(1)).mask == 1, "it stays a token that is minted"
+
+
+def test_terms_may_let_the_issuer_mint_beside_an_erc20(unbacked: Bank) -> None:
+    assert unbacked.chain.call(unbacked.name, unbacked.ledger.address, "unbackedMints") is True
+    assert unbacked.commit(unbacked.mint(0)).mask == 1
+    unbacked.opened()
+    assert unbacked.commit(unbacked.mint(1), unbacked.deposit(2, 5)).mask == 0b11
+
+
+def test_mint_that_is_skipped_does_not_keep_an_erc20_from_being_set(unset: Bank) -> None:
+    used = unset.ledger.write(0) if isinstance(unset.ledger, ProvedLedger) else unset.ledger.empty(0)
+    unset.commit(used)
+    assert [each.reason for each in unset.commit(unset.mint(0)).skipped] == [SkipReason.INTENT_USED]
+    unset.set_token()
+
+
+def test_deposit_and_withdrawal_need_the_signature_of_their_intents_key(bank: Bank) -> None:
+    deposit = bank.deposit(0, 5)
+    assert bank.refusal(replace(deposit, signature=bytes(64) + deposit.signature[64:])) == "NotIntentKey(0,)"
+    bank.commit(deposit)
+    out = bank.withdraw(1, deposit, 5)
+    assert bank.refusal(replace(out, signature=deposit.signature[:64] + out.signature[64:])) == "NotIntentKey(0,)"
+    assert bank.commit(out).mask == 1

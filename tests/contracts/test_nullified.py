@@ -19,7 +19,18 @@ from rota.payload import NO_CONDITION, Entry, encode_commit, encode_payload
 from rota.sim.state_ledger import SkipReason
 from rota.types import Call, Leaf, State, StateId, Transition
 from tests.contracts.evm import Chain, Reverted, keccak
-from tests.contracts.kit import FIELD, VALID_UNTIL_S, Committed, intent_id, net_in, read_answer, signature_for
+from tests.contracts.kit import (
+    FIELD,
+    INTENT_KEYS,
+    VALID_UNTIL_S,
+    Committed,
+    net_in,
+    one_time_id,
+    proved_as,
+    read_answer,
+    signature_for,
+    signed_by_intent,
+)
 
 ISSUER = PrivateKey(keccak(b"issuer"))
 NULLIFIER = 0xFF
@@ -40,11 +51,11 @@ def nullifier(text: str) -> StateId:
 class NullifiedLedger:
     """The contract, a tree that follows it, and the prover that goes with the verifier for tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, unbacked_mints: bool = False) -> None:
         self.chain = Chain()
         verifiers = [self.chain.deploy("TestVerifier", size) for size in (9, 18)]
         hasher = self.chain.deploy("PoseidonTree")
-        self.address = self.chain.deploy("Nullified", address_of(ISSUER), *verifiers, hasher)
+        self.address = self.chain.deploy("Nullified", address_of(ISSUER), *verifiers, hasher, unbacked_mints)
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.tree = Tree()
         self.makers: dict[Leaf, Transition] = {}
@@ -52,7 +63,13 @@ class NullifiedLedger:
 
     def mint(self, number: int, *coins: int) -> Transition:
         made = self._written(number, (), (), coins, ())
-        return self._keep(replace(made, signature=ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))))
+        signature = signed_by_intent(made) + ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))
+        return self._keep(replace(made, signature=signature))
+
+    def empty(self, number: int) -> Transition:
+        """What only uses the intent up."""
+        made = self._written(number, (), (), (), ())
+        return self._keep(replace(made, signature=signed_by_intent(made)))
 
     def spend(
         self,
@@ -78,7 +95,8 @@ class NullifiedLedger:
         public = (*spent, root, shown, *outputs, net_in(calls), 0, binding)
         self.roots[made.leaf] = root
         proof = keccak(b"".join(map(word, public))) + bytes(224)
-        return self._keep(replace(made, signature=signature_for(made, depositor) + proof))
+        shown_first = signed_by_intent(made) + signature_for(made, depositor)
+        return self._keep(replace(made, signature=shown_first + proof))
 
     def _written(
         self,
@@ -88,7 +106,7 @@ class NullifiedLedger:
         coins: tuple[int, ...],
         calls: tuple[Call, ...],
     ) -> Transition:
-        intent, info = intent_id(number), tuple(map(word, coins))
+        intent, info = one_time_id(number), tuple(map(word, coins))
         outputs = tuple(keccak(b"content" + each) for each in info)
         core = core_of(self.separator, intent, reads=reads, inputs=inputs, outputs=outputs, info=info, calls=calls)
         leaf = leaf_of(core)
@@ -106,7 +124,7 @@ class NullifiedLedger:
                 root = word(self.roots[each.leaf]) if each.leaf in self.roots else b""
                 read = [self.makers[state.leaf].info for state in each.reads]
                 shown = b"".join(bytes([len(info)]) + b"".join(info) for info in read)
-                part = VALID_UNTIL_S.to_bytes(8, "big") + root + shown + each.signature
+                part = VALID_UNTIL_S.to_bytes(8, "big") + each.signature[:64] + root + shown + each.signature[64:]
                 parts.append(len(part).to_bytes(2, "big") + part)
         return b"".join(parts)
 
@@ -146,6 +164,7 @@ def test_tree_of_the_contract_is_that_of_the_circuits_however_coins_come() -> No
             mints.append(ledger.mint(number, *(coin(f"{number} {n}") for n in range(some))))
             number += 1
             count -= some
+        ledger.chain.height += 1
         ledger.commit(*mints)
         assert ledger.is_recent(ledger.tree.root), len(ledger.tree)
     coins, roots = ledger.chain.call("Nullified", ledger.address, "size")
@@ -199,12 +218,94 @@ def test_root_that_is_too_old_counts_no_longer(ledger: NullifiedLedger) -> None:
     ledger.commit(ledger.mint(0, coin("a")))
     root = ledger.tree.root
     for number in range(1, 1024):
+        ledger.chain.height += 1
         ledger.commit(ledger.mint(number, coin(f"{number}")))
     spend = ledger.spend(2_000, (nullifier("a"),), (coin("b"),), root)
     assert ledger.is_recent(root)
+    ledger.chain.height += 1
     ledger.commit(ledger.mint(1_024, coin("the last")))
     assert not ledger.is_recent(root)
     assert [skip.reason for skip in ledger.commit(spend).skipped] == [SkipReason.READ_UNAVAILABLE]
+
+
+@pytest.mark.slow
+def test_window_of_roots_is_not_turned_over_by_many_rounds_in_one_block(ledger: NullifiedLedger) -> None:
+    """All rounds of a block together make the window move by one, whatever its author pays."""
+    ledger.commit(ledger.mint(0, coin("a")))
+    root = ledger.tree.root
+    ledger.chain.height += 1
+    for number in range(1, 1_100):
+        ledger.commit(ledger.mint(number, coin(f"{number}")))
+    assert ledger.chain.call("Nullified", ledger.address, "size") == (1_100, 2)
+    assert ledger.commit(ledger.spend(2_000, (nullifier("a"),), (coin("b"),), root)).mask == 1
+
+
+def test_all_roots_of_a_block_count_and_share_one_place_in_the_window(ledger: NullifiedLedger) -> None:
+    roots = []
+    for height, rounds in ((5, 3), (6, 1), (9, 4)):
+        ledger.chain.height = height
+        for number in range(rounds):
+            ledger.commit(ledger.mint(100 * height + number, coin(f"{height} {number}")))
+            roots.append(ledger.tree.root)
+    assert all(map(ledger.is_recent, roots))
+    assert ledger.chain.call("Nullified", ledger.address, "size") == (8, 3)
+
+
+# Whose an id is, and what is no nullifier.
+
+
+def test_every_kind_of_transition_needs_the_signature_of_its_intents_key(ledger: NullifiedLedger) -> None:
+    mint = ledger.mint(100, coin("a"), coin("b"))
+    ledger.commit(mint)
+    kinds = {
+        "payment": ledger.spend(0, (nullifier("a"),), (coin("c"),)),
+        "payment of change": ledger.spend(1, (nullifier("b"),), (coin("d"),), EMPTY, StateId(mint.leaf, 1)),
+        "mint": ledger.mint(2, coin("e")),
+        "empty": ledger.empty(3),
+    }
+    stranger = one_time_id(999)
+    for kind, good in kinds.items():
+        squatted = INTENT_KEYS[stranger].sign_compact(binding_of(good.leaf, VALID_UNTIL_S))
+        for signature in (squatted, bytes(64), mint.signature[:64]):
+            wrong = replace(good, signature=signature + good.signature[64:])
+            assert ledger.refused(wrong) == "NotIntentKey(0,)", kind
+        assert ledger.commit(good).mask == 1, kind
+
+
+def test_front_runner_cannot_use_up_an_id_that_it_copies_from_the_mempool(ledger: NullifiedLedger) -> None:
+    ledger.commit(ledger.mint(0, coin("a")))
+    pending = ledger.spend(1, (nullifier("a"),), (coin("b"),))
+    empty = ledger.empty(1)
+    assert empty.intent == pending.intent
+    attacker = INTENT_KEYS[one_time_id(666)].sign_compact(binding_of(empty.leaf, VALID_UNTIL_S))
+    for signature in (attacker, pending.signature[:64]):
+        assert ledger.refused(replace(empty, signature=signature)) == "NotIntentKey(0,)"
+    assert ledger.commit(pending).mask == 1
+    assert [skip.reason for skip in ledger.commit(empty).skipped] == [SkipReason.INTENT_USED]
+
+
+def test_empty_transition_needs_neither_root_nor_proof(ledger: NullifiedLedger) -> None:
+    empty = ledger.empty(0)
+    assert ledger.refused(replace(empty, signature=empty.signature + bytes(32))) == "MalformedAuth(0,)"
+    assert ledger.commit(empty).mask == 1
+    assert ledger.chain.call("Nullified", ledger.address, "size") == (0, 0)
+
+
+def test_nullifier_zero_is_refused_and_its_leaf_is_named(ledger: NullifiedLedger) -> None:
+    """It is the slot of a circuit that is not used, and nobody's coin."""
+    ledger.commit(ledger.mint(0, coin("a"), coin("b")))
+    good = ledger.spend(1, (nullifier("a"),), (coin("c"),))
+    zero = StateId(Leaf(bytes(32)), NULLIFIER)
+    for nullifiers in ((zero,), (nullifier("b"), zero), (zero, nullifier("b"))):
+        assert ledger.refused(good, ledger.spend(2, nullifiers, (coin("d"),))) == "Malformed(1, 'nullifier')"
+
+
+def test_commitment_zero_is_refused_and_its_leaf_is_named(ledger: NullifiedLedger) -> None:
+    """In the tree it is the child that is not there."""
+    ledger.commit(ledger.mint(0, coin("a"), coin("b")))
+    good = ledger.spend(1, (nullifier("a"),), (coin("c"),))
+    for bad in (ledger.mint(2, 0), ledger.mint(2, coin("d"), 0), ledger.spend(3, (nullifier("b"),), (0, coin("d")))):
+        assert ledger.refused(good, bad) == "Malformed(1, 'coin')"
 
 
 def test_change_is_spent_in_the_round_that_makes_it_and_before_it_is_in_a_root_that_is_known(
@@ -239,8 +340,8 @@ def test_every_public_input_and_each_element_of_a_proof_counts(ledger: Nullified
         ledger.spend(2, (nullifier("a"), nullifier("b")), (coin("c"), coin("d"))),
     ]
     for other in others:
-        assert ledger.refused(replace(other, signature=spend.signature)) == "WrongProof(0,)"
-    for place in range(0, 256, 32):
+        assert ledger.refused(proved_as(other, spend)) == "WrongProof(0,)"
+    for place in range(64, 64 + 256, 32):
         proof = bytearray(spend.signature)
         proof[place] ^= 1
         assert ledger.refused(replace(spend, signature=bytes(proof))) == "WrongProof(0,)"

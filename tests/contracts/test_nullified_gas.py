@@ -21,9 +21,9 @@ def grown_to(coins: int) -> NullifiedLedger:
     """A ledger whose tree has so many coins; of its edge nothing is kept, which costs as much to look at."""
     ledger = NullifiedLedger()
     ledger.commit(ledger.mint(0, coin("first")))
-    counts = 1 | 1 << 128
+    counts = 1 | 1 << 64 | 1 << 128
     (slot,) = [place for place in range(32) if ledger.chain.evm.storage(ledger.address, place) == counts]
-    ledger.chain.evm.insert_account_storage(ledger.address, slot, coins | 1 << 128)
+    ledger.chain.evm.insert_account_storage(ledger.address, slot, coins | 1 << 64 | 1 << 128)
     return ledger
 
 

@@ -9,12 +9,26 @@ from dataclasses import replace
 
 import pytest
 
-from rota.digests import domain_separator
+from rota.digests import core_of, domain_separator, intent_of, leaf_of
+from rota.ledger.proofs import binding_of
 from rota.payload import Entry, decode_payload, encode_payload
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, Preparation, StateId, Transition
-from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted
-from tests.contracts.kit import HALF_ORDER, ORDER, PROOF_VALID_UNTIL_S, VALID_UNTIL_S, ProvedLedger, ids, write
+from rota.types import Call, ContractAddress, Preparation, State, StateId, Transition
+from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted, keccak
+from tests.contracts.kit import (
+    FIELD,
+    HALF_ORDER,
+    INTENT_KEYS,
+    ORDER,
+    PROOF_VALID_UNTIL_S,
+    VALID_UNTIL_S,
+    ProvedLedger,
+    ids,
+    one_time_id,
+    proved_as,
+    signed_by_intent,
+    write,
+)
 
 CONDITION = bytes(range(32))
 
@@ -113,7 +127,7 @@ def test_every_public_input_is_bound(ledger: ProvedLedger) -> None:
         replace(spend, valid_until_s=PROOF_VALID_UNTIL_S - 1),
     ]
     for other in others:
-        assert refused(ledger, replace(other, signature=spend.signature)) == "WrongProof(0,)"
+        assert refused(ledger, proved_as(other, spend)) == "WrongProof(0,)"
     assert ledger.commit(spend).mask == 1
 
 
@@ -121,7 +135,7 @@ def test_each_element_of_a_proof_counts_and_the_leaf_is_named(ledger: ProvedLedg
     mint = ledger.write(0, outputs=3)
     ledger.commit(mint)
     good, bad, last = (ledger.write(n + 1, inputs=ids(mint)[n : n + 1], outputs=1) for n in range(3))
-    for place in range(0, 256, 32):
+    for place in range(64, 64 + 256, 32):
         assert refused(ledger, good, flipped(bad, place), last) == "WrongProof(1,)"
     assert ledger.commit(good, bad, last).mask == 0b111
 
@@ -132,9 +146,11 @@ def test_proof_serves_no_other_contract_and_no_other_chain(ledger: ProvedLedger)
     spend = ledger.write(1, inputs=ids(mint), outputs=1)
     for separator in (domain_separator(1338, ledger.address), domain_separator(1337, BOB)):
         foreign = ledger.take(
-            replace(write(separator, 1, inputs=ids(mint), outputs=1, info=1), valid_until_s=VALID_UNTIL_S)
+            replace(
+                write(separator, 1, inputs=ids(mint), outputs=1, info=1, is_proved=True), valid_until_s=VALID_UNTIL_S
+            )
         )
-        assert refused(ledger, replace(spend, signature=foreign.signature)) == "WrongProof(0,)"
+        assert refused(ledger, proved_as(spend, foreign)) == "WrongProof(0,)"
 
 
 def test_proof_is_valid_until_its_time(ledger: ProvedLedger) -> None:
@@ -147,23 +163,126 @@ def test_proof_is_valid_until_its_time(ledger: ProvedLedger) -> None:
 
 def test_only_the_issuer_makes_coins_of_nothing(ledger: ProvedLedger) -> None:
     mint = ledger.write(0, outputs=2)
-    assert refused(ledger, flipped(mint, 40)) == "NotIssued(0,)"
-    assert refused(ledger, replace(mint, valid_until_s=PROOF_VALID_UNTIL_S - 1)) == "NotIssued(0,)"
+    assert refused(ledger, flipped(mint, 64 + 40)) == "NotIssued(0,)"
+    assert refused(ledger, proved_as(replace(mint, valid_until_s=PROOF_VALID_UNTIL_S - 1), mint)) == "NotIssued(0,)"
     other = ledger.write(0, outputs=2, salt=b"more")
-    assert refused(ledger, replace(other, signature=mint.signature)) == "NotIssued(0,)"
-    assert refused(ledger, replace(mint, signature=bytes(256))) == "MalformedAuth(0,)"
-    high = ORDER - (int.from_bytes(mint.signature[32:], "big") & (1 << 255) - 1)
-    assert high > HALF_ORDER
-    turned = (high | (1 - (mint.signature[32] >> 7)) << 255).to_bytes(32, "big")
-    assert refused(ledger, replace(mint, signature=mint.signature[:32] + turned)) == "NotIssued(0,)"
+    assert refused(ledger, proved_as(other, mint)) == "NotIssued(0,)"
+    assert refused(ledger, replace(mint, signature=mint.signature[:64] + bytes(256))) == "MalformedAuth(0,)"
+    assert (
+        refused(ledger, replace(mint, signature=mint.signature[:64] + malleated(mint.signature[64:])))
+        == "NotIssued(0,)"
+    )
     assert ledger.commit(mint).mask == 1
 
 
-def test_empty_transition_is_proved_too(ledger: ProvedLedger) -> None:
+def malleated(signature: bytes) -> bytes:
+    """The other signature of the same key for the same hash, with the higher s."""
+    high = ORDER - (int.from_bytes(signature[32:], "big") & (1 << 255) - 1)
+    assert high > HALF_ORDER
+    return signature[:32] + (high | (1 - (signature[32] >> 7)) << 255).to_bytes(32, "big")
+
+
+# Whose an id is.
+
+
+def kinds_of_transitions(ledger: ProvedLedger) -> dict[str, Transition]:
+    """One of every kind that this ledger commits without an ERC-20."""
+    mint = ledger.write(100, outputs=6)
+    assert ledger.commit(mint).mask == 1
+    coins = ids(mint)
+    return {
+        "payment": ledger.write(0, inputs=coins[:1], outputs=2),
+        "payment of many": ledger.write(1, inputs=coins[1:4], outputs=3),
+        "mint": ledger.write(2, outputs=1),
+        "prepared": ledger.write(3, inputs=coins[4:5], outputs=1, preparation=Preparation(BOB, CONDITION)),
+        "empty": ledger.write(4),
+        "prepared and empty": ledger.write(5, preparation=Preparation(BOB, CONDITION)),
+    }
+
+
+def test_every_kind_of_transition_needs_the_signature_of_its_intents_key(ledger: ProvedLedger) -> None:
+    for kind, good in kinds_of_transitions(ledger).items():
+        stranger = one_time_id(999)
+        squatted = INTENT_KEYS[stranger].sign_compact(binding_of(good.leaf, good.valid_until_s))
+        wrong = {
+            "signature of another key": squatted + good.signature[64:],
+            "signature of another validity": signed_by_intent(replace(good, valid_until_s=1)) + good.signature[64:],
+            "no signature at all": bytes(64) + good.signature[64:],
+            "the other half's s": malleated(good.signature[:64]) + good.signature[64:],
+            "another key's id": flipped(good, 40).signature,
+        }
+        for attack, signature in wrong.items():
+            with pytest.raises(Reverted) as reverted:
+                ledger.commit(replace(good, signature=signature), condition=CONDITION, sender=BOB)
+            assert str(reverted.value) == "NotIntentKey(0,)", f"{kind}: {attack}"
+        assert ledger.commit(good, condition=CONDITION, sender=BOB).mask == 1, kind
+
+
+def test_front_runner_cannot_use_up_an_id_that_it_copies_from_the_mempool(ledger: ProvedLedger) -> None:
+    """It has the whole pending transaction: id, proof and signature. It may only commit what was signed."""
+    mint = ledger.write(0, outputs=1)
+    ledger.commit(mint)
+    pending = ledger.write(1, inputs=ids(mint), outputs=1)
+    empty = replace(write(ledger.separator, 1, is_proved=True), valid_until_s=pending.valid_until_s)
+    assert empty.intent == pending.intent
+    attacker = INTENT_KEYS[one_time_id(666)].sign_compact(binding_of(empty.leaf, empty.valid_until_s))
+    for signature in (attacker, pending.signature[:64], pending.signature, b"", bytes(64)):
+        assert refused(ledger, replace(empty, signature=signature)) in ("NotIntentKey(0,)", "MalformedAuth(0,)")
+    own_coin = ledger.write(50, outputs=1)
+    ledger.commit(own_coin)
+    payment = write(ledger.separator, 1, inputs=ids(own_coin), outputs=1, info=1, is_proved=True)
+    paid = ledger.take(replace(payment, valid_until_s=pending.valid_until_s))
+    assert refused(ledger, replace(paid, signature=pending.signature[:64] + paid.signature[64:])) == "NotIntentKey(0,)"
+    assert ledger.commit(pending).mask == 1
+
+
+def test_id_of_the_address_zero_belongs_to_nobody(ledger: ProvedLedger) -> None:
+    """A signature that recovers no key gives the address zero, whose id anybody could name."""
+    intent = intent_of(bytes(20))
+    leaf = leaf_of(core_of(ledger.separator, intent))
+    for signature in (bytes(64), b"\xff" * 64, bytes(63) + b"\1"):
+        nobody = Transition(intent, leaf, valid_until_s=VALID_UNTIL_S, signature=signature)
+        assert refused(ledger, nobody) == "NotIntentKey(0,)"
+
+
+def test_position_of_the_leaf_with_a_wrong_signature_is_named_and_nothing_is_committed(ledger: ProvedLedger) -> None:
+    good, bad = ledger.write(0, outputs=1), ledger.write(1, outputs=1)
+    assert refused(ledger, good, flipped(bad, 3)) == "NotIntentKey(1,)"
+    assert ledger.unspent(good.leaf) == 0
+
+
+def test_empty_transition_needs_no_proof(ledger: ProvedLedger) -> None:
     empty = ledger.write(0)
-    assert refused(ledger, flipped(empty, 0)) == "WrongProof(0,)"
+    assert len(empty.signature) == 64
+    assert refused(ledger, replace(empty, signature=empty.signature + bytes(256))) == "MalformedAuth(0,)"
     assert ledger.commit(empty).mask == 1
     assert ledger.commit(ledger.write(0, outputs=1)).skipped[0].reason == SkipReason.INTENT_USED
+
+
+def test_what_only_reads_is_not_empty(ledger: ProvedLedger) -> None:
+    mint = ledger.write(0, outputs=1)
+    ledger.commit(mint)
+    reading = ledger.write(1, reads=ids(mint))
+    assert refused(ledger, replace(reading, signature=reading.signature[:64])) == "MalformedAuth(0,)"
+    assert ledger.commit(reading).mask == 1
+
+
+# What is no coin.
+
+
+def test_commitment_zero_is_refused_and_its_leaf_is_named(ledger: ProvedLedger) -> None:
+    """It is the slot of a circuit that is not used: a coin that anybody could spend as nothing."""
+    mint = ledger.write(0, outputs=2)
+    ledger.commit(mint)
+    for word in (bytes(32), FIELD.to_bytes(32, "big")):
+        for number, inputs in ((1, ()), (2, ids(mint)[:1])):
+            good = ledger.write(10 + number, inputs=ids(mint)[1:], outputs=1)
+            intent, outputs = one_time_id(number), (keccak(b"content"),)
+            core = core_of(ledger.separator, intent, inputs=inputs, outputs=outputs, info=(word,))
+            leaf = leaf_of(core)
+            states = (State(StateId(leaf, 0), outputs[0], ()),)
+            bad = ledger.take(Transition(intent, leaf, inputs, (), states, (word,), VALID_UNTIL_S))
+            assert refused(ledger, good, bad) == "Malformed(1, 'coin')"
 
 
 def test_coins_of_another_maker_are_refused(ledger: ProvedLedger) -> None:
@@ -183,7 +302,7 @@ def test_what_is_prepared_is_proved_with_its_committer_as_delegate(ledger: Prove
         ledger.commit(locked, condition=CONDITION, sender=ALICE)
     free = ledger.write(1, inputs=ids(mint), outputs=1)
     with pytest.raises(Reverted, match="WrongProof"):
-        ledger.commit(replace(locked, signature=free.signature), condition=CONDITION, sender=BOB)
+        ledger.commit(proved_as(locked, free), condition=CONDITION, sender=BOB)
     assert ledger.commit(locked, condition=CONDITION, sender=BOB).mask == 1
 
 
@@ -214,8 +333,9 @@ def test_auth_must_hold_the_proofs_and_nothing_else(ledger: ProvedLedger) -> Non
         good[:-1]: "MalformedAuth(0,)",
         good + b"\0": "MalformedAuth(1,)",
         b"\0\x07" + good[2:9]: "MalformedAuth(0,)",
-        b"\0\x08" + good[2:10]: "MalformedAuth(0,)",
-        b"\0\x09" + good[2:10] + b"\1": "MalformedAuth(0,)",
+        b"\0\x47" + good[2:73]: "MalformedAuth(0,)",
+        b"\0\x48" + good[2:74]: "MalformedAuth(0,)",
+        b"\0\x49" + good[2:74] + b"\1": "MalformedAuth(0,)",
         (len(good) - 2 + 32).to_bytes(2, "big") + good[2:] + bytes(32): "MalformedAuth(0,)",
     }
     for auth, text in wrong.items():
@@ -243,4 +363,4 @@ def test_verifiers_must_have_code_and_there_must_be_an_issuer() -> None:
         ((ContractAddress("0x" + "00" * 20), verifier, verifier), "NoIssuer"),
     ):
         with pytest.raises(Reverted, match=error):
-            chain.deploy("Proved", *arguments)
+            chain.deploy("Proved", *arguments, False)

@@ -25,16 +25,21 @@ from rota.messages import (
     DelegationRejected,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
+    EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
+    EndorserSignature,
     HandedOver,
+    HandedRound,
     Handover,
     HandoverReason,
     HandoverRequest,
     Refusal,
+    Rejection,
 )
 from rota.messages import CoordinatorState as State
 from rota.types import (
+    NO_LEAF,
     Contract,
     DelegationNumber,
     FlushPoint,
@@ -47,7 +52,7 @@ from rota.types import (
     Transition,
     Tried,
 )
-from tests.core.kit import A, B, Bench, C, D, MessageType, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import GENESIS_S, A, B, Bench, C, D, MessageType, contract, digest_of, intent, intent_id, transition
 from tests.core.kit import name_of as name_of
 
 # Who ranks where with the committee and the address of the kit, by range: 0 and 6 A B C · 1 C B A · 2 and 3 A C B
@@ -55,6 +60,11 @@ from tests.core.kit import name_of as name_of
 AGREED = HandoverReason.OUTRANKS
 STALE = RequestId(1, 999_999)
 SIGNER = "0xsigner"
+
+
+def refusal_by(endorser: NodeName) -> bytes:
+    """How an endorser signs a refusal."""
+    return f"refused by {endorser}".encode()
 
 
 def endorsed_by_others(**options: object) -> Contract:
@@ -165,11 +175,22 @@ class CoordinatorBench(Bench):
             if not endorsers or peer in endorsers:
                 self.hear(peer, EndorsementResponse(request.request_id, request.digest, f"by {peer}".encode()))
 
-    def refuse(self, endorser: NodeName, *names: str) -> None:
-        """An endorser refuses these intents of the round that it was asked about."""
+    def refuse(self, endorser: NodeName, *names: str, signature: bytes | None = None) -> None:
+        """An endorser refuses these intents of the round that it was asked about, and signs that."""
         [(_, request)] = self.asked(EndorsementRequest, endorser)
-        refusals = tuple(Refusal(intent_id(name), f"{endorser} refuses {name}") for name in names)
+        leaves = {made.intent: made.leaf for made in request.transitions}
+        signature = refusal_by(endorser) if signature is None else signature
+        refusals = tuple(
+            Refusal(intent_id(name), f"{endorser} refuses {name}", (), leaves.get(intent_id(name), NO_LEAF), signature)
+            for name in names
+        )
         self.hear(endorser, EndorsementResponse(request.request_id, request.digest, b"", refusals))
+
+    def fail_on(self, endorser: NodeName, *names: str) -> None:
+        """An endorser's domain fails on these intents of the round that it was asked about."""
+        [(_, request)] = self.asked(EndorsementRequest, endorser)
+        leaves = tuple(made.leaf for made in request.transitions if name_of(made.intent) in names)
+        self.hear(endorser, EndorsementError(request.request_id, Rejection.UNAVAILABLE, unjudged=leaves))
 
     def permit(self, *names: str) -> None:
         """The senders permit what they are asked for: all of it, or these intents."""
@@ -254,13 +275,23 @@ def standby() -> CoordinatorBench:
 
 def handed(name: str, *locks: StateId) -> HandedOver:
     """A flush point of another coordinator, which spends these states and makes one."""
-    made = transition(name, *locks)
-    return HandedOver(FlushPoint(digest_of(made.leaf), made.intent), made.leaf, locks, made.outputs)
+    return handed_of(transition(name, *locks))
+
+
+def handed_of(made: Transition) -> HandedOver:
+    """The same of a transition, which was in a round of its own."""
+    return HandedOver(FlushPoint(digest_of(made.leaf), made.intent), made)
+
+
+def round_of(handed: HandedOver, *endorsers: NodeName) -> HandedRound:
+    """The round of such a flush point, signed by these endorsers."""
+    signatures = tuple(EndorserSignature(endorser, f"by {endorser}".encode()) for endorser in endorsers)
+    return HandedRound((handed.transition.leaf,), GENESIS_S + 600, signatures)
 
 
 def settled(point: HandedOver, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
     """The outcome of a flush point."""
-    return LedgerOutcome(point.point.intent, point.leaf, point.point.digest, status)
+    return LedgerOutcome(point.point.intent, point.transition.leaf, point.point.digest, status)
 
 
 def prepared(*points: HandedOver) -> CoordinatorBench:
@@ -274,7 +305,8 @@ def prepared(*points: HandedOver) -> CoordinatorBench:
 def hand_over(bench: CoordinatorBench, *points: HandedOver, peer: NodeName = A) -> None:
     """The one that was asked answers."""
     request = bench.said(HandoverRequest, peer)[-1]
-    bench.hear(peer, Handover(request.request_id, points), height=bench.sequencer.context.height)
+    rounds = tuple(round_of(point, *bench.of.endorsers) for point in points)
+    bench.hear(peer, Handover(request.request_id, points, rounds), height=bench.sequencer.context.height)
 
 
 def answers(bench: Bench, to: NodeName) -> list[Answer]:
@@ -299,5 +331,5 @@ def tried_elect() -> CoordinatorBench:
 
 def restarted(*points: HandedOver, node: NodeName = A, config: Config | None = None) -> CoordinatorBench:
     """A node that was restarted with these dispatches without an outcome in its store."""
-    stored = StoredContract(dispatched=points)
+    stored = StoredContract(dispatched=points, rounds=tuple(round_of(point, B, C) for point in points))
     return CoordinatorBench(node, incarnation=2, stored=stored, config=config or Config())

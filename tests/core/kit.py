@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rota.config import Config
+from rota.core.consistency import Authorised, Consistent
 from rota.core.context import Ids
-from rota.core.effects import Effect, Persist, SendMessage, VerifyEndorsement
-from rota.core.events import BlockIndexed, EndorsementVerified, IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement, VerifyEndorsers
+from rota.core.events import (
+    BlockIndexed,
+    EndorsementVerified,
+    EndorsersVerified,
+    IntentSubmitted,
+    MessageReceived,
+    Persisted,
+    Tick,
+)
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.digests import (
@@ -16,6 +25,7 @@ from rota.digests import (
     core_of,
     domain_separator,
     leaf_of,
+    leaf_of_transition,
     page_of,
     round_digest,
     state_commitment,
@@ -35,6 +45,7 @@ from rota.types import (
     Preparation,
     RequestId,
     Rotation,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -103,16 +114,32 @@ def transition(
     valid_until_s: int = GENESIS_S + 600,
     signature: bytes = b"signed",
     preparation: Preparation | None = None,
-) -> Transition:
+) -> Authorised:
     """A transition of an intent that spends these states and makes one; its leaf is right."""
     content = f"{name}/{version}".encode()
     commitment = state_commitment(content)
     leaf = leaf_of(core_of(SEPARATOR, intent_id(name), inputs=inputs, outputs=(commitment,)), preparation)
     made = State(StateId(leaf, 0), commitment, (A, B, C, D), content)
-    return Transition(intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation)
+    whole = Transition(
+        intent_id(name), leaf, inputs, (), (made,), (), valid_until_s, signature, preparation=preparation
+    )
+    return Authorised(Consistent(whole))
 
 
-def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Transition:
+def signed_leaf(made: Transition) -> SignedLeaf:
+    """What a sender records of a transition that its party signed."""
+    return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
+
+
+def remade(made: Transition, **changes: object) -> Transition:
+    """Another transition of the same intent, changed so; its leaf is right."""
+    changed = replace(made, **changes)  # type: ignore[arg-type]
+    leaf = leaf_of_transition(SEPARATOR, changed)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(changed.outputs))
+    return replace(changed, leaf=leaf, outputs=outputs)
+
+
+def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Authorised:
     """A transition that a settlement contract commits, valid for a day."""
     valid_until_s = GENESIS_S + 86_400
     return transition(
@@ -167,6 +194,9 @@ class Bench:
         for asked in self.take(VerifyEndorsement):
             is_valid = asked.signature != FORGED
             self.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid))
+        for order in self.take(VerifyEndorsers):
+            are_valid = tuple(each.signature != FORGED for each in order.signed)
+            self.tell(EndorsersVerified(order.request_id, are_valid, order.intent))
 
     def hear(self, peer: NodeName, body: Message, *, height: int = 0, no_ledger: bool = False, life: int = 1) -> None:
         """A message of a peer."""
@@ -195,6 +225,18 @@ class Bench:
         """Whatever is to be written becomes durable."""
         for persist in self.take(Persist):
             self.tell(Persisted(persist.token))
+
+    def write_leaves(self) -> None:
+        """The leaves that were signed become durable, and nothing else."""
+        for persist in [each for each in self.effects if isinstance(each, Persist)]:
+            if all(isinstance(record, LeavesSigned) for record in persist.records):
+                self.effects.remove(persist)
+                self.tell(Persisted(persist.token))
+
+    def signed(self, *transitions: Transition) -> None:
+        """The parties of these intents of ours signed these, for whatever coordinator."""
+        for made in transitions:
+            self.sequencer.sender.transactions[made.intent].note_version(made.leaf, made.valid_until_s)
 
     def take(self, kind: type[EffectType]) -> list[EffectType]:
         """The effects of a kind so far; they are then forgotten."""

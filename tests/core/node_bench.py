@@ -55,7 +55,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
 from rota.core.sequencer import Sequencer
-from rota.digests import core_of, domain_separator, leaf_of, round_digest
+from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.messages import (
     AssembleRequest,
     AssembleResponse,
@@ -82,6 +82,8 @@ from rota.types import (
     Outcome,
     Party,
     RequestId,
+    State,
+    StateId,
     Transition,
 )
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, contract, intent_id, nonce_of
@@ -109,9 +111,11 @@ def intent(name: str, of: ContractAddress = ADDRESS, *, key: str = "", depends_o
 
 
 def transition(intent: IntentId, of: ContractAddress = ADDRESS) -> Transition:
-    """What the domain makes of an intent: nothing spent, nothing made, one leaf."""
-    leaf = leaf_of(core_of(domain_separator(OURS.chain_id, of), intent))
-    return Transition(intent, leaf, valid_until_s=GENESIS_S + CONFIG.validity_s)
+    """What the domain makes of an intent: nothing spent, one state that nobody is to see."""
+    commitment = state_commitment(intent)
+    leaf = leaf_of(core_of(domain_separator(OURS.chain_id, of), intent, outputs=(commitment,)))
+    made = State(StateId(leaf, 0), commitment, ())
+    return Transition(intent, leaf, outputs=(made,), valid_until_s=GENESIS_S + CONFIG.validity_s)
 
 
 def order(*intents: IntentId, of: ContractAddress = ADDRESS, sender: NodeName = A) -> DispatchRound:

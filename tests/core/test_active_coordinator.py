@@ -25,7 +25,9 @@ from rota.messages import (
     DispatchConfirmationRequest,
     EndorsementError,
     EndorsementRequest,
+    EndorserSignature,
     HandedOver,
+    HandedRound,
     Handover,
     HandoverReason,
     HandoverRequest,
@@ -46,6 +48,7 @@ from tests.core.coordinator_bench import (
     observing,
     parked,
     prepared,
+    round_of,
     settled,
     standby,
     states_said,
@@ -197,8 +200,11 @@ def test_active_with_a_dispatch_yields_by_flushing_and_tells_its_flush_points() 
     assert opened is not None
     bench.ask_to_yield(B, number=5)
     assert bench.state() is State.FLUSH
-    point = HandedOver(FlushPoint(opened.digest, made.intent), made.leaf, (spent,), made.outputs)
-    assert bench.said(Handover, B) == [Handover(RequestId(1, 5), (point,))]
+    point = HandedOver(FlushPoint(opened.digest, made.intent), made)
+    shown = HandedRound(
+        (made.leaf,), opened.valid_until_s, tuple(EndorserSignature(n, f"by {n}".encode()) for n in (B, C))
+    )
+    assert bench.said(Handover, B) == [Handover(RequestId(1, 5), (point,), (shown,))]
     assert bench.state_of("C-1") is None
     assert bench.state_of("B-1") is TransactionState.DISPATCHED
 
@@ -356,8 +362,8 @@ def test_handover_to_an_active_resets_its_undispatched_transitions_that_conflict
     on_top, beside = transition("B-2", mine.outputs[0].id), transition("B-3")
     bench.bring(TransactionState.ENDORSEMENT_GATHERING, mine, on_top, beside)
     bench.beat(C)
-    bench.forget()
-    bench.hear(C, Handover(bench.coordinator.asked_id or STALE, (handed("C-9", spent),)))
+    bench.asked(AssembleRequest)
+    hand_over(bench, handed("C-9", spent), peer=C)
     assert bench.state_of("B-3") is TransactionState.ENDORSEMENT_GATHERING
     [(_, request)] = bench.asked(AssembleRequest)
     assert request.intents == (intent_id("B-1"), intent_id("B-2"))
@@ -370,7 +376,7 @@ def test_handover_to_an_active_leaves_what_is_past_the_point_of_no_return() -> N
     spent = transition("X-1").outputs[0].id
     bench.bring(TransactionState.READY_FOR_DISPATCH, transition("B-1", spent))
     bench.beat(C)
-    bench.hear(C, Handover(bench.said(HandoverRequest, C)[0].request_id, (handed("C-9", spent),)))
+    hand_over(bench, handed("C-9", spent), peer=C)
     assert bench.state_of("B-1") is TransactionState.READY_FOR_DISPATCH
 
 
@@ -378,16 +384,16 @@ def test_handover_that_conflicts_with_another_foreign_transition_resets_nothing_
     bench = active()
     spent = transition("X-1").outputs[0].id
     bench.beat(C)
-    request = bench.said(HandoverRequest, C)[0].request_id
-    bench.hear(C, Handover(request, (handed("C-8", spent), handed("C-9", spent))))
+    hand_over(bench, handed("C-8", spent), handed("C-9", spent), peer=C)
     assert {placed.intent for placed in bench.coordinator.graph.foreign()} == {intent_id("C-8"), intent_id("C-9")}
 
 
 def test_active_ignores_a_handover_that_it_did_not_ask_for() -> None:
     bench = active()
     bench.beat(C)
-    bench.hear(C, Handover(STALE, (handed("C-9"),)))
-    bench.hear(B, Handover(bench.said(HandoverRequest, C)[0].request_id, (handed("C-9"),)))
+    point = handed("C-9")
+    bench.hear(C, Handover(STALE, (point,), (round_of(point, B, C),)))
+    bench.hear(B, Handover(bench.said(HandoverRequest, C)[0].request_id, (point,), (round_of(point, B, C),)))
     assert bench.coordinator.graph.foreign() == ()
 
 

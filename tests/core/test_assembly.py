@@ -40,7 +40,21 @@ from rota.messages import (
 )
 from rota.payload import COMMIT_GAS_MAX, AuthCost, gas_bound
 from rota.types import Call, DelegationNumber, HeartbeatNumber, NodeName, Party, RequestId, StateId, Transition
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import (
+    ADDRESS,
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    contract,
+    digest_of,
+    intent,
+    intent_id,
+    nonce_of,
+    transition,
+)
 
 HEIGHT = 400
 FIRST = DelegationNumber(1, 1)
@@ -83,6 +97,7 @@ def assemble(bench: Bench, counter: int, name: str, version: int = 0) -> None:
 def sign(bench: Bench, counter: int, name: str) -> None:
     """The party has signed it."""
     bench.tell(TransitionSigned(RequestId(1, counter), intent_id(name), b"signed"))
+    bench.write_leaves()
 
 
 def result(name: str, number: DelegationNumber = FIRST) -> AssemblyResult:
@@ -129,7 +144,8 @@ def test_one_transition_is_signed_while_the_next_is_assembled() -> None:
     ask(bench, B, 10, "A-1", "A-2")
     assemble(bench, 10, "A-1")
     made = transition("A-1")
-    signing = SignTransition(ADDRESS, RequestId(1, 10), made.intent, Party("a@A"), made.leaf, made.valid_until_s)
+    until_s, nonce = made.valid_until_s, nonce_of("A-1")
+    signing = SignTransition(ADDRESS, RequestId(1, 10), made.intent, Party("a@A"), made.leaf, until_s, nonce)
     assert bench.take(SignTransition) == [signing]
     assert (machine(bench, "A-1").state, machine(bench, "A-2").state) == (State.SIGNING, State.ASSEMBLING)
 
@@ -364,6 +380,7 @@ def test_intent_of_nobody_is_an_unknown_intent() -> None:
 def test_confirmed_intent_is_final() -> None:
     bench = bench_with("A-1")
     leaf = transition("A-1").leaf
+    bench.signed(transition("A-1"))
     bench.block(HEIGHT + 1, LedgerOutcome(intent_id("A-1"), leaf, digest_of(leaf), LedgerStatus.COMMITTED))
     ask(bench, B, 10, "A-1")
     (error,) = bench.said(AssembleError, B)

@@ -27,7 +27,18 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, DelegationNumber, HeartbeatNumber, Leaf, Mode, NodeName, RequestId, Rotation, Tried
+from rota.types import (
+    NEVER_HEARD,
+    DelegationNumber,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    Tried,
+)
 from tests.core.coordinator_bench import (
     STALE,
     CoordinatorBench,
@@ -192,6 +203,16 @@ def test_in_sender_mode_a_node_coordinates_for_itself_alone_and_heartbeats_to_no
     assert bench.state() is State.ACTIVE
     bench.wait(2_000)
     assert bench.said(CoordinatorHeartbeat) == []
+
+
+def test_ids_of_a_contract_whose_transitions_are_proved_are_on_no_page() -> None:
+    """They belong to one-time keys, which the chain checks; its issuer is named as an endorser all the same."""
+    bench = CoordinatorBench(A, of=contract(A, B, C, mode=Mode.SENDER, endorsers=(B,), threshold=0))
+    drawn = replace(intent("A-1"), id=IntentId(b"no page of alice"))
+    command = DelegationCommand(RequestId(1, 1), (Delegation(drawn, DelegationNumber(1, 1)),), ())
+    bench.hear(A, command, height=bench.sequencer.context.height)
+    assert bench.said(DelegationRejected, A) == []
+    assert bench.state() is State.ACTIVE
 
 
 # Observing.
@@ -387,11 +408,28 @@ def test_standby_with_nobody_to_wait_for_counts_from_its_own_beginning() -> None
 
 def test_standby_that_hears_the_active_one_waits_for_its_range() -> None:
     bench = standby()
-    for _ in range(10):
+    for _ in range(9):
         bench.wait(500)
         bench.beat(A)
     assert bench.state() is State.STANDBY
     assert bench.asked(AssembleRequest) == []
+
+
+def test_standby_whose_range_does_not_come_stops_waiting_and_doubts_the_sender() -> None:
+    bench = standby()
+    for _ in range(10):
+        bench.wait(500)
+        bench.beat(A)
+    assert bench.state() is State.CLOSING
+    assert bench.state_of("D-1") is None
+    bench.delegate("D-2", height=2**62)
+    assert bench.state() is State.CLOSING, "who overstated its height is not believed again in this range"
+
+
+def test_sender_that_claims_a_height_beyond_all_bounds_is_waited_for_one_range_at_most() -> None:
+    bench = observing(B, A, height=300)
+    bench.delegate("C-1", height=2**62)
+    assert bench.coordinator.standby_range <= bench.sequencer.context.block_range + 1
 
 
 def test_standby_in_strict_accepts_only_at_the_range_that_it_waits_for() -> None:
@@ -640,7 +678,7 @@ def test_intent_is_not_assembled_on_its_own_version_that_was_handed_over() -> No
     [(_, request)] = bench.asked(AssembleRequest, A)
     assert request.intents == (intent_id("A-9"),)
     assert request.snapshot.locks == ()
-    assert point.states[0] not in request.snapshot.states
+    assert point.transition.outputs[0] not in request.snapshot.states
 
 
 def test_prepared_is_active_after_the_flush_timeout() -> None:
@@ -682,7 +720,7 @@ def test_imported_locks_and_states_are_what_the_next_slot_is_assembled_on() -> N
         bench.beat(A, State.FLUSH)
     snapshot = bench.said(AssembleRequest, C)[0].snapshot
     assert snapshot.locks == (spent,)
-    assert snapshot.states == point.states
+    assert snapshot.states == point.transition.outputs
 
 
 def test_handover_is_answered_with_the_bytes_of_a_state_only_to_nodes_on_its_list() -> None:
@@ -694,6 +732,6 @@ def test_handover_is_answered_with_the_bytes_of_a_state_only_to_nodes_on_its_lis
     bench.ask_to_yield(B)
     bench.ask_to_yield(C)
     [to_b], [to_c] = bench.said(Handover, B), bench.said(Handover, C)
-    assert to_b.points[0].states[0].content is not None
-    assert to_c.points[0].states[0].content is None
-    assert to_b.points[0].states[0].id == to_c.points[0].states[0].id
+    assert to_b.points[0].transition.outputs[0].content is not None
+    assert to_c.points[0].transition.outputs[0].content is None
+    assert to_b.points[0].transition.outputs[0].id == to_c.points[0].transition.outputs[0].id

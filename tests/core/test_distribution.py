@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of, is_true
+from rota.core.consistency import consistent_for
+from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of
 from rota.core.effects import DispatchRound, StatesAcknowledged, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, Tick
 from rota.core.node import StoredNode
@@ -106,7 +107,7 @@ def test_memory_of_what_was_received_is_bounded() -> None:
 
 
 def test_states_of_the_leaf_are_true() -> None:
-    assert is_true(SEPARATOR, C, MADE)
+    assert consistent_for(SEPARATOR, C, MADE) == MADE
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_states_of_the_leaf_are_true() -> None:
     ids=["another leaf", "another content", "another number", "bytes that are not for us"],
 )
 def test_state_that_is_not_what_it_claims_to_be_is_false(false: Transition) -> None:
-    assert not is_true(SEPARATOR, C, false)
+    assert consistent_for(SEPARATOR, C, false) is None
 
 
 # In the node.

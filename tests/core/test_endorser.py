@@ -192,6 +192,18 @@ def test_request_that_is_answered_is_answered_once() -> None:
     assert [answer.signature for answer in responses(bench)] == [b"signature"]
 
 
+def test_domain_that_fails_is_told_as_unavailable_and_checked_again_when_asked_again() -> None:
+    bench = endorser()
+    made = transition("A-1")
+    bench.hear(A, request(made))
+    bench.tell(RoundChecked(A, FIRST, unjudged=(made.leaf,)))
+    assert responses(bench) == []
+    [error] = bench.said(EndorsementError, A)
+    assert error == EndorsementError(FIRST, Rejection.UNAVAILABLE, unjudged=(made.leaf,))
+    bench.hear(A, request(made))
+    assert len(bench.take(CheckRound)) == 2
+
+
 # What is refused without the domain (ledger: what the network must do).
 
 
@@ -201,7 +213,7 @@ def test_digest_that_is_not_that_of_the_leaves_is_refused_for_every_transition()
     bench.hear(A, request(one, other, digest=digest_of(other.leaf, one.leaf)))
     (answer,) = responses(bench)
     reason = "the digest is not that of the round's leaves"
-    assert answer.refusals == (Refusal(intent_id("A-1"), reason), Refusal(intent_id("A-2"), reason))
+    assert answer.refusals == tuple(Refusal(each.intent, reason, (), each.leaf) for each in (one, other))
     assert answer.signature == b""
 
 

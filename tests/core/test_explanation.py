@@ -118,6 +118,7 @@ def signing() -> Bench:
 def gathering() -> Bench:
     bench = signing()
     bench.tell(TransitionSigned(ASKED, B1, b"signed"))
+    bench.write_leaves()
     return bench
 
 
@@ -242,10 +243,17 @@ def test_parked_waits_for_its_user_and_names_the_reason() -> None:
 
 def test_confirmed_waits_for_its_block_to_become_final() -> None:
     bench = delegated()
+    bench.signed(transition("B-1"))
     bench.block(1, committed())
     expect_sender(bench, SenderSide.CONFIRMED, "its block to become final")
     bench.tell(OutcomesFinal(GENESIS_S, (committed(),)))
     assert explain_at_sender(bench.sequencer, B1) is None
+
+
+def test_intent_whose_id_another_leaf_uses_waits_for_a_member_to_show_it() -> None:
+    bench = delegated()
+    bench.block(1, committed())
+    expect_sender(bench, SenderSide.ID_USED, "a member to show whose transition uses its id on the chain", A, C)
 
 
 def test_reverted_waits_for_its_receipt_to_be_written() -> None:

@@ -45,7 +45,7 @@ def step_of(index: int, inputs: Sequence[Reference] = (), reads: Sequence[Refere
 
 def foreign(step: Transition) -> HandedOver:
     """The same as another coordinator hands it over."""
-    return HandedOver(FlushPoint(Digest(b"round"), step.intent), step.leaf, step.inputs, step.outputs)
+    return HandedOver(FlushPoint(Digest(b"round"), step.intent), step)
 
 
 @dataclass
@@ -194,7 +194,7 @@ def test_foreign_transition_is_known_by_its_flush_point_until_it_is_removed() ->
     handed = foreign(step_of(1, [(-1, 0)]))
     graph.place_foreign(handed, 900)
     assert [placed.point for placed in graph.foreign()] == [handed.point]
-    graph.remove(handed.leaf)
+    graph.remove(handed.transition.leaf)
     assert graph.foreign() == ()
     assert graph.snapshot(A).locks == ()
 

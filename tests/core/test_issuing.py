@@ -55,7 +55,7 @@ from rota.messages import (
     PreparedTransactionAcknowledgement,
 )
 from rota.types import DelegationNumber, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
-from tests.core.coordinator_bench import CoordinatorBench, active, answers, elect, handed, name_of
+from tests.core.coordinator_bench import CoordinatorBench, active, answers, handed, name_of
 from tests.core.kit import (
     GENESIS_S,
     A,
@@ -322,7 +322,7 @@ def test_external_transition_may_stand_on_what_another_coordinator_dispatched() 
     point = handed("C-1")
     bench.coordinator.graph.place_foreign(point, 900)
     bench.delegate("B-2", submit_mode=EXTERNAL)
-    bench.assemble(prepared_transition("B-2", point.states[0].id))
+    bench.assemble(prepared_transition("B-2", point.transition.outputs[0].id))
     bench.sign()
     assert bench.state_of("B-2") is State.PREPARED
 
@@ -479,50 +479,6 @@ def test_issuing_goes_on_after_the_coordinator_stepped_down() -> None:
     assert bench.coordinator.issuing.open == {}
 
 
-def test_what_is_kept_is_handed_over_and_is_nothing_to_wait_for() -> None:
-    bench = prepared()
-    bench.ask_to_yield(C, HandoverReason.TRIED)
-    (handover,) = bench.said(Handover, C)
-    assert handover.points == ()
-    assert handover.kept == (KEPT,)
-
-
-def test_what_is_kept_elsewhere_is_respected_and_undispatched_work_on_it_begins_anew() -> None:
-    bench = elect()
-    request_ = bench.said(HandoverRequest, A)[-1]
-    bench.hear(A, Handover(request_.request_id, (), (KEPT,)), height=400)
-    assert bench.state() is CoordinatorState.ACTIVE
-    assert MADE.leaf in bench.sequencer.kept.standing
-    other = KeptStates(intent_id("A-8"), transition("A-8").leaf, (), DAY_LATER_S + 61)
-    assert other.leaf not in bench.sequencer.kept.standing
-
-
-def test_active_one_resets_what_spends_a_state_that_is_kept_elsewhere() -> None:
-    bench = active()
-    mine = transition("C-7", INPUT)
-    again = transition("B-1", INPUT, version=5)
-    bench.bring(State.ENDORSEMENT_GATHERING, mine)
-    bench.beat(B)
-    request_ = bench.said(HandoverRequest, B)[-1]
-    too_long = KeptStates(intent_id("A-8"), transition("A-8").leaf, (), DAY_LATER_S + 61)
-    bench.hear(B, Handover(request_.request_id, (), (KEPT, too_long)))
-    assert bench.state_of("C-7") is not State.ENDORSEMENT_GATHERING
-    assert mine.leaf not in bench.coordinator.graph.placed
-    assert too_long.leaf not in bench.sequencer.kept.standing
-    assert not bench.sequencer.kept.is_taken(again)
-
-
-def test_work_of_the_same_intent_is_not_reset_by_what_is_kept_for_it() -> None:
-    bench = active()
-    newer = prepared_transition("B-1", INPUT, version=5)
-    bench.delegate("B-1", submit_mode=EXTERNAL)
-    bench.assemble(newer)
-    bench.beat(B)
-    request_ = bench.said(HandoverRequest, B)[-1]
-    bench.hear(B, Handover(request_.request_id, (), (KEPT,)))
-    assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
-
-
 def is_awake(bench: Bench) -> bool:
     return bench.sequencer.is_awake
 
@@ -559,7 +515,7 @@ def test_intent_whose_sender_voids_it_is_not_held_for_what_is_on_its_way() -> No
 
 def test_restarted_coordinator_does_not_wait_for_flush_points_that_its_own_index_has_settled() -> None:
     point = handed("A-1")
-    settled = LedgerOutcome(point.point.intent, point.leaf, point.point.digest, LedgerStatus.COMMITTED)
+    settled = LedgerOutcome(point.point.intent, point.transition.leaf, point.point.digest, LedgerStatus.COMMITTED)
     bench = CoordinatorBench(B, incarnation=2, height=400, stored=StoredContract(indexed=(settled,)))
     bench.beat(A)
     bench.delegate("C-1")

@@ -151,3 +151,26 @@ def test_locks_of_a_snapshot_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     kept = Kept(signed=(kept_for("A-1", ONE, TWO),))
     nobody: tuple[IntentId, ...] = ()
     assert kept.locks(nobody) == (ONE,)
+
+
+def test_other_inputs_for_a_leaf_that_is_known_are_false_and_change_nothing() -> None:
+    """Whoever named one leaf twice with different inputs made the node fail later, when it forgot the leaf."""
+    one, other = (StateId(transition(f"X-{number}").leaf, 0) for number in (1, 2))
+    first = KeptStates(intent_id("A-1"), transition("A-1").leaf, (one,), 100)
+    second = first._replace(inputs=(other,), valid_until_s=200)
+    book = Kept(others=(first, second))
+    assert book.standing == {first.leaf: first}
+    book.forget(first.leaf)
+    assert not book.is_taken(transition("B-1", one))
+    assert not book.is_taken(transition("B-1", other))
+
+
+def test_what_we_sign_ourselves_replaces_what_was_falsely_said_of_it() -> None:
+    one, other = (StateId(transition(f"X-{number}").leaf, 0) for number in (1, 2))
+    said = KeptStates(intent_id("A-1"), transition("A-1").leaf, (one,), 200)
+    signed = said._replace(inputs=(other,), valid_until_s=100)
+    book = Kept(others=(said,))
+    book.sign(signed)
+    assert book.standing == {said.leaf: signed}
+    assert not book.is_taken(transition("B-1", one))
+    assert book.is_taken(transition("B-1", other))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from rota.config import Config
@@ -29,6 +27,7 @@ from tests.core.kit import (
     digest_of,
     intent_id,
     prepared_transition,
+    remade,
     transition,
     void_transition,
 )
@@ -64,7 +63,7 @@ def test_endorser_says_for_what_it_keeps_the_states() -> None:
     bench = Bench(node=C, stored=StoredContract(endorsed=(KEPT,)))
     bench.hear(A, request(transition("B-9", INPUT)))
     [answer] = responses(bench)
-    assert answer.refusals == (Refusal(intent_id("B-9"), REASON, (KEPT,)),)
+    assert answer.refusals == (Refusal(intent_id("B-9"), REASON, (KEPT,), transition("B-9", INPUT).leaf),)
 
 
 def test_endorser_tells_each_prepared_transition_once_and_only_so_many() -> None:
@@ -166,7 +165,7 @@ def test_all_that_spend_the_state_begin_anew_and_what_stood_on_one_of_them_goes_
     """B-2 reads the state and B-3 spends it, on top of B-2: both go, B-3 with B-2 and not once more."""
     bench = active(config=Config(rounds_open_max=1))
     spending(bench, transition("B-1", OTHER))
-    reading = replace(transition("B-2"), reads=(INPUT,))
+    reading = remade(transition("B-2"), reads=(INPUT,))
     both = transition("B-3", INPUT, reading.outputs[0].id)
     bench.bring(State.ENDORSEMENT_GATHERING, reading, both)
     refuse(bench, B, "B-1", KEPT._replace(inputs=(INPUT, OTHER)))

@@ -151,7 +151,7 @@ def test_active_loads_the_locks_and_states_of_its_own_unconfirmed_dispatches() -
     bench = restarted(point)
     bench.delegate("C-1")
     snapshot = bench.said(AssembleRequest, C)[0].snapshot
-    assert (snapshot.locks, snapshot.states) == ((spent,), point.states)
+    assert (snapshot.locks, snapshot.states) == ((spent,), point.transition.outputs)
 
 
 def test_intent_that_was_dispatched_before_the_restart_is_answered_so() -> None:
@@ -193,7 +193,7 @@ def test_skip_of_another_version_leaves_a_stored_dispatch_open() -> None:
 def test_what_stands_on_a_foreign_dispatch_stays_when_that_commits() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.states[0].id))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.transition.outputs[0].id))
     bench.block(1, settled(point))
     assert bench.state_of("C-1") is TransactionState.ENDORSEMENT_GATHERING
     assert bench.coordinator.graph.foreign() == ()
@@ -202,7 +202,7 @@ def test_what_stands_on_a_foreign_dispatch_stays_when_that_commits() -> None:
 def test_what_stands_on_a_foreign_dispatch_is_reset_when_that_is_skipped() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.states[0].id))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.transition.outputs[0].id))
     bench.block(1, settled(point, LedgerStatus.SKIPPED))
     assert bench.state_of("C-1") is TransactionState.ASSEMBLING
     assert bench.said(AssembleRequest, C)[-1].snapshot.states == ()
@@ -211,7 +211,7 @@ def test_what_stands_on_a_foreign_dispatch_is_reset_when_that_is_skipped() -> No
 def test_what_stands_on_a_foreign_dispatch_is_reset_when_another_version_commits() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.states[0].id))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.transition.outputs[0].id))
     other = LedgerOutcome(point.point.intent, Leaf(b"o" * 32), digest_of(Leaf(b"o" * 32)), LedgerStatus.COMMITTED)
     bench.block(1, other)
     assert bench.state_of("C-1") is TransactionState.ASSEMBLING
@@ -220,7 +220,7 @@ def test_what_stands_on_a_foreign_dispatch_is_reset_when_another_version_commits
 def test_failure_of_another_version_leaves_what_stands_on_a_foreign_dispatch() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.states[0].id))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.transition.outputs[0].id))
     other = LedgerOutcome(point.point.intent, Leaf(b"o" * 32), digest_of(Leaf(b"o" * 32)), LedgerStatus.SKIPPED)
     bench.block(1, other)
     assert bench.state_of("C-1") is TransactionState.ENDORSEMENT_GATHERING
@@ -229,7 +229,7 @@ def test_failure_of_another_version_leaves_what_stands_on_a_foreign_dispatch() -
 def test_dispatched_user_of_a_lost_foreign_dispatch_stays_but_nothing_more_is_built_on_it() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    user = transition("C-1", point.states[0].id)
+    user = transition("C-1", point.transition.outputs[0].id)
     bench.bring(TransactionState.DISPATCHED, user)
     bench.block(1, settled(point, LedgerStatus.SKIPPED))
     assert bench.state_of("C-1") is TransactionState.DISPATCHED
@@ -239,7 +239,7 @@ def test_dispatched_user_of_a_lost_foreign_dispatch_stays_but_nothing_more_is_bu
 
 def test_foreign_user_of_a_lost_foreign_dispatch_is_withdrawn_too() -> None:
     first = handed("B-1")
-    second = handed("B-2", first.states[0].id)
+    second = handed("B-2", first.transition.outputs[0].id)
     bench = restarted(first, second)
     bench.delegate("C-0")
     bench.block(1, settled(first, LedgerStatus.SKIPPED))
@@ -264,7 +264,9 @@ def test_reorganisation_resets_what_was_assembled_on_a_state_that_is_gone() -> N
     bench = active()
     point = handed("B-1")
     bench.block(1, settled(point))
-    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.states[0].id), transition("C-2"))
+    bench.bring(
+        TransactionState.ENDORSEMENT_GATHERING, transition("C-1", point.transition.outputs[0].id), transition("C-2")
+    )
     bench.tell(BlocksRemoved(0, (settled(point),)))
     assert bench.state_of("C-1") is TransactionState.ASSEMBLING
     assert bench.state_of("C-2") is TransactionState.ENDORSEMENT_GATHERING

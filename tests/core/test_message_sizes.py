@@ -18,7 +18,7 @@ from rota.core.events.chain import Objection, TransactionRefused
 from rota.core.explanation import explain_at_coordinator
 from rota.core.graph import SNAPSHOT_STATES_MAX, Graph
 from rota.core.handover import POINTS_MAX, handover_of
-from rota.core.kept import KEPT_MAX, SNAPSHOT_LOCKS_MAX
+from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import (
@@ -33,9 +33,11 @@ from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     EndorsementRequest,
+    EndorserSignature,
     Envelope,
     ErrorCode,
     HandedOver,
+    HandedRound,
     Handover,
     IntentAnswer,
     IntentError,
@@ -43,22 +45,10 @@ from rota.messages import (
     StateDistribution,
     SubmitterHeartbeat,
 )
-from rota.types import (
-    Digest,
-    FlushPoint,
-    HeartbeatNumber,
-    IntentId,
-    KeptStates,
-    Leaf,
-    NodeName,
-    RequestId,
-    State,
-    StateId,
-    Transition,
-)
+from rota.types import Digest, FlushPoint, HeartbeatNumber, Leaf, NodeName, RequestId, State, StateId, Transition
 from rota.wire import Frame, decode_frame, encode_frame
 from rota.wire.sizes import intent_bytes, transition_bytes
-from tests.core.coordinator_bench import CoordinatorBench, active, name_of
+from tests.core.coordinator_bench import CoordinatorBench, active, handed_of, name_of, settled
 from tests.core.kit import ADDRESS, GENESIS_S, SEPARATOR, A, B, Bench, C, contract, digest_of, intent, intent_id
 from tests.core.node_bench import NodeBench, order, restarted
 from tests.core.test_assembly import HEIGHT, ask, bench_with
@@ -173,22 +163,18 @@ def test_sender_whose_answers_are_large_gets_shorter_slots_until_they_are_small_
 
 def test_nothing_more_is_assembled_while_what_is_under_way_fills_a_message() -> None:
     bench = active()
-    large = [sized(f"B-{number}", LARGEST) for number in range(4)]
-    bench.delegate(*(name_of(each.intent) for each in large))
-    answer_in_parts(bench, large)
+    large = [handed_of(sized(f"B-{number}", LARGEST)) for number in range(4)]
+    for each in large:
+        bench.coordinator.graph.place_foreign(each, GENESIS_S + 600)
     bench.delegate("C-1")
     assert bench.asked(AssembleRequest) == []
     assert bench.state_of("C-1") is TransactionState.POOLED
     explained = explain_at_coordinator(bench.sequencer, intent_id("C-1"))
     assert explained is not None
     assert explained.waits_for == "what is under way to have its outcome: it fills a message"
-    bench.sign()
-    bench.permit()
-    first, *_ = bench.write_rounds()
-    bench.block(1, bench.outcome(first.transitions[0]))
+    bench.block(1, *(settled(each) for each in large))
     [(peer, request)] = bench.asked(AssembleRequest)
-    assert (peer, len(request.snapshot.states)) == (C, 3)
-    assert fits(request)
+    assert (peer, request.snapshot.states) == (C, ())
 
 
 def test_snapshot_fits_to_its_last_byte_state_and_lock() -> None:
@@ -207,9 +193,9 @@ def test_snapshot_has_its_number_of_locks_and_states(extra: int) -> None:
     locking, offering = Graph(), Graph()
     locks = states(SNAPSHOT_LOCKS_MAX + extra)
     point = FlushPoint(Digest(bytes(32)), intent_id("A-1"))
-    locking.place_foreign(HandedOver(point, Leaf(b"l" * 32), locks), 900)
+    locking.place_foreign(HandedOver(point, Transition(point.intent, Leaf(b"l" * 32), locks)), 900)
     many = tuple(State(state, bytes(32), (), b"") for state in states(SNAPSHOT_STATES_MAX + extra))
-    offering.place_foreign(HandedOver(point, Leaf(b"l" * 32), (), many), 900)
+    offering.place_foreign(HandedOver(point, Transition(point.intent, Leaf(b"l" * 32), outputs=many)), 900)
     for graph in (locking, offering):
         assert graph.fits_snapshot(CONFIG.message_bytes_max) is (extra == 0)
         assert fits(AssembleRequest(REQUEST, (intent_id("A-1"),) * 64, graph.snapshot(A)))
@@ -269,13 +255,17 @@ def _distributed(transitions: tuple[Transition, ...]) -> list[StateDistribution]
 
 
 def point(number: int, locks: int, size: int) -> HandedOver:
+    """One of a hand-over; a hundred are in one round."""
     leaf = Leaf(number.to_bytes(32, "big"))
     made = State(StateId(leaf, 0), bytes(32), (A, B, C), bytes(size))
-    return HandedOver(FlushPoint(Digest(bytes(32)), intent_id(str(number))), leaf, states(locks), (made,))
+    intent = intent_id(str(number))
+    digest = Digest((number // 100).to_bytes(32, "big"))
+    return HandedOver(FlushPoint(digest, intent), Transition(intent, leaf, states(locks), (), (made,)))
 
 
-def kept(count: int) -> list[KeptStates]:
-    return [KeptStates(IntentId(bytes(16)), Leaf(n.to_bytes(32, "big")), states(15), 1) for n in range(count)]
+def rounds_of(points: list[HandedOver]) -> dict[Digest, HandedRound]:
+    signatures = tuple(EndorserSignature(node, bytes(64)) for node in (A, B, C))
+    return {each.point.digest: HandedRound((Leaf(bytes(32)),) * 100, 1, signatures) for each in points}
 
 
 @pytest.mark.slow
@@ -284,23 +274,30 @@ def kept(count: int) -> list[KeptStates]:
     st.sampled_from([0, 3, 40, POINTS_MAX + 1]),
     st.sampled_from([0, 2, 15]),
     st.sampled_from([0, 1_000, MEBIBYTE - 2_000]),
-    st.sampled_from([0, 10, KEPT_MAX + 1]),
 )
-def test_hand_over_fits_a_frame_and_names_every_point_that_it_can(count: int, locks: int, size: int, many: int) -> None:
+def test_hand_over_fits_a_frame_and_names_every_point_that_it_can(count: int, locks: int, size: int) -> None:
     small = bytes(min(size, 3 * MEBIBYTE // max(1, count)))
     points = [point(number, locks, len(small)) for number in range(count)]
-    told = handover_of(REQUEST, points, kept(many), CONFIG.message_bytes_max)
+    told = handover_of(REQUEST, points, rounds_of(points), CONFIG.message_bytes_max)
     assert fits(told)
     assert [each.point for each in told.points] == [each.point for each in points[: len(told.points)]]
     assert len(told.points) == count or count > POINTS_MAX
-    assert all(each.locks == states(locks) for each in told.points)
-    assert told.kept == tuple(kept(many))[many - len(told.kept) :]
+    assert all(each.transition.inputs == states(locks) for each in told.points)
+    assert len(told.rounds) >= len({each.point.digest for each in told.points})
 
 
-def test_states_are_left_out_of_a_hand_over_before_points_are() -> None:
-    points = [point(number, 1, MEBIBYTE - 2_000) for number in range(5)]
-    told = handover_of(REQUEST, points, (), CONFIG.message_bytes_max)
-    assert [len(each.states) for each in told.points] == [1, 1, 1, 0, 0]
+def test_contents_are_left_out_of_a_hand_over_before_points_are() -> None:
+    points = [point(number, 1, MEBIBYTE - 8_000) for number in range(5)]
+    told = handover_of(REQUEST, points, rounds_of(points), CONFIG.message_bytes_max)
+    contents = [each.transition.outputs[0].content for each in told.points]
+    assert [content is not None for content in contents] == [True, True, True, False, False]
+
+
+def test_point_whose_round_is_not_known_any_more_is_not_handed_over() -> None:
+    points = [point(number, 1, 10) for number in (0, 100)]
+    rounds = rounds_of(points[:1])
+    told = handover_of(REQUEST, points, rounds, CONFIG.message_bytes_max)
+    assert told == Handover(REQUEST, tuple(points[:1]), tuple(rounds.values()))
 
 
 # Intents.

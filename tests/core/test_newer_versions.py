@@ -79,7 +79,7 @@ def test_snapshot_dispatch_and_hand_over_pass_it_on() -> None:
     bench.block(400)
     bench.ask_to_yield(B)
     [handover] = bench.said(Handover, B)
-    assert handover.points[0].states == made.outputs
+    assert handover.points[0].transition.outputs == made.outputs
 
 
 def test_a_sender_that_lost_its_states_gets_them_whole_and_stores_them_whole() -> None:

@@ -223,7 +223,7 @@ def test_restored_dispatch_is_handed_over_as_a_flush_point() -> None:
     bench = restarted(RoundDispatch(order(B1, sender=B), "A", 0), next_nonce=1, contracts=(contract(A, B),))
     bench.hear(B, HandoverRequest(RequestId(1, 1), HandoverReason.OUTRANKS))
     (handover,) = bench.said(Handover, B)
-    assert [(handed.point.digest, handed.point.intent, handed.leaf) for handed in handover.points] == [
+    assert [(handed.point.digest, handed.point.intent, handed.transition.leaf) for handed in handover.points] == [
         (order(B1).digest, B1, transition(B1).leaf)
     ]
 

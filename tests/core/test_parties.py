@@ -12,7 +12,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Permission, Restored, State
 from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
 from rota.types import DelegationNumber, HeartbeatNumber, NodeName, Outcome, Party, Receipt, RequestId
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id, transition
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id, signed_leaf, transition
 
 BOB = Party("bob@B")
 CAROL = Party("carol@C")
@@ -154,7 +154,8 @@ def test_party_that_was_unknown_is_asked_for_again_by_the_next_intent() -> None:
 
 
 def test_unknown_party_of_a_restarted_sender_reverts_only_when_no_version_can_be_valid() -> None:
-    stored = StoredContract((Restored(intent("A-1", parties=(BOB,))),))
+    recorded = (signed_leaf(transition("A-1")),)
+    stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), versions=recorded),))
     bench = Bench(height=400, stored=stored, incarnation=2)
     bench.tell(Tick())
     assert delegated(bench) == []
@@ -203,7 +204,8 @@ def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watche
 ) -> None:
     """The submitter lists it before the party's node answers, and then falls silent."""
     permission = Permission(DelegationNumber(1, 1), C, transition("A-1"))
-    stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), permission=permission),))
+    recorded = (signed_leaf(transition("A-1")),)
+    stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), permission=permission, versions=recorded),))
     bench = Bench(height=400, stored=stored, incarnation=2)
     bench.tell(Tick())
     listed = SubmittedIntent(intent_id("A-1"), transition("A-1").leaf, "C", 7, 1)

@@ -18,12 +18,14 @@ from rota.core.effects import (
     ReportPrepared,
     ReportReceipt,
     TransitionIssued,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import (
     AssemblyFinished,
     BlocksRemoved,
     CancelRequested,
+    EndorsersVerified,
     LedgerOutcome,
     LedgerStatus,
     OutcomesFinal,
@@ -51,6 +53,7 @@ from rota.messages import (
 from rota.types import Digest, Intent, NodeName, Outcome, Party, Receipt, RequestId, SubmitMode, Transition
 from tests.core.kit import (
     ADDRESS,
+    FORGED,
     GENESIS_S,
     A,
     B,
@@ -59,6 +62,7 @@ from tests.core.kit import (
     digest_of,
     intent,
     prepared_transition,
+    signed_leaf,
     transition,
     void_transition,
 )
@@ -109,6 +113,7 @@ def finish(bench: Bench, counter: int, version: int = 0) -> None:
     made = prepared_transition("A-1", version=version, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    bench.write_leaves()
 
 
 def prepared(made: Transition = MADE, *, valid_until_s: int = DAY_LATER_S, signers: str = "ABC") -> PreparedTransaction:
@@ -220,6 +225,28 @@ def test_what_is_not_sound_is_not_issued(flawed: PreparedTransaction) -> None:
     assert records(bench) == []
     assert bench.take(VerifySignature) == []
     assert acknowledged(bench) == 1, "it need not be sent again"
+
+
+def test_coordinator_that_makes_up_endorsements_does_not_end_an_external_intent() -> None:
+    """What nobody can commit would be the user's until it expires, and then reverted."""
+    bench = assembled()
+    forged = tuple(EndorserSignature(name, FORGED) for name in (A, B, C))
+    bench.hear(B, replace(prepared(), signatures=forged), height=HEIGHT)
+    assert state(bench) is State.ENDORSEMENT_GATHERING
+    assert records(bench) == []
+    assert acknowledged(bench) == 1, "it need not be sent again"
+    assert bench.sequencer.sender.complaints == {B: 1}
+
+
+def test_prepared_transition_is_issued_when_its_endorsements_are_verified() -> None:
+    bench = assembled()
+    bench.verifies = False
+    bench.hear(B, prepared(), height=HEIGHT)
+    assert records(bench) == []
+    [order] = bench.take(VerifyEndorsers)
+    assert [each.endorser for each in order.signed] == [A, B, C]
+    bench.tell(EndorsersVerified(order.request_id, (True,) * 3, ID))
+    assert state(bench) is State.ISSUED
 
 
 def test_intent_that_is_not_external_is_not_issued() -> None:
@@ -452,10 +479,11 @@ def test_issued_survives_a_restart_and_is_reported_again() -> None:
     assert state(bench) is State.REVERTED
 
 
-def test_restarted_sender_assumes_that_a_prepared_version_was_endorsed() -> None:
-    bench = restarted()
+def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> None:
+    recorded = (signed_leaf(MADE),)
+    bench = restarted(versions=recorded)
     assert machine(bench).void_after_s == DAY_LATER_S
-    bench = restarted(ending_reason="cancelled")
+    bench = restarted(ending_reason="cancelled", versions=recorded)
     assert numbers(bench, B)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is not State.REVERTED

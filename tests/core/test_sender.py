@@ -54,18 +54,7 @@ from rota.messages import (
     TransactionDispatched,
     TransactionReverted,
 )
-from rota.types import (
-    Contract,
-    DelegationNumber,
-    HeartbeatNumber,
-    Mode,
-    NodeName,
-    Outcome,
-    Receipt,
-    RequestId,
-    Rotation,
-    Tried,
-)
+from rota.types import Contract, DelegationNumber, HeartbeatNumber, Mode, NodeName, Outcome, RequestId, Rotation, Tried
 from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
 
 HEIGHT = 400
@@ -196,6 +185,7 @@ def outcome(name: str, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerO
 
 def confirm(bench: Bench, name: str) -> None:
     """The intent is on the chain for good."""
+    bench.signed(transition(name))
     bench.block(HEIGHT + 1, outcome(name))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome(name),)))
 
@@ -231,7 +221,7 @@ def test_intent_is_durable_before_its_user_is_answered_and_before_it_is_delegate
     assert bench.sequencer.sender.transactions == {}
     bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("user", intent_id("A-1"))]
-    assert commands(bench, B)[0].delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert commands(bench, B)[0].delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
 
 
 def test_user_is_told_of_an_intent_that_was_not_written() -> None:
@@ -321,7 +311,7 @@ def test_rejected_command_is_not_repeated() -> None:
     bench = bench_of_sender("A-1", of=WITHOUT_US)
     reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=500)
     bench.forget()
-    bench.wait(5_000)
+    bench.wait(4_999)
     assert told(bench) == []
 
 
@@ -352,7 +342,7 @@ def test_answer_for_an_intent_that_is_with_another_delegate_does_not_count() -> 
     answers = tuple(IntentAnswer(intent_id(name), Answer.REJECTED, "no") for name in ("A-1", "A-2", "A-9"))
     bench.hear(C, DelegationAccepted(command.command_id, answers, NEVER))
     assert transaction(bench, "A-1").state is TransactionState.PREPARED
-    assert transaction(bench, "A-2").state is TransactionState.REVERTED
+    assert [transaction(bench, name).dropped_count for name in ("A-1", "A-2")] == [0, 1]
 
 
 def test_repeated_command_leaves_out_what_has_ended_meanwhile() -> None:
@@ -360,6 +350,7 @@ def test_repeated_command_leaves_out_what_has_ended_meanwhile() -> None:
     accept(bench, B)
     confirm(bench, "A-1")
     machine = transaction(bench, "A-2")
+    bench.signed(transition("A-2"))
     bench.block(HEIGHT + 1, outcome("A-2"))
     assert machine.state is TransactionState.CONFIRMED
     bench.wait(250)
@@ -558,13 +549,20 @@ def test_own_ledger_that_is_back_makes_our_own_node_available_again() -> None:
 # Heartbeats and leases.
 
 
+def test_what_its_user_asks_for_is_not_told_to_a_coordinator() -> None:
+    bench = bench_of_sender()
+    bench.submit("A-1", b"pay 5 to bob", idempotency_key="order 7")
+    [told] = commands(bench, B)[0].delegations
+    assert told.intent == intent("A-1", b"")
+
+
 def test_overdue_heartbeat_makes_the_sender_delegate_again_to_the_same_node_with_the_same_number() -> None:
     bench = accepted_bench("A-1")
     bench.wait(749)
     assert told(bench) == []
     bench.wait(1)
     (command,) = commands(bench, B)
-    assert command.delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
     accept(bench, B, Answer.HELD)
     bench.forget()
@@ -638,7 +636,7 @@ def test_newer_heartbeat_that_lacks_an_intent_makes_it_delegated_again_with_the_
     beat(bench, B, 2, "A-2")
     assert transaction(bench, "A-1").state is TransactionState.PENDING
     assert transaction(bench, "A-2").state is TransactionState.DELEGATED
-    assert commands(bench, B)[-1].delegations == (Delegation(intent("A-1"), DelegationNumber(1, 1)),)
+    assert commands(bench, B)[-1].delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
 
 
 def test_heartbeat_of_before_the_acceptance_need_not_list_the_intent() -> None:
@@ -830,7 +828,7 @@ def test_coordinator_that_stops_moves_its_own_sender_at_once_to_the_successor() 
 def test_sender_does_not_choose_its_own_node_while_that_has_stepped_down() -> None:
     bench = bench_of_sender("A-1", height=WHERE_A_LEADS)
     bench.tell(ConnectionLost(C))
-    bench.sequencer.coordinator.handle(EndorserFollowsAnother(C))
+    bench.sequencer.coordinator.handle(EndorserFollowsAnother(B, C))
     bench.tell(Tick())
     assert told(bench) == [B]
     assert commands(bench, B)[0].tried == (Tried(A, bench.sequencer.coordinator.number), Tried(C, NEVER))
@@ -910,15 +908,15 @@ def test_redirect_to_nobody_to_its_author_or_to_a_stranger_is_tried_again_later(
 
 def test_sender_that_is_behind_waits_until_its_index_is_there() -> None:
     bench = bench_of_sender("A-1")
-    reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=520)
+    reject(bench, B, Rejection.MISMATCHED_BLOCK_HEIGHT, observed_height=500)
     bench.submit("A-2")
     bench.forget()
-    bench.wait(10_000)
+    bench.wait(4_999)
     bench.block(499)
     assert told(bench) == []
     explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
     assert explanation is not None
-    assert explanation.waits_for == "our index must reach height 520"
+    assert explanation.waits_for == "our index must reach height 500"
     bench.block(500)
     assert delegated_to(bench, B) == [intent_id("A-1"), intent_id("A-2")]
     bench.forget()
@@ -1076,14 +1074,6 @@ def test_dispatched_means_nothing_for_an_intent_that_was_never_permitted() -> No
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
 
 
-def test_rejected_intent_is_reverted_with_the_reason() -> None:
-    bench = bench_of_sender("A-1")
-    accept(bench, B, Answer.REJECTED, reason="refused by all")
-    bench.write()
-    receipt = Receipt(intent_id("A-1"), Outcome.REVERTED, "refused by all")
-    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
-
-
 # Idle, Observing, Sending.
 
 
@@ -1143,6 +1133,7 @@ def test_sender_rests_when_all_that_is_left_ends_in_one_block() -> None:
     bench = bench_of_sender("A-1")
     accept(bench, B)
     bench.submit("A-2")
+    bench.signed(transition("A-1"), transition("A-2"))
     bench.block(HEIGHT + 1, outcome("A-1"), outcome("A-2"))
     assert doing(bench) is State.IDLE
 
@@ -1229,7 +1220,7 @@ def test_intent_is_given_up_by_nobody_but_its_delegate_under_its_number(peer: No
     bench.hear(B, TransactionReverted(intent_id("A-9"), DelegationNumber(1, 1), leaf, "no"))
     assert transaction(bench, "A-1").state is TransactionState.DELEGATED
     bench.hear(B, TransactionReverted(intent_id("A-1"), DelegationNumber(1, 1), leaf, "no"))
-    assert transaction(bench, "A-1").state is TransactionState.REVERTED
+    assert transaction(bench, "A-1").state is TransactionState.PENDING
 
 
 def test_outcomes_of_others_change_nothing_here() -> None:
@@ -1245,6 +1236,7 @@ def test_outcomes_of_others_change_nothing_here() -> None:
 @pytest.mark.parametrize("status", [LedgerStatus.SKIPPED, LedgerStatus.REVERTED])
 def test_only_a_committed_outcome_is_undone_or_becomes_final(status: LedgerStatus) -> None:
     bench = accepted_bench("A-1")
+    bench.signed(transition("A-1"))
     bench.block(HEIGHT + 1, outcome("A-1"))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome("A-1", status),)))
     bench.tell(BlocksRemoved(HEIGHT, (outcome("A-1", status),)))
@@ -1261,7 +1253,7 @@ def test_what_the_ledger_skipped_at_an_earlier_delegate_comes_to_the_current_one
     bench.forget()
     bench.block(HEIGHT + 1, outcome("A-1", LedgerStatus.REVERTED))
     (command,) = commands(bench, C)
-    assert command.delegations == (Delegation(intent("A-1"), DelegationNumber(2, 2), revert_count=1),)
+    assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(2, 2), revert_count=1),)
 
 
 def test_restarted_sender_delegates_what_it_finds_in_its_store_with_a_number_of_its_new_life() -> None:

@@ -5,7 +5,7 @@ In all of this A sends, and at height 400 B leads, C follows, and A itself comes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,6 +17,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     PermissionGranted,
     Persist,
     Record,
@@ -61,6 +62,7 @@ from rota.messages import (
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     DispatchItem,
+    EndorserSignature,
     ErrorCode,
     IntentAnswer,
     ListedIntent,
@@ -71,7 +73,7 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import DelegationNumber, HeartbeatNumber, Leaf, NodeName, Outcome, Party, Receipt, RequestId, Transition
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, digest_of, intent, intent_id, transition
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, digest_of, intent, intent_id, signed_leaf, transition
 
 HEIGHT = 400
 ID = intent_id("A-1")
@@ -141,10 +143,15 @@ def parked() -> Bench:
 
 
 def restarted(
-    permission: Permission | None = None, *, parked_reason: str | None = None, ending_reason: str | None = None
+    permission: Permission | None = None,
+    *,
+    parked_reason: str | None = None,
+    ending_reason: str | None = None,
+    versions: tuple[Transition, ...] = (),
 ) -> Bench:
     """The second life of a node that went down with the intent under way."""
-    found = Restored(intent("A-1"), parked_reason, permission, ending_reason)
+    recorded = tuple(map(signed_leaf, versions))
+    found = Restored(intent("A-1"), parked_reason, permission, ending_reason, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     return bench
@@ -191,6 +198,7 @@ def finish_assembly(bench: Bench, counter: int, version: int = 0, valid_until_s:
     made = transition("A-1", version=version, valid_until_s=valid_until_s, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    bench.write_leaves()
 
 
 def ask_permission(
@@ -222,9 +230,25 @@ def list_dispatched(
     bench.hear(peer, SubmitterHeartbeat(HeartbeatNumber(1, 1), (entry,)), height=HEIGHT)
 
 
-def give_up(bench: Bench, number: DelegationNumber = FIRST) -> None:
-    """Its coordinator gives it up."""
-    bench.hear(B, TransactionReverted(ID, number, LEAF, "refused by all"), height=HEIGHT)
+def give_up(
+    bench: Bench,
+    number: DelegationNumber = FIRST,
+    *,
+    leaf: Leaf = LEAF,
+    reason: str = "refused by all",
+    endorsers: Sequence[NodeName] | None = None,
+    signature: bytes = b"refused",
+) -> None:
+    """Its coordinator gives it up, with the refusals of these endorsers, or of all."""
+    refusals = tuple(
+        EndorserSignature(each, signature) for each in (bench.of.endorsers if endorsers is None else endorsers)
+    )
+    bench.hear(B, TransactionReverted(ID, number, leaf, reason, refusals), height=HEIGHT)
+
+
+def fail_for_good(bench: Bench) -> None:
+    """Our own index says that the permitted version failed, and is not to be retried."""
+    bench.block(HEIGHT, outcome(LedgerStatus.REVERTED, retryable=False))
 
 
 def outcome(
@@ -392,7 +416,7 @@ def test_permission_that_was_not_written_was_not_given_and_can_be_asked_for_agai
 
 def test_failed_permission_does_not_revive_what_was_given_up() -> None:
     bench = asked()
-    give_up(bench)
+    fail_for_good(bench)
     assert state(bench) is State.ENDING
     fail_write(bench)
     assert state(bench) is State.ENDING
@@ -554,10 +578,12 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     assert state(bench) is State.DELEGATED
     verified(bench, 20)
     assert state(bench) is State.PREPARED
-    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+    granted = PermissionGranted(ID, DelegationNumber(2, 1), B, made)
+    assert records(bench) == [LeavesSigned((signed_leaf(made),)), granted], "its record may be lost"
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
     assert bench.take(AssembleIntents) == []
+    assert machine(bench).versions == {made.leaf: made.valid_until_s}
 
 
 def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
@@ -575,7 +601,7 @@ def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
 
 def test_restarted_sender_uses_the_states_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made))
+    bench = restarted(Permission(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -587,7 +613,7 @@ def test_restarted_sender_uses_the_states_that_it_kept() -> None:
 
 def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made))
+    bench = restarted(Permission(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -771,6 +797,7 @@ def test_submitter_that_lists_an_intent_again_gets_it_back() -> None:
 @pytest.mark.parametrize("way", [pending, delegated, assembling, assembled, prepared, submitted, parked])
 def test_confirmation_counts_in_any_state_and_is_reported_when_it_is_final(way: Callable[[], Bench]) -> None:
     bench = way()
+    bench.signed(transition("A-1", version=3))
     bench.block(HEIGHT + 1, outcome(version=3))
     assert state(bench) is State.CONFIRMED
     assert bench.take(ReportReceipt) == []
@@ -796,6 +823,7 @@ def test_reorganisation_makes_a_confirmed_intent_submitted_again_and_holds_it() 
     bench.wait(4_000)
     assert state(bench) is State.PENDING
     assert bench.said(DelegationCommand, B) != []
+    bench.signed(transition("A-1", version=1))
     bench.block(HEIGHT + 2, outcome(version=1))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome(version=1),)))
     (report,) = bench.take(ReportReceipt)
@@ -948,19 +976,19 @@ def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
 # Given up.
 
 
-def test_intent_that_was_never_assembled_is_reverted_at_once_when_it_is_given_up() -> None:
-    bench = delegated()
-    give_up(bench)
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
-    bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
-    assert bench.sequencer.sender.transactions == {}
-
-
-@pytest.mark.parametrize("way", [assembled, prepared, submitted])
-def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: Callable[[], Bench]) -> None:
+@pytest.mark.parametrize(
+    ("way", "end", "reason"),
+    [
+        (assembled, give_up, "refused by all"),
+        (prepared, fail_for_good, "input spent"),
+        (submitted, fail_for_good, "input spent"),
+    ],
+)
+def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(
+    way: Callable[[], Bench], end: Callable[[Bench], None], reason: str
+) -> None:
     bench = way()
-    give_up(bench)
+    end(bench)
     assert state(bench) is State.ENDING
     bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
@@ -968,7 +996,7 @@ def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(way: C
     assert state(bench) is State.PENDING, "what is not final may be taken back"
     assert records(bench) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
+    assert records(bench) == [IntentFinalised(reverted(reason))]
 
 
 def test_latest_version_decides_when_all_are_void() -> None:
@@ -976,7 +1004,7 @@ def test_latest_version_decides_when_all_are_void() -> None:
     finish_assembly(bench, 10, valid_until_s=GENESIS_S + 900)
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1, valid_until_s=GENESIS_S + 300)
-    give_up(bench)
+    give_up(bench, leaf=transition("A-1", version=1).leaf)
     bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 900)
     assert state(bench) is State.PENDING
@@ -988,12 +1016,13 @@ def test_what_is_void_already_is_reverted_at_once() -> None:
     bench = assembled()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     give_up(bench)
+    bench.write()
     assert state(bench) is State.REVERTED
 
 
 def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     bench.write()
     bench.block(HEIGHT + 1, outcome())
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
@@ -1003,7 +1032,7 @@ def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
 
 def test_intent_whose_end_is_not_durable_is_held_for_no_submitter_and_delegated_to_nobody() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     bench.forget()
     bench.wait(60_000)
     assert state(bench) is State.ENDING
@@ -1025,8 +1054,8 @@ def test_ended_intent_gets_no_permission() -> None:
 
 
 def test_receipt_is_told_only_once_it_is_durable_and_written_again_until_it_is() -> None:
-    bench = delegated()
-    give_up(bench)
+    bench = assembling()
+    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.REVERTED, reason="no funds"))
     pauses = []
     for _ in range(3):
         fail_write(bench)
@@ -1038,9 +1067,9 @@ def test_receipt_is_told_only_once_it_is_durable_and_written_again_until_it_is()
         pauses.append(bench.now_ms - since_ms)
     for pause, most in zip(pauses, (250, 500, 1_000), strict=True):
         assert most * 3 // 4 <= pause <= most
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
+    assert records(bench) == [IntentFinalised(reverted("no funds"))]
     bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
 
 
 # Assembly that did not succeed.
@@ -1356,8 +1385,8 @@ def test_second_cancel_is_answered_like_the_first() -> None:
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
 
 
-def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> None:
-    bench = restarted(ending_reason="cancelled")
+def test_end_survives_a_restart_which_goes_by_the_bounds_that_were_recorded() -> None:
+    bench = restarted(ending_reason="cancelled", versions=(transition("A-1"), transition("A-1", version=1)))
     assert state(bench) is State.PENDING
     assert bench.said(DelegationCommand)[-1].delegations[0].is_voiding
     ask_permission(bench, 20)
@@ -1368,9 +1397,26 @@ def test_end_survives_a_restart_which_assumes_that_a_version_was_endorsed() -> N
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
-def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_that_block_is_gone() -> None:
+def test_restarted_sender_goes_by_the_recorded_bound_whatever_its_configuration_says_now() -> None:
+    longer = transition("A-1", valid_until_s=GENESIS_S + 900)
+    found = Restored(intent("A-1"), ending_reason="cancelled", versions=(signed_leaf(longer),))
+    stored = StoredContract((found,))
+    bench = Bench(height=HEIGHT, stored=stored, incarnation=2, config=Config(validity_s=60))
+    bench.tell(Tick())
+    final_at(bench, HEIGHT + 1, GENESIS_S + 900)
+    assert records(bench) == []
+    final_at(bench, HEIGHT + 2, GENESIS_S + 901)
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+
+
+def test_restarted_sender_that_signed_nothing_ends_at_once() -> None:
+    bench = restarted(ending_reason="cancelled")
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+
+
+def test_intent_of_a_release_that_recorded_no_leaves_counts_from_the_latest_chain_time_that_was_seen() -> None:
     """What was endorsed before a reorganisation is valid by the time of a block that is no longer there."""
-    found = Restored(intent("A-1"), ending_reason="cancelled")
+    found = Restored(intent("A-1", nonce=b""), ending_reason="cancelled")
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), latest_chain_time_s=GENESIS_S + 50), incarnation=2)
     bench.tell(Tick())
     final_at(bench, HEIGHT + 1, GENESIS_S + 650)
@@ -1380,7 +1426,7 @@ def test_restarted_sender_counts_from_the_latest_chain_time_that_it_saw_even_if_
 
 
 def test_cancel_after_a_restart_waits_for_what_may_have_been_endorsed_before() -> None:
-    bench = restarted()
+    bench = restarted(versions=(transition("A-1"),))
     bench.tell(CancelRequested("canceller", ID))
     assert state(bench) is State.ENDING
 
@@ -1434,7 +1480,8 @@ def test_dependency_that_is_final_already_is_taken_into_account() -> None:
 @pytest.mark.parametrize("parked_reason", [None, "not yet"])
 def test_failed_dependency_ends_a_restored_intent_when_no_version_can_be_valid(parked_reason: str | None) -> None:
     one = intent_id("X-1")
-    found = Restored(intent("A-1", depends_on=(one,)), parked_reason)
+    recorded = (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(one,)), parked_reason, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), outcomes=((one, Outcome.REVERTED),)), incarnation=2)
     bench.tell(Tick())
     assert state(bench) is State.ENDING
@@ -1498,7 +1545,8 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
 ) -> None:
     """Its outcome was no longer indexed at the restart, and the submitter lists the intent before it is again."""
     permission = Permission(FIRST, C, transition("A-1"))
-    found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission)
+    recorded = (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     listed = SubmittedIntent(ID, LEAF, "C", 7, 1)
@@ -1517,7 +1565,8 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
 
 def submitted_before_its_dependency_ended(outcome_of_other: Outcome) -> Bench:
     """A restarted sender's intent is with a submitter when what it depends on ends; then the ledger skips it."""
-    found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=Permission(FIRST, B, transition("A-1")))
+    permission, recorded = Permission(FIRST, B, transition("A-1")), (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     list_dispatched(bench, submission_count=1)

@@ -71,6 +71,7 @@ from rota.messages import (
     EndorsementResponse,
     ErrorCode,
     HandedOver,
+    HandedRound,
     Handover,
     HandoverReason,
     HandoverRequest,
@@ -158,6 +159,7 @@ def assemble(bench: Bench) -> None:
     ask_assembly(bench)
     bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.ASSEMBLED, transition("B-1", signature=b"")))
     bench.tell(TransitionSigned(ASKED, B1, b"signed"))
+    bench.write_leaves()
 
 
 def item(bench: Bench) -> DispatchItem:
@@ -450,16 +452,16 @@ def test_only_the_node_that_was_permitted_may_list_it() -> None:
     assert sender_state(bench) is SenderSide.PREPARED
 
 
-def test_coordinator_that_gives_up_ends_the_intent_with_its_reason() -> None:
+def test_coordinator_that_gives_up_does_not_end_the_intent() -> None:
     bench = sender()
     number = bench.sequencer.sender.transactions[B1].number
     bench.hear(A, TransactionReverted(B1, number, transition("B-1").leaf, "refused"))
-    bench.write()
-    assert [each.receipt.reason for each in bench.take(ReportReceipt)] == ["refused"]
+    assert sender_state(bench) is SenderSide.PENDING
 
 
 def test_outcome_on_our_own_index_confirms_and_its_final_depth_reports() -> None:
     bench = sender()
+    bench.signed(transition("B-1"))
     bench.block(1, outcome())
     assert sender_state(bench) is SenderSide.CONFIRMED
     assert bench.take(ReportReceipt) == []
@@ -781,11 +783,13 @@ def test_restored_intent_is_delegated_and_its_dependencies_are_known() -> None:
 
 
 def test_dispatch_of_before_the_restart_is_a_flush_point_until_it_has_its_outcome() -> None:
-    leaf = transition("B-1").leaf
-    point = FlushPoint(digest_of(leaf), B1)
-    bench = Bench(stored=StoredContract(dispatched=(HandedOver(point, leaf),)), incarnation=2)
+    made = transition("B-1")
+    point = HandedOver(FlushPoint(digest_of(made.leaf), B1), made)
+    shown = HandedRound((made.leaf,), GENESIS_S + 600, ())
+    bench = Bench(stored=StoredContract(dispatched=(point,), rounds=(shown,)), incarnation=2)
     bench.hear(B, HandoverRequest(ASKED, HandoverReason.OUTRANKS))
-    assert bench.said(Handover, B)[-1].points == (HandedOver(point, leaf),)
+    assert bench.said(Handover, B)[-1].points == (point,)
+    assert bench.said(Handover, B)[-1].rounds == (shown,)
     bench.block(1, outcome(LedgerStatus.SKIPPED))
     bench.hear(B, HandoverRequest(ASKED, HandoverReason.OUTRANKS))
     assert bench.said(Handover, B)[-1].points == ()

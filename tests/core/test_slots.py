@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from rota.config import Config
@@ -31,7 +29,7 @@ from tests.core.coordinator_bench import (
     restarted,
     settled,
 )
-from tests.core.kit import B, C, intent_id, transition
+from tests.core.kit import B, C, intent_id, remade, transition
 
 NUMBER = DelegationNumber(1, 1)
 
@@ -432,7 +430,7 @@ def test_what_was_assembled_on_an_unusable_one_in_the_same_slot_is_unusable_too(
     bench.bring(State.ENDORSEMENT_GATHERING, transition("C-1", spent))
     bad = transition("B-1", spent)
     on_top = transition("B-2", bad.outputs[0].id)
-    reader = replace(transition("B-3"), reads=(on_top.outputs[0].id,))
+    reader = remade(transition("B-3"), reads=(on_top.outputs[0].id,))
     bench.delegate("B-1", "B-2", "B-3", "B-4")
     bench.assemble(bad, on_top, reader)
     assert bench.state_of("B-4") is State.ENDORSEMENT_GATHERING
@@ -445,9 +443,11 @@ def test_what_was_assembled_on_something_that_went_meanwhile_is_unusable() -> No
     bench = restarted(point)
     bench.delegate("C-1")
     peer, request = open_slot(bench)
-    assert request.snapshot.states == point.states
+    assert request.snapshot.states == point.transition.outputs
     bench.block(1, settled(point, LedgerStatus.SKIPPED))
-    bench.hear(peer, AssembleResponse(request.request_id, (assembled(transition("C-1", point.states[0].id)),)))
+    bench.hear(
+        peer, AssembleResponse(request.request_id, (assembled(transition("C-1", point.transition.outputs[0].id)),))
+    )
     assert bench.coordinator.graph.placed == {}
     assert names(open_slot(bench)[1]) == ["C-1"]
 
@@ -458,6 +458,7 @@ def test_what_went_before_the_slot_began_is_not_held_against_it() -> None:
     bench.bring(State.ENDORSEMENT_GATHERING, first)
     bench.refuse(B, "B-1")
     assert bench.coordinator.graph.placed == {}
+    bench.wait(250)
     bench.assemble(first)
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
 

@@ -61,6 +61,8 @@ from tests.core.kit import (
     digest_of,
     intent,
     intent_id,
+    nonce_of,
+    signed_leaf,
     transition,
     void_transition,
 )
@@ -75,6 +77,7 @@ from tests.core.test_sender_transaction import (
     assembled,
     assembling,
     beat,
+    fail_for_good,
     fail_write,
     final_at,
     finish_assembly,
@@ -154,7 +157,8 @@ def test_empty_transition_is_assembled_without_the_domain_and_signed_by_the_part
     ask_assembly(bench, 11)
     assert bench.take(AssembleIntents) == []
     until_s = void_transition("A-1").valid_until_s
-    assert bench.take(SignTransition) == [SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s)]
+    signing = SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s, nonce_of("A-1"))
+    assert bench.take(SignTransition) == [signing]
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
     made = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, SECOND, void_transition("A-1"))
     assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 11), (made,))]
@@ -220,7 +224,7 @@ def test_old_version_is_refused_before_the_delegation_is_accepted() -> None:
 
 def test_old_permission_is_forgotten_so_that_its_submitter_does_not_hold_the_intent() -> None:
     bench = prepared()
-    give_up(bench)
+    fail_for_good(bench)
     bench.write()
     accept(bench)
     list_dispatched(bench, submission_count=1)
@@ -269,7 +273,7 @@ def test_void_that_failed_once_is_tried_again_with_the_same_leaf() -> None:
 
 def test_void_that_the_endorsers_refuse_is_given_up_and_the_intent_ends_with_its_validity() -> None:
     bench = void_assembled()
-    bench.hear(B, TransactionReverted(ID, SECOND, VOID, "against the rules"), height=HEIGHT)
+    give_up(bench, SECOND, leaf=VOID, reason="against the rules")
     bench.forget()
     assert state(bench) is State.ENDING
     bench.wait(60_000)
@@ -300,15 +304,16 @@ def test_intent_ends_in_whatever_state_when_all_other_versions_are_void_by_time(
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
 
-def test_contract_without_endorsers_cannot_void() -> None:
-    bench = Bench(of=contract(endorsers=()), height=HEIGHT)
+def test_contract_whose_transitions_are_proved_voids_by_its_party_alone() -> None:
+    """Nobody endorses there: the signature of the intent's key is all that an empty transition needs."""
+    bench = Bench(of=contract(endorsers=(), threshold=0), height=HEIGHT)
     bench.submit("A-1")
     accept(bench)
     ask_assembly(bench, 10)
     finish_assembly(bench, 10)
     bench.tell(CancelRequested("canceller", ID))
     bench.write()
-    assert state(bench) is State.ENDING
+    assert (state(bench), machine(bench).is_voiding) == (State.PENDING, True)
     assert ReplyToUser("canceller", ID) in bench.effects
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is State.REVERTED
@@ -334,7 +339,7 @@ def test_cancel_is_agreed_to_while_the_void_is_not_final_and_refused_when_anothe
 
 def test_cancel_of_what_waits_in_ending_is_agreed_to() -> None:
     bench = void_assembled()
-    bench.hear(B, TransactionReverted(ID, SECOND, VOID, "against the rules"), height=HEIGHT)
+    give_up(bench, SECOND, leaf=VOID, reason="against the rules")
     bench.forget()
     bench.tell(CancelRequested("again", ID))
     assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
@@ -352,7 +357,8 @@ def test_restarted_sender_finalises_what_was_voided_before_its_receipt_was_writt
 def test_restored_end_waits_neither_for_dependencies_nor_for_parties() -> None:
     one = intent_id("X-1")
     waiting = intent("A-1", depends_on=(one,), parties=(Party("bob@C"),))
-    stored = StoredContract((Restored(waiting, ending_reason="no funds"),), outcomes=((one, Outcome.REVERTED),))
+    found = Restored(waiting, ending_reason="no funds", versions=(signed_leaf(transition("A-1")),))
+    stored = StoredContract((found,), outcomes=((one, Outcome.REVERTED),))
     bench = Bench(height=HEIGHT, stored=stored, incarnation=2)
     bench.tell(Tick())
     assert numbers(bench, B) == [DelegationNumber(2, 2)]
@@ -360,7 +366,7 @@ def test_restored_end_waits_neither_for_dependencies_nor_for_parties() -> None:
 
 
 def test_restarted_sender_permits_the_empty_transition_of_before() -> None:
-    bench = restarted(ending_reason="cancelled")
+    bench = restarted(ending_reason="cancelled", versions=(transition("A-1"),))
     accept(bench)
     ask_void_permission(bench, 21, FIRST)
     made = void_transition("A-1")
@@ -387,18 +393,18 @@ def test_cancel_of_a_parked_intent_that_was_not_written_leaves_it_parked() -> No
 
 def test_end_that_was_not_written_is_written_when_a_reorganisation_brings_the_intent_back() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     (decision,) = bench.take(Persist)
     bench.block(HEIGHT + 1, outcome())
     bench.tell(PersistFailed(decision.token, "disk full"))
     bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
     assert state(bench) is State.ENDING
-    assert records(bench) == [EndingDecided(ID, "refused by all")]
+    assert records(bench) == [EndingDecided(ID, "input spent")]
 
 
 def test_end_that_became_durable_meanwhile_voids_what_a_reorganisation_brings_back() -> None:
     bench = submitted()
-    give_up(bench)
+    fail_for_good(bench)
     bench.block(HEIGHT + 1, outcome())
     bench.write()
     assert state(bench) is State.CONFIRMED
@@ -509,6 +515,8 @@ def test_void_that_was_given_up_is_not_begun_again() -> None:
     bench = active(of=contract(endorsers=(B,), threshold=1))
     bench.delegate("B-1", is_voiding=True)
     for _ in range(5):
+        while not bench.said(AssembleRequest):
+            bench.wait(50)
         bench.assemble(void_transition("B-1"))
         bench.refuse(B, "B-1")
     assert bench.state_of("B-1") is Held.REVERTED

@@ -12,7 +12,7 @@ import pytest
 from rota import hosting
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import leaf_of_transition, state_commitment
-from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
+from rota.domains.base import Assembled, Assembly, NewState, Outcome, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
 from rota.drafting import draft
 from rota.hosting import (
@@ -30,7 +30,7 @@ from rota.hosting import (
 )
 from rota.messages import AssemblyOutcome, Snapshot
 from rota.testing.synthetic import Synthetic
-from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition
+from rota.types import Call, ContractAddress, IntentId, NodeName, Party, State, StateId, SubmitMode, Transition
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -176,6 +176,8 @@ def test_what_the_domain_refuses_is_refused_alone(hosted: Hosted) -> None:
     held = states_after([first])
     checked = check(hosted, round_of(hosted, (cheat,), (ALICE,)), held, NODE1)
     assert [refusal.reason for refusal in checked.refusals] == ["a counter only rises"]
+    assert [refusal.leaf for refusal in checked.refusals] == [cheat.leaf]
+    assert checked.judged == (cheat.leaf,)
 
 
 def test_a_state_that_is_not_here_is_named(hosted: Hosted) -> None:
@@ -219,6 +221,7 @@ def test_a_state_is_spent_once_in_a_round(hosted: Hosted) -> None:
     assert [(each.intent, each.reason) for each in checked.refusals] == [
         (twin.intent, "a state is spent by an earlier transition")
     ]
+    assert checked.judged == (), "a coordinator put the other one before it"
 
 
 def test_an_empty_transition_is_against_no_rule(hosted: Hosted) -> None:
@@ -245,6 +248,37 @@ def test_outputs_that_are_not_as_the_kit_makes_them_are_refused(hosted: Hosted) 
         assert len(check(hosted, round_of(hosted, (transition,), (ALICE,)), {}, NODE1).refusals) == 1, each
 
 
+def test_coordinator_that_changes_what_no_leaf_binds_gets_no_judgement_of_the_leaf(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    state, info = made.outputs
+    altered = (replace(state, content=None), replace(state, distribution=()), replace(state, id=StateId(made.leaf, 1)))
+    for each in altered:
+        shown = replace(made, outputs=(each, info))
+        checked = check(hosted, round_of(hosted, (shown,), (ALICE,)), {}, NODE1)
+        assert (len(checked.refusals), checked.judged) == (1, ()), each
+
+
+def test_refusal_is_a_judgement_only_if_the_domain_refuses_the_transition_alone_too(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator shows makers beside what a transition stands on, or puts others before it in the round."""
+    first, second, third = raised(hosted, 5, 7, 9)
+
+    def endorse(_: Counting, proposal: Proposal[Settings]) -> None:
+        if len(proposal.available().where(Counter)) > 1:
+            raise Refused("there are too many counters")
+
+    monkeypatch.setattr(Counting, "endorse", endorse)
+    (stranger,) = raised(hosted, 1)
+    stranger = remade(hosted, stranger, replace(stranger, intent=IntentId(b"s" * 16)))
+    order = round_of(hosted, (second, third), (ALICE, ALICE))
+    beside = check(hosted, replace(order, makers=(first, stranger)), {}, NODE1)
+    assert [refusal.leaf for refusal in beside.refusals] == [second.leaf, third.leaf]
+    assert beside.judged == ()
+    held = states_after([stranger])
+    assert check(hosted, replace(order, makers=(first,)), held, NODE1).judged == (second.leaf, third.leaf)
+
+
 def test_infos_that_are_not_numbered_one_after_the_other_are_refused(hosted: Hosted) -> None:
     (made,) = raised(hosted, 5)
     state, info = made.outputs
@@ -265,12 +299,28 @@ def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted) -> None:
     assert refusal.reason == "its calls must take at most 0 gas"
 
 
-def test_a_domain_that_fails_while_judging_refuses(hosted: Hosted) -> None:
+def test_a_domain_that_fails_while_judging_refuses_nothing(hosted: Hosted) -> None:
     (made,) = raised(hosted, 5)
-    (refusal,) = check(
-        hosted, round_of(hosted, (remade(hosted, made, replace(made, outputs=made.outputs[1:])),), (ALICE,)), {}, NODE1
-    ).refusals
-    assert refusal.reason.startswith("the domain failed: ValueError")
+    broken = remade(hosted, made, replace(made, outputs=made.outputs[1:]))
+    checked = check(hosted, round_of(hosted, (broken,), (ALICE,)), {}, NODE1)
+    assert (checked.refusals, checked.judged) == ((), ())
+    [(leaf, error)] = checked.failures
+    assert leaf == broken.leaf
+    assert isinstance(error, ValueError)
+
+
+def test_failure_to_judge_a_transition_alone_makes_no_judgement(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made,) = raised(hosted, 5)
+    answers = iter([Refused("no"), RuntimeError("out of order")])
+
+    def endorse(_: Counting, __: Proposal[Settings]) -> None:
+        raise next(answers)
+
+    monkeypatch.setattr(Counting, "endorse", endorse)
+    checked = check(hosted, round_of(hosted, (made,), (ALICE,)), {}, NODE1)
+    assert (len(checked.refusals), checked.judged) == (1, ())
 
 
 # Opening.

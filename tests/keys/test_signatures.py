@@ -7,15 +7,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
-from rota.core.events import AssemblyFailed, EndorsementVerified, SignatureVerified, TransitionSigned, VerifierLookedUp
-from rota.digests import domain_separator, round_digest
+from rota.core.effects import (
+    LookUpVerifier,
+    Signed,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifySignature,
+)
+from rota.core.events import (
+    AssemblyFailed,
+    EndorsementVerified,
+    EndorsersVerified,
+    SignatureVerified,
+    TransitionSigned,
+    VerifierLookedUp,
+)
+from rota.digests import domain_separator, refusal_digest, round_digest
 from rota.keys.names import endorser_key, party_key
 from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
 from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
 from rota.keys.signers import MemorySigner, WalletSigner
 from rota.ports import Policy, Unavailable
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))
@@ -127,7 +141,7 @@ def test_a_party_has_one_address_in_all_contracts() -> None:
 
 
 def test_an_endorsement_is_over_the_digest_as_it_is_and_counts() -> None:
-    signature = asyncio.run(SIGNATURES.sign_round(CONTRACT, DIGEST))
+    signature = asyncio.run(SIGNATURES.sign_as_endorser(CONTRACT, DIGEST))
     assert len(signature) == 64
     assert endorsed(signature, peer=NODE) == EndorsementVerified(NODE, DIGEST, signature, is_valid=True)
     assert not endorsed(signature, peer=PEER).is_valid
@@ -149,14 +163,29 @@ def test_a_signed_leaf_is_no_endorsement_and_an_endorsement_no_signed_leaf() -> 
     assert not has_signed_leaf("0x" + PEER_KEY.address.hex(), as_leaf, 0, PEER_KEY.sign_compact(DIGEST))
 
 
+def test_signatures_of_endorsers_are_verified_each_by_its_own_address() -> None:
+    digest = refusal_digest(bytes(32), ALICE, Transition(INTENT, LEAF))
+    ours = asyncio.run(SIGNATURES.sign_as_endorser(CONTRACT, digest))
+    signed_by = (
+        (NODE, digest, ours),
+        (PEER, digest, PEER_KEY.sign_compact(digest)),
+        (PEER, digest, ours),
+        (NODE, DIGEST, ours),
+        (NodeName("node3"), digest, ours),
+    )
+    order = VerifyEndorsers(CONTRACT, REQUEST, tuple(Signed(*each) for each in signed_by), INTENT)
+    expected = (True, True, False, False, False)
+    assert SIGNATURES.verify_endorsers(order) == EndorsersVerified(REQUEST, expected, INTENT)
+
+
 def test_what_the_contract_would_not_count_is_not_signed() -> None:
     elsewhere = Chain(policies={CONTRACT: Policy(((NODE, OTHER),), 1)})
     with pytest.raises(Unavailable, match=f"{CONTRACT} has {OTHER} for us, and our key there is {OUR_ADDRESS}"):
-        asyncio.run(Signatures(NODE, SIGNER, elsewhere, Chain()).sign_round(CONTRACT, DIGEST))
+        asyncio.run(Signatures(NODE, SIGNER, elsewhere, Chain()).sign_as_endorser(CONTRACT, DIGEST))
     with pytest.raises(Unavailable, match="has no address for us"):
-        asyncio.run(Signatures(NODE, SIGNER, Chain(policies={}), Chain()).sign_round(CONTRACT, DIGEST))
+        asyncio.run(Signatures(NODE, SIGNER, Chain(policies={}), Chain()).sign_as_endorser(CONTRACT, DIGEST))
     with pytest.raises(Unavailable, match="it is not known which intent deployed"):
-        asyncio.run(Signatures(NODE, SIGNER, Chain(), Chain(deployments={})).sign_round(CONTRACT, DIGEST))
+        asyncio.run(Signatures(NODE, SIGNER, Chain(), Chain(deployments={})).sign_as_endorser(CONTRACT, DIGEST))
 
 
 @settings(deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from rota.digests import keccak
-from rota.ledger.proofs import BASE_FIELD, PROOF_BYTES, encode_proofs, root_and_proof, rooted
+from rota.ledger.proofs import BASE_FIELD, PROOF_BYTES, encode_proofs, root_and_proof, rooted, signature_and_rest
 from rota.payload import nullifier_reference
 from rota.types import IntentId, Leaf, StateId, Transition
 from rota.wire.limits import DEFAULT_LIMITS
@@ -35,7 +35,9 @@ def test_root_and_proof_go_where_a_signature_has_room_and_come_back() -> None:
     chance = random.Random(1)
     for _ in range(50):
         made = proof(chance)
-        assert len(rooted(ROOT, made)) <= DEFAULT_LIMITS.signature_bytes_max
+        intent = chance.randbytes(64)
+        assert len(intent + intent + made) <= DEFAULT_LIMITS.signature_bytes_max
+        assert signature_and_rest(intent + rooted(ROOT, made)) == (intent, rooted(ROOT, made))
         assert root_and_proof(rooted(ROOT, made)) == (ROOT, made)
         depositor = chance.randbytes(64)
         assert root_and_proof(depositor + rooted(ROOT, made)) == (ROOT, depositor + made)
@@ -54,12 +56,15 @@ def test_makers_are_shown_of_what_is_spent_by_name_and_of_what_is_read_beside_nu
     validity = (7).to_bytes(8, "big")
 
     def shown(inputs: tuple[StateId, ...], reads: tuple[StateId, ...], signature: bytes) -> bytes:
-        transition = Transition(IntentId(bytes(16)), Leaf(bytes(32)), inputs, reads, (), (), 7, signature)
+        own = b"\7" * 64
+        transition = Transition(IntentId(bytes(16)), Leaf(bytes(32)), inputs, reads, (), (), 7, own + signature)
         auth = encode_proofs((transition,), {MAKER: COINS}.__getitem__)
         assert int.from_bytes(auth[:2], "big") == len(auth) - 2
-        return auth[2:]
+        assert auth[10 : 10 + 64] == own
+        return auth[2:10] + auth[10 + 64 :]
 
     assert shown((state,), (), made) == validity + b"\x02" + COINS + made
     assert shown((nullifier,), (), rooted(ROOT, made)) == validity + ROOT + made
     assert shown((nullifier,), (state,), rooted(ROOT, made)) == validity + ROOT + b"\x02" + COINS + made
     assert shown((), (), rooted(bytes(32), made)) == validity + bytes(32) + made
+    assert shown((), (), b"") == validity, "an empty transition shows nothing else"

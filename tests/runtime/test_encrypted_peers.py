@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota import hosting, messages
-from rota.core.distribution import is_true
+from rota.core.consistency import consistent_for
 from rota.core.effects import SendMessage
 from rota.core.events import AssemblyFailed, AssemblyFinished, ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
@@ -163,7 +163,7 @@ def is_taken(node: Side, transition: Transition) -> bool:
     """Whether the core takes it."""
     hosted = node.contracts.hosted(ADDRESS)
     assert hosted is not None
-    return is_true(hosted.separator, node.name, transition)
+    return consistent_for(hosted.separator, node.name, transition) is not None
 
 
 @in_loop

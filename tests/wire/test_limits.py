@@ -376,8 +376,8 @@ def test_a_refusal_tells_of_at_most_four_prepared_transitions() -> None:
 
 
 def test_at_most_fifteen_states_are_kept_for_a_transition() -> None:
-    frame, body = wire_of(messages.Handover)
-    inputs = body.kept[1].inputs
+    frame, body = wire_of(messages.EndorsementResponse)
+    inputs = body.refusals[1].kept[1].inputs
     while len(inputs) < 15:
         inputs.append(inputs[0])
     assert is_read(frame)

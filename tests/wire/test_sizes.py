@@ -17,20 +17,21 @@ from rota.messages import (
     Delegation,
     DelegationCommand,
     HandedOver,
+    HandedRound,
     Handover,
     Message,
     Startup,
     StateDistribution,
 )
-from rota.types import Digest, KeptStates, RequestId, Transition
+from rota.types import Digest, RequestId, Transition
 from rota.wire import DEFAULT_LIMITS, Frame, Limits, decode_frame, encode_frame
 from rota.wire.sizes import (
     FIELD_BYTES,
     delegation_bytes,
     fitting,
     handed_over_bytes,
+    handed_round_bytes,
     in_parts,
-    kept_bytes,
     result_bytes,
     transition_bytes,
 )
@@ -49,7 +50,7 @@ MEASURED: dict[str, tuple[Any, Callable[[Any], int], Callable[[tuple[Any, ...]],
         lambda some: DelegationCommand(FIRST, some),
     ),
     "hand-over": (HandedOver, handed_over_bytes, lambda some: Handover(FIRST, some)),
-    "kept": (KeptStates, kept_bytes, lambda some: Handover(FIRST, (), some)),
+    "round": (HandedRound, handed_round_bytes, lambda some: Handover(FIRST, (), some)),
 }
 
 
@@ -74,7 +75,7 @@ def test_a_field_counts_as_what_a_frame_has_for_each_of_its_fields() -> None:
 
 
 def test_the_rest_of_a_frame_has_room_for_ids_and_locks() -> None:
-    locks, intents, tried = 2 * 4_096 * (2 * FIELD_BYTES + 34), 255 * FIELD_BYTES, 256 * (4 * FIELD_BYTES + 255)
+    locks, intents, tried = 2 * 4_096 * (2 * FIELD_BYTES + 34), 255 * FIELD_BYTES, 256 * (5 * FIELD_BYTES + 255)
     room = DEFAULT_LIMITS.frame_bytes_max - Config().message_bytes_max
     assert locks + intents + tried <= room
 

@@ -72,7 +72,7 @@ PASSED_ON: dict[str, tuple[type[Message], Callable[[Any], Any]]] = {
     "a state of a snapshot": (AssembleRequest, lambda body: body.snapshot.states[0]),
     "a transition of a round": (EndorsementRequest, lambda body: body.members[0].transition),
     "a transition for its sender": (DispatchConfirmationRequest, lambda body: body.items[0].transition),
-    "a state that is handed over": (Handover, lambda body: body.points[0].states[0]),
+    "a state that is handed over": (Handover, lambda body: body.points[0].transition.outputs[0]),
     "a transition that is distributed": (StateDistribution, lambda body: body.transitions[1]),
     "a state that is distributed": (StateDistribution, lambda body: body.transitions[0].outputs[0]),
     "a prepared transition": (PreparedTransaction, lambda body: body),

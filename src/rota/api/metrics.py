@@ -92,6 +92,11 @@ COUNTERS: Final = (
     Figure("rota_intents_accepted", "intents_accepted_total", "Transactions accepted from users"),
     Figure("rota_receipts_confirmed", "receipts_confirmed_total", "Transactions that ended confirmed"),
     Figure("rota_receipts_reverted", "receipts_reverted_total", "Transactions that ended reverted"),
+    Figure(
+        "rota_intent_ids_used",
+        "intent_ids_used_total",
+        "Transactions that ended because another transition used their id on the chain",
+    ),
     Figure("rota_rounds_dispatched", "rounds_dispatched_total", "Rounds that became base-ledger transactions"),
     Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
     Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),

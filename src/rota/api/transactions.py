@@ -170,7 +170,11 @@ def _quantity(number: int | None) -> Quantity | None:
 
 
 class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a transaction ended. `success` is left out when false; `failureMessage` is there then."""
+    """How a transaction ended. `success` is left out when false; `failureMessage` is there then.
+
+    `failureCode` is `INTENT_ID_USED` when another transition used the transaction's id on the chain: do not submit it
+    again before you know what that transition did.
+    """
 
     id: Uuid
     indexed: Timestamp
@@ -183,6 +187,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     log_index: int | None = None
     source: Address | None = None
     failure_message: str = ""
+    failure_code: str = ""
     revert_data: HexText | None = None
     contract_address: Address | None = None
 
@@ -201,6 +206,7 @@ def shown_receipt(view: ReceiptView) -> TransactionReceipt:
         log_index=view.log_index,
         source=Address(view.source) if view.source is not None else None,
         failure_message=view.failure_message,
+        failure_code=view.failure_code,
         revert_data=hex_of(view.revert_data) if view.revert_data else None,
         contract_address=Address(view.contract) if view.contract is not None else None,
     )

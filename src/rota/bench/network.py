@@ -27,10 +27,12 @@ from rota.core.effects import (
     SignTransition,
     SubmitTransaction,
     VerifyEndorsement,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import (
     EndorsementVerified,
+    EndorsersVerified,
     ForContract,
     IntentSubmitted,
     LedgerStatus,
@@ -235,6 +237,9 @@ class Network:
             case VerifyEndorsement(_, peer, digest, signature):
                 is_valid = signature == sign(Party(peer), Leaf(digest))
                 self._answer(name, EndorsementVerified(peer, digest, signature, is_valid))
+            case VerifyEndorsers(_, request_id, claimed, intent):
+                are_valid = tuple(each.signature == sign(Party(each.endorser), Leaf(each.digest)) for each in claimed)
+                self._answer(name, EndorsersVerified(request_id, are_valid, intent))
             case SignDispatch(order, _, nonce, fees):
                 self._tell(name, DispatchSigned(nonce, fees, b"", b"", order.digest))
             case CheckRound(_, peer, request_id, digest):

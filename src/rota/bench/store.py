@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Final
 
 from rota.config import Config
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import IntentAccepted, IntentFinalised, PermissionGranted, Persist, Record
 from rota.core.events import Persisted
 from rota.core.machine import Event
@@ -155,7 +156,7 @@ class _Bench:
         intent = self._next_intent()
         leaf = Leaf(intent.id * 2)
         made = State(StateId(leaf, 0), bytes(32), (NODE,), CONTENT)
-        transition = Transition(intent.id, leaf, outputs=(made,), signature=bytes(65))
+        transition = Authorised(Consistent(Transition(intent.id, leaf, outputs=(made,), signature=bytes(65))))
         granted = PermissionGranted(intent.id, DelegationNumber(1, self.number), NODE, transition)
         return IntentAccepted(intent), granted
 

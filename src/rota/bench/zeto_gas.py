@@ -8,6 +8,7 @@ chained     1 in, 2 out; each spends the change of the one before it, in the rou
 mint        by the issuer's signature, 1 out
 deposit     a coin of the tokens of an ERC-20, 1 out
 withdrawal  a coin into tokens, 1 in and 1 out
+void        an empty transition, which uses its intent up and is not proved
 
 The ERC-20 is the one for privacy groups: what it takes itself is in the figure. The tree of `Zeto_AnonNullifier` has
 some 400 coins. Proofs are made one after the other, so that a kind takes a minute. Needs the extra `zeto`.
@@ -23,13 +24,14 @@ from functools import cache
 from typing import Final
 
 from rota.bench.gas import CHAIN_ID, GAS_LIMIT, address_of
-from rota.digests import core_of, domain_separator, keccak, leaf_of
+from rota.digests import core_of, domain_separator, intent_of, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
 from rota.domains.zeto.coins import Coin, net_of
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS, MINTS_MAX
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
+from rota.domains.zeto.records import NO_ADDRESS
 from rota.domains.zeto.reserve import deposit_call, is_deposit, moved_by, withdrawal_call
 from rota.domains.zeto.tree import EMPTY
 from rota.engines.proving.curve import require_curve
@@ -65,6 +67,7 @@ LOADS: Final = {
     "mint": FEW_SIZES,
     "deposit": FEW_SIZES,
     "withdrawal": FEW_SIZES,
+    "void": FEW_SIZES,
 }
 
 # Zeto's own figures for a transfer of 2 inputs and 2 outputs; its transactions are alone.
@@ -76,6 +79,7 @@ MEANINGS: Final = {
     "mint": "by the issuer's signature, 1 out",
     "deposit": "a coin of an ERC-20's tokens, 1 out; the token's own gas is in it",
     "withdrawal": "a coin into tokens, 1 in and 1 out; the same",
+    "void": "an empty transition, by the signature of its intent's key",
 }
 
 ByLoad = dict[str, dict[int, float]]
@@ -98,28 +102,36 @@ def measure_zeto_gas(
     os.environ["RAYON_NUM_THREADS"] = "1"
     figures: dict[str, ByLoad] = {}
     for token in LEDGERS:
-        ledger = BENCHES[token]()
+        minted, moved = BENCHES[token](unbacked_mints=False), BENCHES[token](unbacked_mints=True)
         figures[token] = {}
         for load, sizes in loads.items():
             progress(f"{token}, {load}")
+            ledger = minted if load == "mint" else moved
             figures[token][load] = {size: ledger.measure(load, size) for size in sizes}
     return figures
 
 
 class ZetoBench(ABC):
-    """A ledger of one kind, its owner's coins, and its ERC-20. Each transaction is a block: all storage is cold."""
+    """A ledger of one kind and its owner's coins. Each transaction is a block: all storage is cold.
+
+    One with unbacked mints has an ERC-20 too.
+    """
 
     token: str
     kind: Kind
 
-    def __init__(self) -> None:
+    def __init__(self, unbacked_mints: bool) -> None:
         self._chain: Final = EmbeddedChain(Settings(chain_id=CHAIN_ID), secp256k1)
         self._makers: Final[dict[Leaf, bytes]] = {}
+        self._keys: Final[dict[IntentId, PrivateKey]] = {}
         self._written = 0
         parts = [self._deployed(name) for name in LEDGERS[self.token].verifiers]
-        self.address: Final = self._deployed(LEDGERS[self.token].contract, address_of(ISSUER), *parts)
+        arguments = (address_of(ISSUER), *parts, unbacked_mints)
+        self.address: Final = self._deployed(LEDGERS[self.token].contract, *arguments)
         self.separator: Final = domain_separator(CHAIN_ID, self.address)
-        self._erc20: Final = self._with_erc20()
+        self._erc20: Final = self._with_erc20() if unbacked_mints else NO_ADDRESS
+        if not unbacked_mints:
+            self._minted(1)  # The first mint of such a ledger writes a word more.
         self._change: Owned | None = None
 
     def measure(self, load: str, size: int) -> float:
@@ -157,6 +169,10 @@ class ZetoBench(ABC):
         call = withdrawal_call(self._erc20, address_of(ACCOUNT), MOVED)
         return [self._spending((coin,), (VALUE - MOVED,), (call,))[0] for coin in self._minted(size)]
 
+    def voids(self, size: int) -> list[Transition]:
+        """Nothing but their intents."""
+        return [self._signed(self._written_out((), (), (), ())[0], b"") for _ in range(size)]
+
     # Coins.
 
     def _minted(self, count: int, value: int = VALUE) -> list[Owned]:
@@ -170,15 +186,22 @@ class ZetoBench(ABC):
 
     def _minting(self, *values: int) -> tuple[Transition, tuple[Owned, ...]]:
         made, coins = self._written_out((), (), values, ())
-        signature = ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))
-        return replace(made, signature=signature), coins
+        return self._signed(made, ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))), coins
+
+    def _signed(self, made: Transition, proof: bytes) -> Transition:
+        """With the signature of its intent's key, a depositor's where it takes tokens, and its proof."""
+        binding = binding_of(made.leaf, VALID_UNTIL_S)
+        depositor = ACCOUNT.sign_compact(binding) if any(map(is_deposit, made.calls)) else b""
+        return replace(made, signature=self._keys[made.intent].sign_compact(binding) + depositor + proof)
 
     def _written_out(
         self, inputs: tuple[StateId, ...], reads: tuple[StateId, ...], values: tuple[int, ...], calls: tuple[Call, ...]
     ) -> tuple[Transition, tuple[Owned, ...]]:
         """A transition that makes coins of these values; without its proof."""
         self._written += 1
-        intent = IntentId(keccak(b"intent %d" % self._written)[:16])
+        key = PrivateKey(keccak(b"intent %d" % self._written))
+        intent = intent_of(key.address)
+        self._keys[intent] = key
         coins = tuple(
             Coin(value, int.from_bytes(keccak(b"%d %d" % (self._written, n)), "big") % ORDER, key_of(SCALAR))
             for n, value in enumerate(values)
@@ -256,7 +279,7 @@ class AnonBench(ZetoBench):
     ) -> tuple[Transition, tuple[Owned, ...]]:
         made, owned = self._written_out(tuple(each.state for each in spent), (), values, calls)
         statement = _stated(self.kind, made, tuple(Spent(each.coin) for each in spent), owned)
-        return replace(made, signature=_signed(made) + _proved(statement)), owned
+        return self._signed(made, _proved(statement)), owned
 
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
         """Nothing but the chain has to know."""
@@ -268,9 +291,9 @@ class NullifierBench(ZetoBench):
     token = ANON_NULLIFIER
     kind = Kind.ANON_NULLIFIER
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, unbacked_mints: bool) -> None:
         self._tree: Final = Members()
+        super().__init__(unbacked_mints)
         for _ in range(0, IN_TREE, MINTS_MAX):
             self._commit(self._minting(*(VALUE,) * MINTS_MAX)[0])
 
@@ -287,8 +310,7 @@ class NullifierBench(ZetoBench):
             root=self._tree.root if len(spent) > len(pending) else EMPTY,
             pending=pending[0].coin.commitment if pending else EMPTY,
         )
-        proof = rooted(statement.root.to_bytes(32, "big"), _proved(statement))
-        return replace(made, signature=_signed(made) + proof), owned
+        return self._signed(made, rooted(statement.root.to_bytes(32, "big"), _proved(statement))), owned
 
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
         """The tree grows with that of the contract."""
@@ -304,11 +326,6 @@ def _stated(kind: Kind, made: Transition, spent: tuple[Spent, ...], owned: tuple
         int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % ORDER,
         net=net_of(*moved_by(made.calls)),
     )
-
-
-def _signed(made: Transition) -> bytes:
-    """What a deposit shows before its proof."""
-    return ACCOUNT.sign_compact(binding_of(made.leaf, VALID_UNTIL_S)) if any(map(is_deposit, made.calls)) else b""
 
 
 def _proved(statement: Statement) -> bytes:
@@ -327,4 +344,5 @@ _LOADS: Final[Mapping[str, Callable[[ZetoBench, int], list[Transition]]]] = {
     "mint": ZetoBench.mints,
     "deposit": ZetoBench.deposits,
     "withdrawal": ZetoBench.withdrawals,
+    "void": ZetoBench.voids,
 }

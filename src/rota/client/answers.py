@@ -18,7 +18,8 @@ Shape = TypeVar("Shape")
 class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     """How a transaction ended. One that failed has a message and need not be on the chain.
 
-    `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`.
+    `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`. One whose
+    `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain.
     """
 
     id: str
@@ -27,6 +28,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     success: bool = False
     domain: str = ""
     failure_message: str = ""
+    failure_code: str = ""
     block_number: int | None = None
     transaction_index: int | None = None
     log_index: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rota.command_types import Failure, StatusCode
-from rota.commands.errors import CONTRACT_NOT_ACTIVE, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
+from rota.commands.errors import CONTRACT_NOT_ACTIVE, INTENT_ID_USED, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
 
 
 class Meaning(NamedTuple):
@@ -28,6 +28,8 @@ MEANINGS: Final = (
         ("PD200028", "an input is not available", "a read is not available", "state not available"),
     ),
     Meaning(StatusCode.CANCELLED, TRANSACTION_CANCELLED, ("cancelled",)),
+    # Whether the change happened has to be found out by somebody: no program may submit it again.
+    Meaning(StatusCode.FAILED_PRECONDITION, INTENT_ID_USED, (INTENT_ID_USED,)),
 )
 
 

@@ -4,18 +4,27 @@ Theory of operation. The coordinator asks for a slot of our intents; we assemble
 our own index has reached the request's height, and answer when every intent has its result: in one message, or
 in several when the results are large. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it. What is being
-voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. The leaves that
+were signed are durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust
+rule 1). What is being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+
+The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
+assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
+intent is delegated again with backoff. An intent that endorsers have refused on such a snapshot is from then on
+assembled on our own states alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.config import Config
-from rota.core.effects import AssembleIntents
+from rota.core.consistency import Authorised
+from rota.core.effects import AssembleIntents, LeavesSigned
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
+from rota.core.events.sender import LeavesDurable, LeavesNotWritten, VersionDurable, VersionNotWritten
 from rota.core.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -23,6 +32,7 @@ from rota.core.events.sender_transaction import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
+    LeafRecorded,
 )
 from rota.core.machine import Event
 from rota.core.sender_transaction import SenderTransaction
@@ -30,9 +40,17 @@ from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
-from rota.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode, IntentError
+from rota.messages import (
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    ErrorCode,
+    IntentError,
+    Snapshot,
+)
 from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
-from rota.types import Contract, IntentId, NodeName, RequestId, SubmitMode, Transition
+from rota.types import Contract, Intent, IntentId, NodeName, RequestId, SignedLeaf, SubmitMode, Transition
 from rota.wire.sizes import in_parts, result_bytes, transition_bytes
 
 if TYPE_CHECKING:
@@ -40,6 +58,16 @@ if TYPE_CHECKING:
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
+# How many versions of one intent may be signed and not expired at a time (trust rule 1).
+VERSIONS_MAX = 32
+
+
+class Recorded(Enum):
+    """Whether the leaves that were signed for a slot are on the disk."""
+
+    NO = "no"
+    BEING_WRITTEN = "being written"
+    YES = "yes"
 
 
 @dataclass(slots=True)
@@ -53,6 +81,19 @@ class Slot:
     since_ms: int
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
+    record: Recorded = Recorded.NO
+    # Those that the domain is asked about once more, on our own states alone, and why.
+    alone: dict[IntentId, str] = field(default_factory=dict)
+    # Those that are assembled on our own states to begin with.
+    own: dict[IntentId, None] = field(default_factory=dict)
+
+
+class Early(NamedTuple):
+    """A request for a height that our index has not reached, and when its coordinator has given it up."""
+
+    height: int
+    request: AssembleRequest
+    due_ms: int
 
 
 class Assembly:
@@ -62,12 +103,17 @@ class Assembly:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}
-        self.early: tuple[NodeName, int, AssembleRequest] | None = None
+        self.early: dict[NodeName, Early] = {}
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
-        """Assemble once our index has reached the request's height; answer every copy."""
-        if height > self.context.height:
-            self.early = (peer, height, request)
+        """Assemble once our index has reached the request's height; answer every copy.
+
+        Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
+        """
+        self.early.pop(peer, None)
+        if height > self.context.height and any(self._refusal(peer, intent) is None for intent in request.intents):
+            due_ms = self.context.after(self.context.config.assemble_timeout_ms)
+            self.early[peer] = Early(height, request, due_ms)
             return
         slot = self.slots.get(peer)
         if slot is not None and request.request_id <= slot.request.request_id:
@@ -90,6 +136,33 @@ class Assembly:
         self._start(slot)
         self._answer_if_complete(slot)
 
+    def handle(self, event: Event) -> None:
+        """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
+        if isinstance(event, VersionDurable):
+            self._version_recorded(event.signed)
+            return
+        if isinstance(event, VersionNotWritten):
+            return
+        assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
+        slot = self.slots.get(event.peer)
+        if slot is not None and slot.request.request_id == event.request_id:
+            slot.record = Recorded.YES if isinstance(event, LeavesDurable) else Recorded.NO
+
+    def record(self, transaction: SenderTransaction, transition: Authorised) -> None:
+        """Our party signed this in an earlier life, and our disk may have lost the record: durable before it counts."""
+        known_until_s = transaction.versions.get(transition.leaf)
+        if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
+            return
+        transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
+        signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
+        self.context.persist(LeavesSigned((signed,)), self, VersionDurable(signed), VersionNotWritten())
+
+    def _version_recorded(self, signed: SignedLeaf) -> None:
+        transaction = self.sender.transactions.get(signed.intent)
+        if transaction is not None:
+            transaction.note_version(signed.leaf, signed.valid_until_s)
+            transaction.handle(LeafRecorded())
+
     def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
         """One result of the slot."""
         slot = self._slot_of(transaction)
@@ -97,11 +170,11 @@ class Assembly:
             slot.results[transaction.intent.id] = result
             self._answer_if_complete(slot)
 
-    def fail(self, transaction: SenderTransaction, reason: str) -> None:
-        """Domain or signer failed on one intent of the slot."""
+    def fail(self, transaction: SenderTransaction, reason: str, code: ErrorCode) -> None:
+        """Domain or signer failed on one intent of the slot, or it was contention."""
         slot = self._slot_of(transaction)
         if slot is not None:
-            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, ErrorCode.FAILED, reason)
+            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, code, reason)
             self._answer_if_complete(slot)
 
     def leave(self, transaction: SenderTransaction, code: ErrorCode) -> None:
@@ -122,17 +195,30 @@ class Assembly:
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is None:
             return
-        if event.outcome is AssemblyOutcome.ASSEMBLED:
-            assert event.transition is not None, "an assembled intent has a transition"
-            size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
-            if size_flaw:
-                transaction.handle(AssembleRevert(size_flaw))
-            else:
-                transaction.handle(_assembled(transaction, event.transition))
-        elif event.outcome is AssemblyOutcome.REVERTED:
-            transaction.handle(AssembleRevert(event.reason))
+        slot = self._slot_of(transaction)
+        told = self._told_by(transaction, event)
+        needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
+        transaction.is_on_own_states = needs_none
+        if slot is not None and event.intent in slot.alone and isinstance(told, Assembled):
+            transaction.handle(AssembleError(f"contention: {slot.alone[event.intent]}", ErrorCode.CONTENTION))
+        elif not isinstance(told, AssembleRevert | AssemblePark):
+            transaction.handle(told)
+        elif slot is None:
+            # Its coordinator went on to another slot: on what this one was assembled is not known any more.
+            transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
+        elif needs_none or event.intent in slot.alone:
+            transaction.handle(told)
         else:
-            transaction.handle(AssemblePark(event.reason))
+            self._assemble_alone(slot, transaction, told.reason)
+
+    def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
+        if event.outcome is AssemblyOutcome.REVERTED:
+            return AssembleRevert(event.reason)
+        if event.outcome is AssemblyOutcome.PARKED:
+            return AssemblePark(event.reason)
+        assert event.transition is not None, "an assembled intent has a transition"
+        size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
+        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
 
     def take_failed(self, event: AssemblyFailed) -> None:
         """The domain or the signer failed, for the current request only."""
@@ -155,6 +241,8 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
+        if self._has_signed_too_often(transaction):
+            return ErrorCode.FAILED
         is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
@@ -165,28 +253,78 @@ class Assembly:
             if transaction.is_voiding:
                 intent = transaction.intent.id
                 leaf = void_leaf(self.context.separator, intent)
+                transaction.is_on_own_states = True
                 transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
-        intents = tuple(transaction.intent for transaction in transactions if not transaction.is_voiding)
+            elif transaction.needs_own_states:
+                slot.own[transaction.intent.id] = None
+                self._order(slot, (transaction.intent,), Snapshot())
+        intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
-            self.context.effects.append(
-                AssembleIntents(
-                    self.context.contract.address,
-                    slot.request.request_id,
-                    intents,
-                    slot.request.snapshot,
-                    self.context.height,
-                    valid_until_s,
-                    self.context.chain_time_s + self.context.config.prepared_validity_s,
-                )
+            self._order(slot, intents, slot.request.snapshot)
+
+    def _assemble_alone(self, slot: Slot, transaction: SenderTransaction, reason: str) -> None:
+        """Others wrote the snapshot: what it does not allow is tried once on what our own index says."""
+        slot.alone[transaction.intent.id] = reason
+        self._order(slot, (transaction.intent,), Snapshot())
+
+    def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+        config, chain_time_s = self.context.config, self.context.chain_time_s
+        self.context.effects.append(
+            AssembleIntents(
+                self.context.contract.address,
+                slot.request.request_id,
+                intents,
+                snapshot,
+                self.context.height,
+                chain_time_s + config.validity_s,
+                chain_time_s + config.prepared_validity_s,
             )
+        )
 
     def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)
         return transaction if transaction is not None and transaction.request_id == request_id else None
 
-    def _answer_if_complete(self, slot: Slot) -> None:
-        if len(slot.results) + len(slot.errors) < slot.size:
+    def _has_signed_too_often(self, transaction: SenderTransaction) -> bool:
+        """Half of the versions may follow one another at once; from then on they are spaced, so that room is left."""
+        transaction.forget_expired_versions()
+        live = transaction.versions
+        if len(live) < VERSIONS_MAX // 2 or transaction.is_voiding:
+            return False
+        config = self.context.config
+        is_external = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+        validity_s = config.prepared_validity_s if is_external else config.validity_s
+        last_signed_s = max(live.values()) - validity_s
+        is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
+        return is_early or len(live) >= VERSIONS_MAX
+
+    def _record(self, slot: Slot) -> None:
+        """What was signed is durable before it leaves."""
+        made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
+        signed = tuple(
+            SignedLeaf(each.intent, each.leaf, each.valid_until_s)
+            for each in made
+            if each is not None and not each.is_empty
+        )
+        if not signed:
+            slot.record = Recorded.YES
             return
+        expired: list[SignedLeaf] = []
+        for intent in slot.intents:
+            known = self.sender.transactions.get(intent)
+            if known is not None and known.expired:
+                expired.extend(SignedLeaf(intent, leaf, until_s) for leaf, until_s in known.expired.items())
+                known.expired.clear()
+        slot.record = Recorded.BEING_WRITTEN
+        done = LeavesDurable(slot.peer, slot.request.request_id)
+        failed = LeavesNotWritten(slot.peer, slot.request.request_id)
+        self.context.persist(LeavesSigned(signed, tuple(expired)), self, done, failed)
+
+    def _answer_if_complete(self, slot: Slot) -> None:
+        if len(slot.results) + len(slot.errors) < slot.size or slot.record is Recorded.BEING_WRITTEN:
+            return
+        if slot.record is Recorded.NO:
+            self._record(slot)
         if slot.results:
             results = tuple(
                 _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results
@@ -199,11 +337,12 @@ class Assembly:
             self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
 
     def take_early_request(self) -> None:
-        """Our index has gone on: a request that was too early may be due."""
-        if self.early is not None and self.early[1] <= self.context.height:
-            peer, height, request = self.early
-            self.early = None
-            self.take_request(peer, height, request)
+        """Our index has gone on: requests that were too early may be due; those of long ago are forgotten."""
+        for peer, early in tuple(self.early.items()):
+            if early.due_ms <= self.context.now_ms:
+                del self.early[peer]
+            elif early.height <= self.context.height:
+                self.take_request(peer, early.height, early.request)
 
 
 def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:

@@ -22,8 +22,9 @@ from typing import cast
 
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import TransitionPrepared
-from rota.core.events import LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
+from rota.core.dispatching import Dispatching
+from rota.core.effects import TransitionPrepared, VerifyEndorsers
+from rota.core.events import EndorsersVerified, LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
     FlushTimeout,
@@ -46,14 +47,19 @@ from rota.core.events.coordinator_transaction import (
     Confirmed,
     DependencyReady,
     DependencyReverted,
+    PermissionWithheld,
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.core.graph import Graph, Placed
+from rota.core.handover import Claims, claims_of
 from rota.core.issuing import Issuing
 from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.permissions import Permissions
+from rota.core.probation import Probation
+from rota.core.quotas import Quotas
 from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
@@ -62,7 +68,8 @@ from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
-from rota.messages import CoordinatorHeartbeat, HandedOver, HandoverReason, Rejection
+from rota.digests import round_digest
+from rota.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
 from rota.types import (
     FlushPoint,
@@ -146,6 +153,13 @@ TABLE = Table(
         Row(State.STANDBY, NewBlock, when=rules.range_is_reached_alone, then=State.ACTIVE),
         Row(State.STANDBY, NewBlock, when=rules.range_is_reached, then=State.ELECT, do=rules.ask_for_handover),
         Row(State.STANDBY, HeartbeatInterval, when=rules.active_one_is_silent_for_long, then=State.ACTIVE),
+        Row(
+            State.STANDBY,
+            HeartbeatInterval,
+            when=rules.range_is_overdue,
+            then=State.CLOSING,
+            do=rules.doubt_and_abandon,
+        ),
         *in_states(AWAITING_ROLE, TransactionsDelegated, when=rules.may_hold, do=rules.accept),
         *in_states(AWAITING_ROLE, TransactionsDelegated, do=rules.reject),
         *in_states(
@@ -185,7 +199,10 @@ TABLE = Table(
         Row(State.ACTIVE, HeartbeatReceived, when=rules.we_outrank_a_live_one, do=rules.ask_to_yield),
         *_as_for_a_request((State.ACTIVE,), NewBlock, rules.another_leads_the_new_range, rules.yield_to_leader),
         Row(State.ACTIVE, NewBlock, do=rules.drop_expired),
-        *_as_for_a_request((State.ACTIVE,), EndorserFollowsAnother, rules.accepted_one_is_silent_here, rules.step_down),
+        *_as_for_a_request(
+            (State.ACTIVE,), EndorserFollowsAnother, rules.endorsers_follow_a_silent_one, rules.step_down
+        ),
+        Row(State.ACTIVE, EndorserFollowsAnother, do=rules.note_follower_of_another),
         *_as_for_a_request(ACTING, LedgerLost, None, rules.yield_to_leader),
         *_as_for_a_request(ACTING, StopRequested, None, rules.stop_and_yield),
         *in_states((*FOLLOWING, *LEAVING), StopRequested, do=rules.note_stopping),
@@ -266,6 +283,7 @@ class Coordinator(Machine):
         dispatched: Iterable[HandedOver] = (),
         kept: Kept | None = None,
         unacknowledged: Iterable[TransitionPrepared] = (),
+        rounds: Iterable[HandedRound] = (),
     ) -> None:
         super().__init__()
         self.context = context
@@ -273,14 +291,19 @@ class Coordinator(Machine):
         self.outcomes = RecentOutcomes()
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.kept = kept or Kept()
+        self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.rounds = Rounds(self)
+        self.permissions = Permissions(self)
+        self.dispatching = Dispatching(self)
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
-        self.senders: dict[NodeName, int] = {}
+        self.quotas = Quotas(self)
         self.told: dict[NodeName, Listing] = {}
-        self.restored: dict[Leaf, HandedOver] = {handed.leaf: handed for handed in dispatched}
+        self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
+        self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
+        self.claims: Claims | None = None
         self.received_count = 0
         self.heartbeat_count = 0
         self.change_posted = False
@@ -293,6 +316,8 @@ class Coordinator(Machine):
         self.awaited: dict[FlushPoint, None] = {}
         self.awaited_changed_ms = 0
         self.standby_range = 0
+        self.standby_for: NodeName | None = None
+        self.following_others: dict[NodeName, None] = {}
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
         self.redirects: dict[NodeName, Tried] = {}
@@ -327,7 +352,7 @@ class Coordinator(Machine):
     @property
     def has_flush_points(self) -> bool:
         """Something of ours is past the point of no return and has no outcome."""
-        return bool(self.restored) or bool(self.rounds.flush_points())
+        return bool(self.restored) or bool(self.dispatching.flush_points())
 
     @property
     def has_room_for_a_slot(self) -> bool:
@@ -346,8 +371,13 @@ class Coordinator(Machine):
         order = ranking(contract, block_range, event.peer)
         tried = {entry.node for entry in event.command.tried}
         better = takewhile(lambda node: node != self.context.node, order)
-        leads = self.context.node in order and all(n in tried or self.observer.is_silent(n) for n in better)
+        leads = self.context.node in order and all(n in tried or self.observer.is_passed_over(n) for n in better)
         return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
+
+    def confirm_and_dispatch(self) -> None:
+        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
+        self.permissions.ask()
+        self.dispatching.dispatch_ready()
 
     # What the transactions and rounds tell.
 
@@ -370,9 +400,11 @@ class Coordinator(Machine):
         if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
             self.wait(transaction)
         if transaction.state is TransactionState.CONFIRMING_DISPATCH:
-            self.rounds.await_permission(transaction)
+            self.permissions.await_answer(transaction)
         if transaction.state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
+        if transaction.state is TransactionState.DISPATCHED and transaction.is_apart:
+            self.quotas.show(transaction)
         if transaction.state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
@@ -397,6 +429,15 @@ class Coordinator(Machine):
             if not self.transactions[intent].was_assembled:
                 return (intent,)
         return ()
+
+    def isolate(self, sender: NodeName, withholds: bool = False) -> None:
+        """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
+        self.probation.note_fault(sender)
+        for transaction in tuple(self.transactions.values()):
+            if transaction.sender == sender and transaction.state is TransactionState.ENDORSEMENT_GATHERING:
+                self.rounds.set_apart(transaction)
+            elif transaction.sender == sender and withholds:
+                transaction.handle(PermissionWithheld())
 
     def wait(self, transaction: CoordinatorTransaction) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
@@ -442,20 +483,37 @@ class Coordinator(Machine):
             self.reset_users_of(leaf, frozenset())
             transaction.handle(DependencyReverted(transaction.intent.id))
 
+    def take_handover(self, peer: NodeName, handover: Handover) -> None:
+        """Whom we asked has answered: what it says is believed as far as endorsers have signed it."""
+        if peer != self.asked or handover.request_id != self.asked_id:
+            return
+        claims = claims_of(self.context, peer, handover)
+        if claims.signed:
+            self.claims = claims
+            order = VerifyEndorsers(self.context.contract.address, claims.request_id, claims.signed)
+            self.context.effects.append(order)
+        else:
+            self.handle(HandoverReceived(peer, claims.believed(())))
+
+    def take_handover_verified(self, event: EndorsersVerified) -> None:
+        """The signatures of the hand-over that we had verified last."""
+        claims, self.claims = self.claims, None
+        if claims is not None and claims.request_id == event.request_id:
+            self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
+
     def forget(self, transaction: CoordinatorTransaction) -> None:
         """Final: out of memory."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
-        self.senders[transaction.sender] -= 1
-        if not self.senders[transaction.sender]:
-            del self.senders[transaction.sender]
+        transaction.let_go()
+        self.quotas.places.give_back(transaction.sender, 1)
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
         self.something_changed()
 
-    def endorser_follows(self, accepted: NodeName | None) -> None:
+    def endorser_follows(self, peer: NodeName, accepted: NodeName | None) -> None:
         """An endorser did not accept us."""
         if accepted is not None and accepted != self.context.node:
-            self.context.post(self, EndorserFollowsAnother(accepted))
+            self.context.post(self, EndorserFollowsAnother(peer, accepted))
 
     # What the ledger tells.
 
@@ -595,7 +653,7 @@ class Coordinator(Machine):
 
     def _listeners(self) -> tuple[NodeName, ...]:
         members = self.context.contract.committee if self.observer.has_observation else ()
-        return tuple(dict.fromkeys((*members, *self.senders, self.context.node)))
+        return tuple(dict.fromkeys((*members, *self.quotas.places.held, self.context.node)))
 
     def changed(self, previous: Enum) -> None:
         """One heartbeat at once on every change of state; none while nothing is to be said."""

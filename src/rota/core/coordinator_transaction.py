@@ -38,6 +38,7 @@ from rota.core.events.coordinator_transaction import (
     HeartbeatInterval,
     Issued,
     NonceAllocated,
+    PermissionWithheld,
     Received,
     RequestTimeoutInterval,
     Selected,
@@ -47,12 +48,12 @@ from rota.core.events.coordinator_transaction import (
     ValidityEnded,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
-from rota.messages import Delegation
+from rota.messages import Delegation, HandedRound, TransactionReverted
 from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, SubmitMode, Transition, node_of
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
-    from rota.core.rounds import Round
+    from rota.core.round import Round
 
 
 from rota.core.rules import coordinator_transaction as rules
@@ -63,6 +64,7 @@ from rota.core.states.coordinator_transaction import (
     GONE,
     ON_THE_WAY,
     UNASSEMBLED,
+    UNBLOCKED,
     UNDER_WAY,
     UNDISPATCHED,
     State,
@@ -87,6 +89,7 @@ TABLE = Table(
         DependencyReverted,
         DispatchConfirmed,
         DispatchConfirmationRejected,
+        PermissionWithheld,
         Issued,
         Collected,
         NonceAllocated,
@@ -223,20 +226,12 @@ TABLE = Table(
         ),
         Row(State.BLOCKED, StateTimeout, when=rules.may_be_prepared, then=State.PREPARED),
         Row(State.BLOCKED, StateTimeout, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        Row(
-            State.CONFIRMING_DISPATCH,
-            StateTimeout,
-            when=rules.sender_is_silent,
-            then=State.POOLED,
-            do=rules.drop_for_good,
-        ),
-        *in_states((State.BLOCKED, State.CONFIRMING_DISPATCH), StateTimeout, do=rules.start_state_timer),
-        *in_states(ASSEMBLED, StateTransition, do=rules.start_state_timer),
         *in_states(
-            (*UNASSEMBLED, State.ASSEMBLING, State.PREPARED, *ON_THE_WAY, *GONE),
-            StateTransition,
-            do=rules.stop_state_timer,
+            (State.BLOCKED, State.CONFIRMING_DISPATCH), PermissionWithheld, then=State.POOLED, do=rules.drop_for_good
         ),
+        Row(State.BLOCKED, StateTimeout, do=rules.start_state_timer),
+        Row(State.BLOCKED, StateTransition, do=rules.start_state_timer),
+        *in_states(UNBLOCKED, StateTransition, do=rules.stop_state_timer),
         Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
         *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
         *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
@@ -358,10 +353,11 @@ TABLE = Table(
             (State.INITIAL, *UNASSEMBLED, State.BLOCKED, *ON_THE_WAY, *GONE),
             "no request is open",
         ),
+        Ignored(StateTimeout, (State.INITIAL, *UNBLOCKED), "only Blocked has this timer"),
         Ignored(
-            StateTimeout,
+            PermissionWithheld,
             (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ENDORSED, *GONE),
-            "the rounds ask the missing again; the rest waits for its turn or for the ledger",
+            "its permission is not awaited",
         ),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
         Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.PREPARED, State.FINAL), "it has not ended"),
@@ -387,7 +383,7 @@ class CoordinatorTransaction(Machine):
         self.order = order
         self.awaits_assembly = False
         self.was_assembled = False
-        self.intent = delegation.intent
+        self.intent = delegation.intent.as_delegated()
         self.sender: NodeName = node_of(delegation.intent.sender)
         self.number = delegation.number
         self.is_voiding = delegation.is_voiding
@@ -402,16 +398,34 @@ class CoordinatorTransaction(Machine):
         self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
         self.digest: Digest | None = None
+        # The round of that digest, to be shown to a successor.
+        self.endorsed: HandedRound | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
         self.kept_away_count = 0
         self.told_count = 0
+        # How often which endorser failed to judge the version under way: a fault of the endorser, or of the transition.
+        self.unjudged_by: dict[NodeName, int] = {}
+        self.reverted: TransactionReverted | None = None
         self.goes_alone = False
+        self.is_apart = False
         self.sends_states = False
         self.reason = ""
         self.since_ms = coordinator.context.now_ms
         self.history: list[tuple[int, Enum]] = []
+
+    def hold(self, transition: Transition, size_bytes: int) -> None:
+        """A version is under way; it counts against its sender's share of our memory."""
+        self.let_go()
+        self.transition, self.size_bytes = transition, size_bytes
+        self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
+
+    def let_go(self) -> None:
+        """No version is under way."""
+        if self.transition is not None:
+            self.coordinator.quotas.held_bytes.give_back(self.sender, self.size_bytes)
+        self.transition, self.size_bytes = None, 0
 
     @property
     def made(self) -> Transition:

@@ -16,7 +16,6 @@ from heapq import heappop, heappush
 
 from rota.config import Config
 from rota.core.effects import DispatchRound, TransitionPrepared
-from rota.digests import leaf_of_transition, state_commitment
 from rota.frozen import dataclass
 from rota.types import Contract, ContractAddress, Digest, Leaf, NodeName, StateId, Transition
 from rota.wire.sizes import in_parts, transition_bytes
@@ -203,25 +202,3 @@ def fullest(
     for digest, transition in (best[leaf] for leaf in leaves if leaf in best):
         rounds.setdefault(digest, []).append(transition)
     return tuple((digest, tuple(of_round)) for digest, of_round in rounds.items())
-
-
-def has_false_content(transition: Transition) -> bool:
-    """A state's bytes are not what its commitment, which the leaf binds, says."""
-    return any(
-        state.content is not None and state_commitment(state.content) != state.commitment
-        for state in transition.outputs
-    )
-
-
-def has_false_ids(transition: Transition) -> bool:
-    """A state is not called after the leaf and its place among the outputs."""
-    return any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs))
-
-
-def is_true(separator: bytes, node: NodeName, transition: Transition) -> bool:
-    """The states are those of the leaf, by their right numbers, and the bytes are meant for this node (S8)."""
-    if has_false_ids(transition):
-        return False
-    if leaf_of_transition(separator, transition) != transition.leaf or has_false_content(transition):
-        return False
-    return all(state.content is None or node in state.distribution for state in transition.outputs)

@@ -8,6 +8,9 @@ which is told once, stands before all writes: what it rests on is durable.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
 from rota.messages import Envelope, PreparedTransaction, Snapshot
@@ -25,6 +28,7 @@ from rota.types import (
     Party,
     Receipt,
     RequestId,
+    SignedLeaf,
     Transition,
 )
 
@@ -117,7 +121,7 @@ class AssembleIntents(Effect):
 class SignTransition(Effect):
     """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
 
-    Where transitions are proved, a proof is made of it instead.
+    Where transitions are proved, the intent's own key signs it, which the nonce leads to, and a proof is made of it.
     """
 
     contract: ContractAddress
@@ -126,6 +130,7 @@ class SignTransition(Effect):
     party: Party
     leaf: Leaf
     valid_until_s: int
+    nonce: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,24 @@ class VerifyEndorsement(Effect):
     peer: NodeName
     digest: Digest
     signature: bytes
+
+
+class Signed(NamedTuple):
+    """A digest that an endorser is said to have signed."""
+
+    endorser: NodeName
+    digest: Digest
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyEndorsers(Effect):
+    """Which of these did their endorsers sign? Asked of refusals, with the intent by its sender, and of hand-overs."""
+
+    contract: ContractAddress
+    request_id: RequestId
+    signed: tuple[Signed, ...]
+    intent: IntentId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +391,7 @@ class StatesReceived(Record):
     """State received: then the acknowledgement leaves."""
 
     digest: Digest
-    transitions: tuple[Transition, ...]
+    transitions: tuple[Consistent, ...]
     part: int = 0
 
 
@@ -412,13 +435,21 @@ class EndingDecided(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class LeavesSigned(Record):
+    """The leaves that parties of ours signed for one slot: then they leave. What has expired need not be known more."""
+
+    signed: tuple[SignedLeaf, ...]
+    expired: tuple[SignedLeaf, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionGranted(Record):
     """Permission granted: then the answer leaves. It holds the states that the leaf makes."""
 
     intent: IntentId
     number: DelegationNumber
     delegate: NodeName
-    transition: Transition
+    transition: Authorised
 
 
 @dataclass(frozen=True, slots=True)

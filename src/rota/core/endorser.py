@@ -6,18 +6,21 @@ refusal. It recomputes every leaf from the full transition and never signs a dig
 has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
 given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
 was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
-shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. Nothing
+shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. A domain
+that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
 while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
+from rota.core.consistency import Consistent, consistent_for, flaw_of
 from rota.core.context import Context
-from rota.core.distribution import has_false_content, has_false_ids, holders_of, is_true
+from rota.core.distribution import holders_of
 from rota.core.effects import CheckRound, PreparedEndorsed
 from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
@@ -25,7 +28,7 @@ from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.seen import Seen
-from rota.digests import ROUND_LEAVES_MAX, is_id_of, leaf_of_transition, round_digest
+from rota.digests import ROUND_LEAVES_MAX, is_id_of, round_digest
 from rota.messages import (
     REFUSAL_KEPT_MAX,
     STATE_REQUEST_LEAVES_MAX,
@@ -40,6 +43,13 @@ from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId,
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
+
+
+class Asking(NamedTuple):
+    """Since when a coordinator that we do not accept asks us to sign, and when it did so last."""
+
+    since_ms: int
+    last_ms: int
 
 
 class Check(NamedTuple):
@@ -68,17 +78,23 @@ class Endorser:
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
+        self.asking: dict[NodeName, Asking] = {}
+        self.accepted_ms = 0
 
     def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
         """Answer every copy; check each request once."""
         rejection = self.rejection_of(peer, height, request)
-        if rejection is not None:
+        is_only_one = rejection is Rejection.NOT_PREFERRED_COORDINATOR and self._is_only_one_that_asks(peer)
+        if rejection is not None and not is_only_one:
             accepted = self.observer.accepted
             number = self.observer.peer(accepted).number if accepted is not None else NEVER_HEARD
             error = EndorsementError(request.request_id, rejection, accepted, number)
             self.context.send(peer, error)
             return
+        self.accepted_ms = self.context.now_ms
         if self.observer.has_observation:
+            if not is_only_one:
+                self._note_deposed(peer, request)
             self.observer.accept(peer)
             self.observer.believe_tried(peer, request.tried)
             self.observer.forget_tried(request.tried)
@@ -102,6 +118,10 @@ class Endorser:
             self._answer(event.peer, check.request, b"", event.refusals or late)
         elif event.missing:
             self._ask_for_states(event.peer, check.request, event.missing)
+        elif event.unjudged:
+            # A fault of ours is no judgement: we are asked again, by another id.
+            error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
+            self.context.send(event.peer, error)
         elif any(transition.preparation is not None for transition in check.request.transitions):
             self._keep_and_sign(event.peer, check.request, event.signature)
         else:
@@ -139,6 +159,8 @@ class Endorser:
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
             return None
+        if self.observer.is_demoted(peer) and peer != self.context.node:
+            return Rejection.NOT_PREFERRED_COORDINATOR
         is_strict = contract.rotation is Rotation.STRICT
         is_followed = self.observer.accepted == peer
         if (is_strict or not is_followed) and contract.range_at(height) != self.context.block_range:
@@ -153,20 +175,47 @@ class Endorser:
         return peer in contract.committee
 
     def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Strict: every member that outranks it is silent here or listed as tried."""
-        known = self.observer
-        tried = {entry.node for entry in request.tried if entry.number >= known.peer(entry.node).number}
+        """Strict: every member that outranks it is silent here, demoted, or listed as tried by one that is believed."""
+        return all(self.observer.is_tried_by(peer, request.tried, node) for node in self._better_than(peer))
+
+    def _better_than(self, peer: NodeName) -> list[NodeName]:
+        """The members that outrank it and are neither silent here nor demoted."""
         better = takewhile(lambda node: node != peer, self.context.ranking(self.context.block_range))
-        return all(node in tried or self.observer.is_silent(node) for node in better)
+        return [node for node in better if not self.observer.is_passed_over(node)]
 
     def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
         """Sticky: the one that we accept is no obstacle, or the requester outranks it."""
         accepted = self.observer.accepted
         if accepted is None or self.observer.is_silent(accepted) or not self.observer.is_live(accepted):
             return True
-        known = self.observer.peer(accepted).number
-        was_tried = any(entry.node == accepted and entry.number >= known for entry in request.tried)
+        was_tried = self.observer.is_tried_by(peer, request.tried, accepted)
         return was_tried or self.observer.outranks(peer, accepted)
+
+    def _is_only_one_that_asks(self, peer: NodeName) -> bool:
+        """It has asked for half of `progress_timeout`, and in that time nobody whom we accept has asked for anything.
+
+        So no word of others, and no rank of one that does nothing, keeps us from signing for ever (protocol §5).
+        """
+        now_ms, config = self.context.now_ms, self.context.config
+        asking = self.asking.get(peer, Asking(now_ms, now_ms))
+        has_paused = now_ms - asking.last_ms > 2 * config.retry_backoff_max_ms
+        since_ms = now_ms if has_paused or self.accepted_ms >= asking.since_ms else asking.since_ms
+        self.asking[peer] = Asking(since_ms, now_ms)
+        if now_ms - since_ms < config.progress_timeout_ms // 2 or self.observer.demotions.is_own(peer):
+            return False
+        self.observer.demotions.clear(peer)
+        return True
+
+    def _note_deposed(self, peer: NodeName, request: EndorsementRequest) -> None:
+        """Nothing but the requester's word makes us leave one that we hear: that is remembered (`demotion.py`)."""
+        if self.context.contract.mode is not Mode.RING:
+            return
+        if self.context.contract.rotation is Rotation.STRICT:
+            is_decisive = bool(self._better_than(peer))
+        else:
+            is_decisive = self.observer.accepted != peer and not self._may_replace(peer, replace(request, tried=()))
+        if is_decisive:
+            self.observer.demotions.note_deposed(peer)
 
     def _is_to_be_checked(self, key: tuple[NodeName, RequestId]) -> bool:
         """New, or so old that the check was lost: with a step whose records could not be written."""
@@ -195,15 +244,19 @@ class Endorser:
 
     def _refusal_of_kept(self, transition: Transition) -> Refusal | None:
         """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
-        kept = self.kept.signed_away(transition)
+        kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
         if kept:
-            return Refusal(transition.intent, "a state is kept for a prepared transition", kept[:REFUSAL_KEPT_MAX])
+            return Refusal(transition.intent, "a state is kept for a prepared transition", kept, leaf)
         if transition.preparation is not None and not self.kept.may_sign:
-            return Refusal(transition.intent, "too many prepared transitions stand already")
+            return Refusal(transition.intent, "too many prepared transitions stand already", leaf=leaf)
         return None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
-        """What can be judged without the domain is judged here: leaves, digest, validity."""
+        """What can be judged without the domain is judged here: leaves, digest, validity.
+
+        All of that depends on what the coordinator shows and writes, so that none of it is a judgement of the leaf:
+        these refusals are not signed, and nobody can end an intent with them.
+        """
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
         makers, false = self._makers_of(request)
@@ -222,7 +275,7 @@ class Endorser:
             self._answer(peer, request, b"", refusals)
             return
         for transition in request.transitions:
-            self.seen.note(transition)
+            self.seen.note(Consistent(transition))  # What is not consistent was refused.
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
         self.context.effects.append(
             CheckRound(
@@ -248,10 +301,13 @@ class Endorser:
         )
         false: dict[Leaf, None] = {}
         for maker in request.makers:
-            if maker.leaf in needed and not is_true(self.context.separator, self.context.node, maker):
+            if maker.leaf not in needed:
+                continue
+            known = consistent_for(self.context.separator, self.context.node, maker)
+            if known is None:
                 false[maker.leaf] = None
-            elif maker.leaf in needed:
-                self.seen.note(maker)
+            else:
+                self.seen.note(known)
         return self.seen.find(needed), false
 
     def _refusal_of(
@@ -267,26 +323,20 @@ class Endorser:
             reason = reason or "the intent's id is not its party's"
         if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
             reason = reason or "what is said to have made a state did not make it"
-        return Refusal(transition.intent, reason) if reason else self._refusal_of_kept(transition)
+        return Refusal(transition.intent, reason, (), transition.leaf) if reason else self._refusal_of_kept(transition)
 
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
-        if transition.leaf != leaf_of_transition(self.context.separator, transition):
-            return "the leaf is not that of the transition"
         if not transition.signature:
             return "the sender's signature is missing"
         if request.valid_until_s > min(transition.valid_until_s, latest_s):
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        if has_false_content(transition):
-            return "a state's content is not what its commitment says"
-        if has_false_ids(transition):
-            return "a state is not called after its leaf"
-        return ""
+        return flaw_of(self.context.separator, transition)
 
     def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
         """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""

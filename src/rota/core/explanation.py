@@ -8,6 +8,7 @@ from typing import Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.deployment import Deployment
+from rota.core.distribution import holders_of
 from rota.core.public_transaction import State as PublicState
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import Sequencer
@@ -33,6 +34,7 @@ MEANINGS: Final[dict[Enum, str]] = {
     SenderSide.ENDING: "it is being ended, and ends when no version of it can happen any more",
     SenderSide.PARKED: "it waits for its user to resume or cancel it",
     SenderSide.CONFIRMED: "the base ledger has it",
+    SenderSide.ID_USED: "the base ledger has another transition under its id; members are asked whose that is",
     SenderSide.REVERTED: "it has ended without effect",
     CoordinatorSide.INITIAL: "it has just been delegated",
     CoordinatorSide.POOLED: "it waits in its coordinator's pool for its turn",
@@ -185,6 +187,9 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             return f"its user to resume it ({transaction.reason})", ()
         case SenderSide.CONFIRMED:
             return "its block to become final", ()
+        case SenderSide.ID_USED:
+            others = tuple(node for node in holders_of(sender.context.contract) if node != sender.context.node)
+            return "a member to show whose transition uses its id on the chain", others
         case _:
             return "its receipt to be written", (sender.context.node,)
 

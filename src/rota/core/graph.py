@@ -16,6 +16,7 @@ a sender may not know are told as well, as far as there is room. Without them it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from rota.core.kept import SNAPSHOT_LOCKS_MAX, Kept
@@ -70,9 +71,22 @@ class Graph:
 
     def place_foreign(self, handed: HandedOver, valid_until_s: int) -> None:
         """The same for a transition that another coordinator dispatched, valid no longer than that."""
-        if handed.leaf not in self.placed:
-            point = handed.point
-            self._place(point.intent, handed.leaf, handed.locks, (), handed.states, point, valid_until_s)
+        made = handed.transition
+        if made.leaf not in self.placed:
+            # What it read does not matter any more: its outcome is the ledger's.
+            self._place(made.intent, made.leaf, made.inputs, (), made.outputs, handed.point, valid_until_s)
+
+    def hide(self, leaf: Leaf) -> None:
+        """Take back what a transition offers: nothing is to be built on it for now."""
+        self.withdraw(leaf)
+        self.placed[leaf] = replace(self.placed[leaf], outputs=())
+
+    def show(self, transition: Transition) -> None:
+        """Offer what a hidden transition has made, but for what is spent already."""
+        self.placed[transition.leaf] = replace(self.placed[transition.leaf], outputs=transition.outputs)
+        for made in transition.outputs:
+            if made.id not in self._spent_by:
+                self._offer(made)
 
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""
@@ -167,6 +181,20 @@ class Graph:
         states = tuple(offered.state.as_seen_by(node) for offered in self._offered.values())
         locks = (*self._spent_by, *(state for state in self.kept.locks(intents) if state not in self._spent_by))
         return Snapshot(locks, (*states, *self._spent_among(unseen, node, bytes_max - self._offered_bytes)))
+
+    @property
+    def lock_count(self) -> int:
+        """How many states are locked by what is under way."""
+        return len(self._spent_by)
+
+    def offered_by(self) -> Iterator[tuple[IntentId, int]]:
+        """For each state that is offered, the intent that makes it and its size."""
+        return ((self.placed[each.leaf].intent, offered.size_bytes) for each, offered in self._offered.items())
+
+    def fits_half(self, count: int, size_bytes: int, bytes_max: int) -> bool:
+        """So many more states leave half of a snapshot free."""
+        is_few = len(self._offered) + count <= SNAPSHOT_STATES_MAX // 2
+        return is_few and self._offered_bytes + size_bytes <= bytes_max // 2
 
     def fits_snapshot(self, bytes_max: int) -> bool:
         """One message holds it all. What does not fit must not be left out: a sender would take it for not there."""

@@ -9,7 +9,7 @@ intent takes nothing from it, because only one of the two can commit.
 What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
 final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more.
-What coordinators tell each other of it only saves work, and is forgotten when it becomes too much.
+What a coordinator believes of others' refusals only saves work, and is forgotten when it becomes too much.
 """
 
 from __future__ import annotations
@@ -47,12 +47,20 @@ class Kept:
     # Keeping.
 
     def keep(self, kept: KeptStates) -> None:
-        """Keep these states, unless too many are kept already: the endorsers see to it then."""
-        if kept.leaf in self.standing or len(self.standing) < KEPT_MAX + len(self.signed):
+        """Keep these states, unless too many are kept already: the endorsers see to it then.
+
+        A leaf binds its inputs: what names others for a leaf that is known is false, and changes nothing.
+        """
+        known = self.standing.get(kept.leaf)
+        is_false = known is not None and known.inputs != kept.inputs
+        if not is_false and (known is not None or len(self.standing) < KEPT_MAX + len(self.signed)):
             self._put(kept)
 
     def sign(self, kept: KeptStates) -> None:
         """Keep these states because we sign them away; whether there is room was asked before."""
+        known = self.standing.get(kept.leaf)
+        if known is not None and known.inputs != kept.inputs:
+            self.forget(kept.leaf)
         self.signed[kept.leaf] = None
         self._put(kept)
 

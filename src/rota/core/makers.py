@@ -56,7 +56,7 @@ class Showing:
         unseen = (leaf for leaf, maker in self.makers.items() if endorser not in maker.seen_by)
         wanted = (self.makers[leaf] for leaf in dict.fromkeys((*self.lacked.get(endorser, ()), *unseen)))
         chosen = fitting(wanted, lambda maker: maker.size_bytes, room_bytes)
-        self.shown[endorser] = dict.fromkeys(maker.transition.leaf for maker in chosen)
+        self.shown.setdefault(endorser, {}).update((maker.transition.leaf, None) for maker in chosen)
         return tuple(maker.transition.as_seen_by(endorser) for maker in chosen)
 
     def note_seen(self, endorser: NodeName, members: Iterable[CoordinatorTransaction]) -> None:
@@ -71,8 +71,12 @@ class Showing:
         for member in members:
             member.seen_by.pop(endorser, None)
 
+    def begin_anew(self) -> None:
+        """All that are missing are asked again, and may be shown everything once more."""
+        self.shown.clear()
+
     def take_missing(self, endorser: NodeName, leaves: tuple[Leaf, ...]) -> bool:
-        """It lacks these. Whether there is one of them that we have and have not just shown it."""
+        """It lacks these. Whether there is one of them that we have and have not shown it since its last turn."""
         ours = tuple(leaf for leaf in leaves if leaf in self.makers)
         for leaf in ours:
             self.makers[leaf].seen_by.pop(endorser, None)

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 
 from rota.config import Config
 from rota.core.acquaintance import Acquaintance
+from rota.core.consistency import Consistent
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
 from rota.core.distribution import Delivery, Distribution
@@ -64,6 +65,7 @@ from rota.core.events import (
     StatesWanted,
     StopRequested,
     Tick,
+    TransitionsShown,
 )
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import (
@@ -80,6 +82,7 @@ from rota.core.events.chain import (
 from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.handover import dispatched_rounds
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
@@ -764,6 +767,11 @@ class Node:
                 part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
                 self.send(sender, contract, SubmitterHeartbeat(number, part))
 
+    def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
+        """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
+        if self.sequencers.loaded[contract].sender.doubtful:
+            self._tell(contract, TransitionsShown(peer, transitions))
+
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
         answers = body.in_reply_to if isinstance(body, Reply) else None
@@ -794,12 +802,10 @@ def _with_dispatches(
     stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
 ) -> StoredContract:
     """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
+    rounds = [dispatch.round for dispatch in dispatches if dispatch.round.contract == address]
     dispatched = tuple(
-        HandedOver(
-            FlushPoint(dispatch.round.digest, transition.intent), transition.leaf, transition.inputs, transition.outputs
-        )
-        for dispatch in dispatches
-        if dispatch.round.contract == address
-        for transition in dispatch.round.transitions
+        HandedOver(FlushPoint(each.digest, transition.intent), transition)
+        for each in rounds
+        for transition in each.transitions
     )
-    return replace(stored, dispatched=dispatched)
+    return replace(stored, dispatched=dispatched, rounds=dispatched_rounds(rounds))

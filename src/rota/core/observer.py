@@ -9,6 +9,9 @@ state. From that come two judgements that sender, coordinator and endorser share
   tried with a number not lower than the last that we have, or its last message said `no_ledger`.
 - The *accepted coordinator* is the one that we follow: it is replaced when it is silent, when a live
   one outranks it, and, once it is not live, by the first live one.
+
+A third judgement does not follow from signs of life: who is *demoted* (`demotion.py`). Such a node is not live here
+and outranks nobody. Heights that peers claim count up to `height_bound`; ranks are compared at our own range or later.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.core.context import Context
+from rota.core.demotion import Demotions
 from rota.core.listing import Listing
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried
@@ -23,6 +27,8 @@ from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, 
 LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
 EXPECTED = (*LIVE, CoordinatorState.STANDBY)
 PEERS_KEPT_MAX = 4_096
+AHEAD_BLOCKS_MIN = 8
+LISTED_MAX = 65_536
 
 
 @dataclass(slots=True)
@@ -41,6 +47,7 @@ class Peer:
     heard_at_ms: int = 0
     tried_as: HeartbeatNumber | None = None
     silent_since_ms: int | None = None
+    doubted_range: int | None = None
 
 
 class Observer:
@@ -50,6 +57,7 @@ class Observer:
         self.context = context
         self.peers: dict[NodeName, Peer] = {}
         self.accepted: NodeName | None = None
+        self.demotions = Demotions(context)
 
     def peer(self, node: NodeName) -> Peer:
         """What we know of a node; a stranger is taken to be there until the contrary is known."""
@@ -77,10 +85,25 @@ class Observer:
         peer.has_ledger = not envelope.no_ledger
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
-            peer.height, peer.message_id = envelope.height, envelope.message_id
+            peer.height, peer.message_id = self.height_bound(node, envelope.height), envelope.message_id
         peer.incarnation = max(peer.incarnation, envelope.incarnation)
         if peer.has_ledger:
             peer.tried_as = None
+
+    def height_bound(self, node: NodeName, claimed: int) -> int:
+        """How much of a claimed height counts: a range ahead of our own index, or a few blocks where ranges are short.
+
+        Of a peer whose height we waited for in vain in this range, nothing above our own counts.
+        """
+        if node == self.context.node:
+            return claimed
+        if self.peer(node).doubted_range == self.context.block_range:
+            return min(claimed, self.context.height)
+        return min(claimed, self.context.height + max(self.context.contract.range_size, AHEAD_BLOCKS_MIN))
+
+    def doubt(self, node: NodeName) -> None:
+        """It said that the chain is further than our index, and our index did not get there in time."""
+        self.peer(node).doubted_range = self.context.block_range
 
     def hear_heartbeat(self, node: NodeName, heartbeat: CoordinatorHeartbeat) -> bool:
         """Take note of a heartbeat; an old or repeated one changes nothing and answers False."""
@@ -88,7 +111,7 @@ class Observer:
         if heartbeat.number <= peer.number:
             return False
         peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, heartbeat, self.context.now_ms
-        if heartbeat.state in LIVE and self._replaces_accepted(node):
+        if self.is_live(node) and self._replaces_accepted(node):
             self.accepted = node
         self._take_listing(peer, heartbeat)
         return True
@@ -100,7 +123,7 @@ class Observer:
         if peer.listing is not None:
             peer.listing.apply(heartbeat.intents, heartbeat.gone)
             has_missed = (peer.listing.count, peer.listing.digest) != (heartbeat.count, heartbeat.digest)
-            if has_missed and not heartbeat.is_whole:
+            if (has_missed and not heartbeat.is_whole) or peer.listing.count > LISTED_MAX:
                 peer.listing = None
 
     def connection_changed(self, node: NodeName, connected: bool) -> None:
@@ -110,12 +133,23 @@ class Observer:
         if connected:
             peer.tried_as, peer.heard_at_ms = None, self.context.now_ms
 
+    def weigh(self, author: NodeName, tried: tuple[Tried, ...], is_first_hand: bool) -> None:
+        """Whom a delegation or an endorsement request lists; only members are heard, and we know our own list."""
+        if author != self.context.node and self.has_observation and author in self.context.contract.committee:
+            self.demotions.hear(author, tried, self.accepted, is_first_hand)
+
     def believe_tried(self, author: NodeName, tried: tuple[Tried, ...]) -> None:
         """A delegation or request that we accept says whom its author could not reach; of itself it knows nothing."""
-        for node, number in tried:
+        for entry in tried:
+            node = entry.node
             is_known = node in self.peers or node in self.context.contract.committee
-            if is_known and node not in (self.context.node, author) and number >= self.peer(node).number:
-                self.peer(node).tried_as = number
+            if is_known and node not in (self.context.node, author) and self.is_tried_by(author, tried, node):
+                self.peer(node).tried_as = entry.number
+
+    def is_tried_by(self, author: NodeName, tried: tuple[Tried, ...], node: NodeName) -> bool:
+        """It is listed, not by an older sign of life than we have, and the author is believed (`demotion.py`)."""
+        is_listed = any(entry.node == node and entry.number >= self.peer(node).number for entry in tried)
+        return is_listed and self.demotions.is_believed_unreached(author, node)
 
     def forget_tried(self, tried: tuple[Tried, ...]) -> None:
         """The coordinator that we follow lists all members that it cannot reach: of the others it takes that back.
@@ -138,6 +172,10 @@ class Observer:
         """Follow this coordinator from now on."""
         self.accepted = node
 
+    def demote(self, node: NodeName) -> None:
+        """It did nothing for us in time: from now on others are chosen."""
+        self.demotions.demote(node)
+
     # What is judged.
 
     def is_silent(self, node: NodeName) -> bool:
@@ -146,6 +184,14 @@ class Observer:
             return not self.context.has_ledger
         peer = self.peer(node)
         return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
+
+    def is_demoted(self, node: NodeName) -> bool:
+        """Passed over whatever signs of life it gives."""
+        return self.demotions.is_demoted(node)
+
+    def is_passed_over(self, node: NodeName) -> bool:
+        """Silent or demoted: it does not stand in anybody's way."""
+        return self.is_silent(node) or self.is_demoted(node)
 
     def is_reachable(self, node: NodeName) -> bool:
         """A request may be answered: its connection is up, and it has a ledger."""
@@ -169,9 +215,9 @@ class Observer:
         return self.context.now_ms - peer.silent_since_ms
 
     def is_live(self, node: NodeName) -> bool:
-        """Its last heartbeat came from Elect, Prepared or Active."""
+        """Its last heartbeat came from Elect, Prepared or Active, and it is not demoted."""
         heartbeat = self.peer(node).heartbeat
-        return heartbeat is not None and heartbeat.state in LIVE
+        return heartbeat is not None and heartbeat.state in LIVE and not self.is_demoted(node)
 
     def state_of(self, node: NodeName) -> CoordinatorState:
         """What its last heartbeat said; Idle when there was none."""
@@ -188,27 +234,34 @@ class Observer:
         return self.context.contract.range_at(height)
 
     def later_range(self, *nodes: NodeName) -> int:
-        """The latest range that one of these nodes is in."""
-        return max(self.range_of(node) for node in nodes)
+        """The latest range that one of these nodes is in, as far as claims count; never one before our own."""
+        return max(self.context.block_range, *(self.range_of(node) for node in nodes))
 
     def outranks(self, one: NodeName, other: NodeName, block_range: int | None = None) -> bool:
-        """Compared at the later of the two nodes' ranges, so that both decide alike (protocol §4.1)."""
+        """Compared at the later of the two nodes' ranges, so that both decide alike (protocol §4.1).
+
+        A demoted one outranks nobody, and is outranked by all who are not.
+        """
+        is_demoted = self.is_demoted(one)
+        if is_demoted != self.is_demoted(other):
+            return not is_demoted and one in self.context.ranking(self.context.block_range)
         if block_range is None:
             block_range = self.later_range(one, other)
         order = self.context.ranking(block_range)
         return one in order and (other not in order or order.index(one) < order.index(other))
 
     def preferred(self, block_range: int, without: frozenset[NodeName] = frozenset()) -> NodeName | None:
-        """The first of the ranking that is not silent."""
+        """The first of the ranking that is not passed over."""
         for node in self.context.ranking(block_range):
-            if node not in without and not self.is_silent(node):
+            if node not in without and not self.is_passed_over(node):
                 return node
         return None
 
     def tried(self) -> tuple[Tried, ...]:
-        """The members that are silent here, for others to weigh."""
+        """The members that are silent here or demoted at first hand, for others to weigh."""
         members = self.context.ranking(self.context.block_range)
-        return tuple(Tried(node, self.peer(node).number) for node in members if self.is_silent(node))
+        found = (Tried(node, self.peer(node).number, self.demotions.is_first_hand(node)) for node in members)
+        return tuple(entry for entry in found if entry.is_demoted or self.is_silent(entry.node))
 
     @property
     def active(self) -> NodeName | None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.distribution import FOUND_PARTS_FROM, holders_of, is_true, order_of, parts_of, states_with_bytes
+from rota.core.consistency import consistent, consistent_for
+from rota.core.distribution import FOUND_PARTS_FROM, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
@@ -48,17 +49,21 @@ class PrivateStates:
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
-        separator = self.node.sequencers.loaded[contract].context.separator
+        sequencer = self.node.sequencers.loaded[contract]
         key = (contract, body.digest, body.part)
         if not states_with_bytes(body.transitions) or key in self.receiving:
             return
-        if self.distribution.is_received(contract, body.transitions):
+        separator, node = sequencer.context.separator, self.node.name
+        checked = [consistent_for(separator, node, transition) for transition in body.transitions]
+        known = tuple(transition for transition in checked if transition is not None)
+        if len(known) < len(checked):
+            return
+        self.node.show(peer, contract, known)
+        if self.distribution.is_received(contract, known):
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif len(self.receiving) < RECEIVING_MAX and all(
-            is_true(separator, self.node.name, transition) for transition in body.transitions
-        ):
+        elif len(self.receiving) < RECEIVING_MAX:
             self.receiving[key] = peer
-            self.node.persist(contract, 0, (StatesReceived(body.digest, body.transitions, body.part),))
+            self.node.persist(contract, 0, (StatesReceived(body.digest, known, body.part),))
 
     def take_written(
         self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool
@@ -98,11 +103,21 @@ class PrivateStates:
     def send_found(
         self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
     ) -> None:
-        """A peer's own states again, and nobody else's."""
+        """A peer's own states again, and nobody else's; or what our own sender has asked our store for."""
+        if peer == self.node.name:
+            self._show_own(contract, transitions)
+            return
         seen = [transition.as_seen_by(peer) for transition in transitions]
         owed = [transition for transition in seen if states_with_bytes((transition,))]
         for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
             self.node.send(peer, contract, StateDistribution(digest, due, part))
+
+    def _show_own(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            checked = (consistent(sequencer.context.separator, transition) for transition in transitions)
+            own = tuple(transition for transition in checked if transition is not None)
+            self.node.show(self.node.name, contract, own)
 
     def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
         """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""

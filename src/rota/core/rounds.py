@@ -1,148 +1,72 @@
-"""Assembly slots and rounds: what is asked of whom, and when (protocol §7).
+"""Rounds: what is endorsed together, and who is asked to endorse it (protocol §7).
 
-Theory of operation. Three things are asked of other nodes, each repeated until it is answered, and only
-the answer to the current request counts:
+Theory of operation. A round takes what is assembled when it opens and is signed once as a whole. Nothing waits
+artificially: rounds grow by themselves when there is load. All endorsers of a round are asked, repeatedly until they
+answer, and only the answer to the current request counts. Each endorser is shown what made the states that a round
+stands on, unless it was asked about that too; one that has forgotten says so.
 
-- *Assembly*, of one sender at a time: a slot holds several of its intents, assembled one after the other
-  on one snapshot. Senders take turns; one that does not answer loses its turn and comes back later.
-- *Endorsement*, of all endorsers of a round: a round takes what is assembled when it opens and is signed
-  once as a whole. Nothing waits artificially: rounds grow by themselves when there is load. Each endorser is shown what
-  made the states that a round stands on, unless it was asked about that too; one that has forgotten says so.
-- *Permission*, of each sender of an endorsed round, for all its intents in it at once.
-
-A round is dispatched when every member that is left in it is permitted and all that they stand on is
-dispatched. Members that leave an endorsed round are given to the ledger as bare leaves: the signatures
-stay valid for the rest. A round stays here until each of its members has its outcome. What is external shares
-no round with what is to be dispatched, and leaves its round when it is prepared (`issuing.py`).
+Then each sender is asked for its permission (`permissions.py`), and the round is dispatched (`dispatching.py`).
+Members that leave an endorsed round are given to the ledger as bare leaves: the signatures stay valid for the rest.
+A round stays here until each of its members has its outcome. What is external shares no round with what is to be
+dispatched, and leaves its round when it is prepared (`issuing.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum
-from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.effects import DispatchRound, VerifyEndorsement
-from rota.core.events import EndorsementVerified, RoundDispatched, RoundDispatchFailed, RoundSubmitted
-from rota.core.events.coordinator_transaction import (
-    Collected,
-    DispatchConfirmationRejected,
-    DispatchConfirmed,
-    Endorsed,
-    EndorsedRejected,
-    NonceAllocated,
-    Submitted,
-    ValidityEnded,
-)
-from rota.core.events.rounds import DispatchRetryDue, PermissionRepeatDue, RoundRepeatDue
+from rota.core.effects import Signed, VerifyEndorsement, VerifyEndorsers
+from rota.core.events import EndorsementVerified, EndorsersVerified
+from rota.core.events.coordinator_transaction import Endorsed, EndorsedRejected, ValidityEnded
+from rota.core.events.rounds import RoundRepeatDue
+from rota.core.handover import handed_round
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
-from rota.core.states.coordinator_transaction import ON_THE_WAY, State
-from rota.digests import round_digest
+from rota.core.round import Lack, Phase, Round, kind_of
+from rota.core.states.coordinator_transaction import ASSEMBLED
+from rota.digests import refusal_digest, round_digest
 from rota.messages import (
-    DispatchConfirmationError,
-    DispatchConfirmationRequest,
-    DispatchConfirmationResponse,
-    DispatchItem,
     EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
+    EndorserSignature,
     Refusal,
     Rejection,
-    SubmittedIntent,
-    TransactionDispatched,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, FlushPoint, IntentId, KeptStates, Leaf, NodeName, RequestId
+from rota.types import Digest, IntentId, KeptStates, Leaf, NodeName, RequestId, Transition
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
 
-class Phase(Enum):
-    """How far a round is."""
-
-    ENDORSING = "endorsing"
-    ENDORSED = "endorsed"
-    DISPATCHING = "dispatching"
-    DISPATCHED = "dispatched"
-
-
-@dataclass(slots=True)
-class Permission:
-    """One permission request under way: of whom, for which round and intents."""
-
-    request_id: RequestId
-    sender: NodeName
-    round: Round
-    intents: dict[IntentId, None]
-
-
-@dataclass(slots=True)
-class Round:
-    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen."""
-
-    number: int
-    digest: Digest
-    leaves: tuple[Leaf, ...]
-    valid_until_s: int
-    members: dict[IntentId, CoordinatorTransaction]
-    opened_at_ms: int
-    showing: Showing
-    phase: Phase = Phase.ENDORSING
-    requests: dict[NodeName, RequestId] = field(default_factory=dict)
-    signatures: dict[NodeName, bytes] = field(default_factory=dict)
-    refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
-    rejections: dict[NodeName, str] = field(default_factory=dict)
-    ask_count: int = 0
-    dispatch_attempts: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of a message its members take."""
-        return sum(member.size_bytes for member in self.members.values())
-
-    def missing(self) -> tuple[NodeName, ...]:
-        """The endorsers that have neither signed nor refused."""
-        return tuple(node for node in self.requests if node not in self.signatures and node not in self.refusals)
+# An endorser that says so many times in a row, a request apart, that it lacks a state, does not find it either.
+LACKS_MAX: Final = 2
 
 
 class Rounds:
-    """The requests of one coordinator. Selecting and opening happen only while it is Active."""
+    """The rounds of one coordinator; they are opened only while it is Active."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.unrounded: list[CoordinatorTransaction] = []
+        self.apart: list[CoordinatorTransaction] = []
+        self.filled_by: dict[NodeName, None] = {}
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
-        self.to_confirm: list[CoordinatorTransaction] = []
-        self.permissions: dict[RequestId, Permission] = {}
         self.opened_count = 0
 
     def handle(self, event: Event) -> None:
-        """A timer of ours has run out."""
-        match event:
-            case RoundRepeatDue(digest):
-                self._ask_missing(self.rounds[digest])
-            case PermissionRepeatDue(request_id):
-                self._send_permission(self.permissions[request_id], again=True)
-            case _:
-                assert isinstance(event, DispatchRetryDue), "the rounds know their timers"
-                self.rounds[event.digest].phase = Phase.ENDORSED
+        """Some endorsers have not answered."""
+        assert isinstance(event, RoundRepeatDue), "the rounds know their timers"
+        self._ask_missing(self.rounds[event.digest])
         self.coordinator.something_changed()
-
-    def confirm_and_dispatch(self) -> None:
-        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
-        if self.to_confirm:
-            self._ask_permissions()
-        for opened in tuple(self.rounds.values()):
-            self._dispatch_if_ready(opened)
-
-    # Endorsement.
 
     def expire(self) -> None:
         """What is valid no longer in chain time, and not on its way to the disk, is assembled anew."""
@@ -157,60 +81,51 @@ class Rounds:
 
     def await_round(self, transaction: CoordinatorTransaction) -> None:
         """Assembled: it goes with the next round that opens."""
-        self.unrounded.append(transaction)
+        (self.apart if transaction.is_apart else self.unrounded).append(transaction)
 
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """Given up: it goes from its round, and nothing may be built on its states."""
         self.coordinator.slots.refuse_states_of(transaction.leaf)
         self.settle(transaction)
 
+    def set_apart(self, transaction: CoordinatorTransaction) -> None:
+        """It is not endorsed yet, and shares no round with other senders: nothing of theirs is to stand on it."""
+        if transaction.is_apart or transaction.transition is None:
+            return
+        opened, transaction.is_apart = transaction.round, True
+        self.coordinator.slots.refuse_states_of(transaction.leaf)
+        self.coordinator.reset_users_of(transaction.leaf, frozenset())
+        self.coordinator.graph.hide(transaction.leaf)
+        if opened is None:
+            self.unrounded.remove(transaction)
+            self._queue((transaction,))
+        elif transaction.round is opened:
+            # Else one that stood on it has left the round and dissolved it.
+            self._ask_anew(opened)
+        self.coordinator.something_changed()
+
     def settle(self, transaction: CoordinatorTransaction) -> None:
         """It has its outcome, or was given up: its round no longer waits for it."""
-        if transaction in self.to_confirm:
-            self.to_confirm.remove(transaction)
         opened, transaction.round = transaction.round, None
+        self.coordinator.permissions.forget(transaction, opened)
         if opened is None:
-            if transaction in self.unrounded:
-                self.unrounded.remove(transaction)
+            for queue in (self.unrounded, self.apart):
+                if transaction in queue:
+                    queue.remove(transaction)
             return
         del opened.members[transaction.intent.id]
-        for permission in tuple(self.permissions.values()):
-            if permission.round is opened and transaction.intent.id in permission.intents:
-                self._close_permission(permission, transaction.intent.id)
         if not opened.members:
             self._close_round(opened)
         elif opened.phase is Phase.ENDORSING:
             self._ask_anew(opened)
         self.coordinator.something_changed()
 
-    def dependencies_ready(self, transaction: CoordinatorTransaction) -> bool:
-        """All that it stands on is in its own round, or ready for dispatch, or another coordinator's dispatch."""
-        for placed in self.coordinator.graph.dependencies(transaction.leaf):
-            maker = self.coordinator.transactions.get(placed.intent)
-            if placed.point is not None or maker is None or maker.round is transaction.round:
-                continue
-            if maker.state not in ON_THE_WAY:
-                return False
-        return True
-
-    def dependencies_dispatched(self, transaction: CoordinatorTransaction) -> bool:
-        """All that it stands on is on the chain, or on its way there by a dispatch that is durable."""
-        makers = (
-            self.coordinator.transactions.get(placed.intent)
-            for placed in self.coordinator.graph.dependencies(transaction.leaf)
-            if placed.point is None
-        )
-        return all(maker is None or maker.state in (State.DISPATCHED, State.SUBMITTED) for maker in makers)
-
-    def is_undispatched(self, transaction: CoordinatorTransaction) -> bool:
-        """Its round has not been given to the submitter."""
-        return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
-
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
         """A signature over the whole round, or what an endorser refuses of it."""
         opened = self._round_asked(peer, response.request_id)
         if opened is None or response.digest != opened.digest:
             return
+        self.coordinator.following_others.pop(peer, None)
         if response.signature and not response.refusals:
             if peer == self.context.node:
                 self._take_signature(opened, peer, response.signature)
@@ -219,12 +134,45 @@ class Rounds:
                 order = VerifyEndorsement(address, peer, opened.digest, response.signature)
                 self.context.effects.append(order)
             return
-        refused = {refusal.intent: refusal for refusal in response.refusals if refusal.intent in opened.members}
-        if refused:
-            opened.showing.note_unseen(peer, opened.members.values())
-            opened.refusals[peer] = refused
-            self._weigh_refusals(opened)
-            self.coordinator.something_changed()
+        refused = {
+            refusal.intent: refusal if refusal.leaf == opened.members[refusal.intent].leaf else _unsigned(refusal)
+            for refusal in response.refusals
+            if refusal.intent in opened.members
+        }
+        signed = tuple(self._signed(opened, peer, refusal) for refusal in refused.values() if refusal.signature)
+        if signed and peer != self.context.node:
+            opened.doubted[peer] = refused
+            address = self.context.contract.address
+            self.context.effects.append(VerifyEndorsers(address, response.request_id, signed))
+        elif refused:
+            self._take_refusals(opened, peer, refused)
+
+    def _signed(self, opened: Round, peer: NodeName, refusal: Refusal) -> Signed:
+        member = opened.members[refusal.intent]
+        digest = refusal_digest(self.context.separator, member.intent.sender, member.made)
+        return Signed(peer, digest, refusal.signature)
+
+    def take_refusals_verified(self, event: EndorsersVerified) -> None:
+        """A refusal whose signature is not the endorser's own is as good as unsigned: it ends nothing."""
+        opened = self.round_by_request.get(event.request_id)
+        if opened is None:
+            return
+        peer = next(node for node, request_id in opened.requests.items() if request_id == event.request_id)
+        refused = opened.doubted.pop(peer, None)
+        if refused is None or opened.phase is not Phase.ENDORSING or peer not in opened.missing():
+            return
+        valid = iter(event.are_valid)
+        found = {
+            intent: refusal if refusal.signature and next(valid) else _unsigned(refusal)
+            for intent, refusal in refused.items()
+        }
+        self._take_refusals(opened, peer, found)
+
+    def _take_refusals(self, opened: Round, peer: NodeName, refused: dict[IntentId, Refusal]) -> None:
+        opened.showing.note_unseen(peer, opened.members.values())
+        opened.refusals[peer] = refused
+        self._weigh_refusals(opened)
+        self.coordinator.something_changed()
 
     def take_verified(self, event: EndorsementVerified) -> None:
         """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
@@ -243,7 +191,10 @@ class Rounds:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
-        """By §5 the endorser cannot accept us now, or it lacks states: no refusal. It is asked again, by a new id."""
+        """By §5 the endorser cannot accept us now, or it lacks states, or its domain failed: no refusal.
+
+        It is asked again, by a new id.
+        """
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
             return
@@ -253,9 +204,61 @@ class Rounds:
             # The rest it asks others for, and is asked again in a while.
             if opened.showing.take_missing(peer, error.missing):
                 self._request_endorsement(opened, peer)
+            self._note_lack(opened, peer, error.missing)
+        elif error.rejection is Rejection.UNAVAILABLE:
+            self._note_unjudged(opened, peer, frozenset(error.unjudged))
         else:
             opened.showing.note_unseen(peer, opened.members.values())
-            self.coordinator.endorser_follows(error.accepted)
+            self.coordinator.endorser_follows(peer, error.accepted)
+
+    def _note_unjudged(self, opened: Round, peer: NodeName, leaves: frozenset[Leaf]) -> None:
+        """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone."""
+        for member in opened.members.values():
+            if member.leaf in leaves:
+                member.unjudged_by[peer] = member.unjudged_by.get(peer, 0) + 1
+        unjudged = [member for member in opened.members.values() if member.unjudged_by]
+        failing = {node for member in unjudged for node in member.unjudged_by} | opened.refusals.keys()
+        contract = self.context.contract
+        if len(opened.members) > 1 and len(failing) > len(contract.endorsers) - contract.threshold:
+            for member in unjudged:
+                member.goes_alone = True
+            self._ask_anew(opened)
+            self.coordinator.something_changed()
+
+    def _note_lack(self, opened: Round, peer: NodeName, missing: tuple[Leaf, ...]) -> None:
+        """An endorser asks the members for what we cannot show. If it lacks it all the same, perhaps nobody has it."""
+        leaves = tuple(leaf for leaf in missing if leaf not in opened.showing.makers)
+        before = opened.lacking.get(peer)
+        opened.lacking[peer] = Lack(leaves, before.times + 1 if before is not None else 1)
+        contract = self.context.contract
+        stuck = sum(lack.times >= LACKS_MAX and bool(lack.leaves) for lack in opened.lacking.values())
+        if stuck > len(contract.endorsers) - contract.threshold:
+            self._separate(opened)
+
+    def _separate(self, opened: Round) -> None:
+        """Too many endorsers lack a state: who named it goes apart. If nobody did, every sender goes apart."""
+        lacked = {leaf for lack in opened.lacking.values() for leaf in lack.leaves}
+        members = tuple(opened.members.values())
+        naming = [member for member in members if not lacked.isdisjoint(_leaves_named(member))]
+        if opened.apart is not None:
+            self._separate_within(opened, naming or list(members))
+            return
+        for sender in dict.fromkeys(member.sender for member in naming):
+            self.coordinator.isolate(sender)
+        for member in members if not naming else ():
+            self.set_apart(member)
+
+    def _separate_within(self, opened: Round, naming: list[CoordinatorTransaction]) -> None:
+        """In a round of one sender they go alone; one that is alone is assembled again, and later each time."""
+        assert opened.apart is not None, "the round has one sender"
+        self.coordinator.probation.note_fault(opened.apart)
+        if len(opened.members) == 1:
+            naming[0].handle(EndorsedRejected("endorsers lack a state that it needs", is_counted=False))
+            return
+        for member in naming:
+            member.goes_alone = True
+        self._ask_anew(opened)
+        self.coordinator.something_changed()
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
@@ -271,26 +274,92 @@ class Rounds:
             and self._endorsing_count() < config.rounds_open_max
             and self._ahead_count() < config.dispatch_ahead_max
         ):
-            taken = self._members_of_next_round()
-            intents = {transaction.intent.id for transaction in taken}
-            self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in intents]
-            self._open_round(taken)
+            waiting = self._whose_turn_it_is()
+            taken = self._members_of_next_round(waiting)
+            expiring = [transaction for transaction in taken if self.is_short(transaction.made)]
+            for transaction in expiring:
+                self.set_apart(transaction)
+            if not expiring:
+                self._note_filled(taken, waiting)
+                self._open_round(taken)
+        if self.apart:
+            self._open_rounds_apart()
+
+    def _whose_turn_it_is(self) -> list[CoordinatorTransaction]:
+        """All that await a round, but for senders that have filled one lately, and what stands on theirs.
+
+        A few transitions may take all the gas of a round: who filled one gets the next when nobody else is left.
+        """
+        skipped: set[Leaf] = set()
+        waiting: list[CoordinatorTransaction] = []
+        for transaction in self.unrounded if self.filled_by else ():
+            if transaction.sender in self.filled_by or not skipped.isdisjoint(_leaves_named(transaction)):
+                skipped.add(transaction.leaf)
+            else:
+                waiting.append(transaction)
+        if not waiting:
+            self.filled_by.clear()
+        return waiting or self.unrounded
+
+    def _note_filled(self, taken: list[CoordinatorTransaction], waiting: list[CoordinatorTransaction]) -> None:
+        """One sender has a round to itself, and others wait."""
+        sender = taken[0].sender
+        if len(taken) < len(waiting) and all(transaction.sender == sender for transaction in taken):
+            self.filled_by[sender] = None
+
+    def _open_rounds_apart(self) -> None:
+        for sender in dict.fromkeys(waiting.sender for waiting in self.apart):
+            while self._may_open_apart(sender):
+                taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
+                if not taken:
+                    break
+                self._open_round(taken, sender)
+
+    def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
+        """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched."""
+        if self.is_short(transaction.made):
+            self.coordinator.isolate(transaction.sender)
+        if self.coordinator.probation.has(transaction.sender):
+            return True
+        makers = (self.coordinator.graph.placed.get(leaf) for leaf in _leaves_named(transaction))
+        found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
+        return any(each is not None and each.is_apart and each.state in ASSEMBLED for each in found)
+
+    def is_short(self, transition: Transition) -> bool:
+        """Less than half of its validity is left: in a shared round all others would expire with it."""
+        config = self.context.config
+        validity_s = config.validity_s if transition.preparation is None else config.prepared_validity_s
+        return (transition.valid_until_s - self.context.chain_time_s) * 2 < validity_s
 
     def _ahead_count(self) -> int:
         """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
-        restored = {handed.point.digest for handed in self.coordinator.restored.values()}
-        return len(self.rounds) + len(restored)
+        return sum(opened.apart is None for opened in self.rounds.values()) + self._restored_count()
 
-    def _members_of_next_round(self) -> list[CoordinatorTransaction]:
+    def _restored_count(self) -> int:
+        return len({handed.point.digest for handed in self.coordinator.restored.values()})
+
+    def _may_open_apart(self, sender: NodeName) -> bool:
+        """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
+        if sum(opened.apart == sender for opened in self.rounds.values()) >= self.context.config.apart_rounds_max:
+            return False
+        return len(self.rounds) + self._restored_count() < self.all_max
+
+    @property
+    def all_max(self) -> int:
+        """How many rounds there may be, shared ones and those of senders on probation."""
+        config = self.context.config
+        return config.dispatch_ahead_max + config.apart_rounds_max * self.coordinator.quotas.places.sender_count
+
+    def _members_of_next_round(self, waiting: list[CoordinatorTransaction]) -> list[CoordinatorTransaction]:
         """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 
         A round is no larger than what one base-ledger transaction holds (ledger), and one message.
         """
-        first = self.unrounded[0]
-        if first.goes_alone:
-            return [first]
-        together = takewhile(lambda transaction: not transaction.goes_alone, self.unrounded)
-        alike = (transaction for transaction in together if _kind_of(transaction) == _kind_of(first))
+        if not waiting or waiting[0].goes_alone:
+            return waiting[:1]
+        first = waiting[0]
+        together = takewhile(lambda transaction: not transaction.goes_alone, waiting)
+        alike = (transaction for transaction in together if kind_of(transaction) == kind_of(first))
         config = self.context.config
         some = islice(alike, config.round_max)
         taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
@@ -302,21 +371,26 @@ class Rounds:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
         since_ms = self.context.now_ms - self.context.config.state_timeout_ms
         return sum(
-            opened.phase is Phase.ENDORSING and opened.opened_at_ms > since_ms for opened in self.rounds.values()
+            opened.phase is Phase.ENDORSING and opened.apart is None and opened.opened_at_ms > since_ms
+            for opened in self.rounds.values()
         )
 
-    def _open_round(self, taken: list[CoordinatorTransaction]) -> None:
+    def _open_round(self, taken: list[CoordinatorTransaction], apart: NodeName | None = None) -> None:
+        members = {transaction.intent.id: transaction for transaction in taken}
+        if apart is None:
+            self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in members]
+        else:
+            self.apart = [waiting for waiting in self.apart if waiting.intent.id not in members]
         leaves = tuple(transaction.leaf for transaction in taken)
         config = self.context.config
-        validity_s = config.prepared_validity_s if _kind_of(taken[0]).is_prepared else config.validity_s
+        validity_s = config.prepared_validity_s if kind_of(taken[0]).is_prepared else config.validity_s
         valid_until_s = min(
             self.context.chain_time_s + validity_s, *(transaction.made.valid_until_s for transaction in taken)
         )
         digest = round_digest(self.context.separator, leaves, valid_until_s)
         self.opened_count += 1
-        members = {transaction.intent.id: transaction for transaction in taken}
         showing = Showing(makers_of(self.coordinator, taken))
-        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing)
+        opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing, apart)
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
@@ -330,6 +404,7 @@ class Rounds:
 
     def _ask_missing(self, opened: Round) -> None:
         """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
+        opened.showing.begin_anew()
         for endorser in opened.missing():
             self._request_endorsement(opened, endorser)
         if opened.ask_count:
@@ -370,7 +445,9 @@ class Rounds:
     def _endorse(self, opened: Round) -> None:
         opened.phase = Phase.ENDORSED
         self.context.timers.cancel(self, f"round {opened.number}")
+        endorsed = handed_round(opened.leaves, opened.valid_until_s, opened.signatures.items())
         for transaction in tuple(opened.members.values()):
+            transaction.endorsed = endorsed
             transaction.handle(Endorsed())
         self.coordinator.something_changed()
 
@@ -378,10 +455,10 @@ class Rounds:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
         contract = self.context.contract
         spare = len(contract.endorsers) - contract.threshold
-        by_intent: dict[IntentId, list[Refusal]] = {}
-        for refusals in opened.refusals.values():
+        by_intent: dict[IntentId, dict[NodeName, Refusal]] = {}
+        for endorser, refusals in opened.refusals.items():
             for intent, refusal in refusals.items():
-                by_intent.setdefault(intent, []).append(refusal)
+                by_intent.setdefault(intent, {})[endorser] = refusal
         refused = {intent: found for intent, found in by_intent.items() if len(found) > spare}
         if not refused and len(opened.refusals) <= spare:
             return
@@ -393,24 +470,30 @@ class Rounds:
         for transaction, found in rejected:
             self._reject(transaction, found, spare)
 
-    def _reject(self, transaction: CoordinatorTransaction, refusals: list[Refusal], spare: int) -> None:
+    def _reject(self, transaction: CoordinatorTransaction, refusals: dict[NodeName, Refusal], spare: int) -> None:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
-        kept = [self._in_the_way(transaction, refusal) for refusal in refusals]
-        is_counted = sum(not found for found in kept) > spare
-        transaction.handle(EndorsedRejected(refusals[0].reason, is_counted))
-        for each in chain.from_iterable(kept if not is_counted else ()):
+        kept = self._believed(transaction, refusals.values())
+        is_counted = sum(kept.isdisjoint(refusal.kept) for refusal in refusals.values()) > spare
+        judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
+        evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
+        reason = next(iter((judged or refusals).values())).reason
+        transaction.handle(EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ()))
+        for each in sorted(kept) if not is_counted else ():
             self.coordinator.respect(each)
 
-    def _in_the_way(self, transaction: CoordinatorTransaction, refusal: Refusal) -> tuple[KeptStates, ...]:
-        """What is kept, by an endorser's word, of the states that it spends or reads; it must be possible."""
-        transition = transaction.made
+    def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> frozenset[KeptStates]:
+        """What is kept of the states that it spends or reads: possible, and named by so many that one is honest."""
+        contract, transition = self.context.contract, transaction.made
+        liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
         references = frozenset((*transition.inputs, *transition.reads))
-        return tuple(
+        named = Counter(kept for refusal in refusals for kept in dict.fromkeys(refusal.kept))
+        return frozenset(
             kept
-            for kept in refusal.kept
-            if kept.intent != transition.intent
+            for kept, count in named.items()
+            if count > liars_max
+            and kept.intent != transition.intent
             and not references.isdisjoint(kept.inputs)
             and self.coordinator.may_be_kept(kept)
         )
@@ -421,177 +504,28 @@ class Rounds:
         for transaction in members:
             transaction.round = None
         self._close_round(opened)
-        self.unrounded = sorted(
-            (*members, *self.unrounded), key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order
-        )
+        self._queue(members)
+
+    def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
+        """They await a round again, in the order of assembly."""
+        for transaction in some:
+            (self.apart if transaction.is_apart else self.unrounded).append(transaction)
+        for queue in (self.apart, self.unrounded):
+            queue.sort(key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order)
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]
         for request_id in opened.requests.values():
             del self.round_by_request[request_id]
         self.context.timers.cancel(self, f"round {opened.number}")
-        self.context.timers.cancel(self, f"dispatch {opened.number}")
-
-    # Permission.
-
-    def await_permission(self, transaction: CoordinatorTransaction) -> None:
-        """Endorsed, and nothing that it stands on is in the way."""
-        self.to_confirm.append(transaction)
-
-    def ask_permission_with_states(self, transaction: CoordinatorTransaction) -> None:
-        """Its sender lost the states in a restart: the next request carries them."""
-        transaction.sends_states = True
-        self.to_confirm.append(transaction)
-        self.coordinator.something_changed()
-
-    def take_permission(self, peer: NodeName, response: DispatchConfirmationResponse) -> None:
-        """Permission for the leaves that were asked for in the current request."""
-        permission = self._permission_asked(peer, response.request_id)
-        for intent in response.intents:
-            if permission is not None and intent in permission.intents:
-                self._close_permission(permission, intent)
-                permission.round.members[intent].handle(DispatchConfirmed())
-
-    def take_permission_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
-        """No permission: those leave, with what stands on them."""
-        permission = self._permission_asked(peer, error.request_id)
-        for failed in error.errors:
-            if permission is not None and failed.intent in permission.intents:
-                self._close_permission(permission, failed.intent)
-                permission.round.members[failed.intent].handle(DispatchConfirmationRejected(failed.code))
-
-    def _ask_permissions(self) -> None:
-        """One request for all intents of one sender in one round."""
-        groups: dict[tuple[int, NodeName], Permission] = {}
-        for transaction in self.to_confirm:
-            assert transaction.round is not None, "what is confirmed has a round"
-            key = (transaction.round.number, transaction.sender)
-            if key not in groups:
-                request_id = self.context.next_id()
-                groups[key] = Permission(request_id, transaction.sender, transaction.round, {})
-            groups[key].intents[transaction.intent.id] = None
-        self.to_confirm.clear()
-        for permission in groups.values():
-            self.permissions[permission.request_id] = permission
-            self._send_permission(permission)
-
-    def _send_permission(self, permission: Permission, again: bool = False) -> None:
-        members = [permission.round.members[intent] for intent in permission.intents]
-        items = tuple(_dispatch_item(member) for member in members)
-        request = DispatchConfirmationRequest(permission.request_id, permission.round.digest, items)
-        self.context.send(permission.sender, request)
-        if again:
-            self.coordinator.tell_asked_again(permission.intents)
-        due_ms = self.context.after(self.context.config.request_timeout_ms)
-        request_id = permission.request_id
-        self.context.timers.set(self, f"permission {request_id}", due_ms, PermissionRepeatDue(request_id))
-
-    def _permission_asked(self, peer: NodeName, request_id: RequestId) -> Permission | None:
-        permission = self.permissions.get(request_id)
-        return permission if permission is not None and permission.sender == peer else None
-
-    def _close_permission(self, permission: Permission, intent: IntentId) -> None:
-        del permission.intents[intent]
-        if not permission.intents:
-            del self.permissions[permission.request_id]
-            self.context.timers.cancel(self, f"permission {permission.request_id}")
-
-    # Dispatch.
-
-    def take_dispatched(self, event: RoundDispatched) -> None:
-        """The dispatch is durable: tell the senders."""
-        opened = self.rounds.get(event.digest)
-        if opened is None:
-            return
-        opened.phase = Phase.DISPATCHED
-        told: dict[NodeName, list[SubmittedIntent]] = {}
-        for transaction in tuple(opened.members.values()):
-            transaction.handle(Collected())
-            transaction.handle(NonceAllocated(event.signer, event.nonce))
-            submitted = SubmittedIntent(transaction.intent.id, transaction.leaf, event.signer, event.nonce, 0)
-            told.setdefault(transaction.sender, []).append(submitted)
-        for sender, intents in told.items():
-            self.context.send(sender, TransactionDispatched(event.digest, tuple(intents)))
-
-    def take_dispatch_failure(self, event: RoundDispatchFailed) -> None:
-        """The write failed: try again with backoff; nobody else is touched."""
-        opened = self.rounds.get(event.digest)
-        if opened is None:
-            return
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(
-            opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms
-        )
-        opened.dispatch_attempts += 1
-        due_ms = self.context.after(delay_ms)
-        self.context.timers.set(self, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
-
-    def take_submitted(self, event: RoundSubmitted) -> None:
-        """The round's base-ledger transaction was sent to the chain."""
-        opened = self.rounds.get(event.digest)
-        for transaction in tuple(opened.members.values()) if opened is not None else ():
-            transaction.handle(Submitted(event.submission_count))
-
-    def flush_points(self) -> tuple[CoordinatorTransaction, ...]:
-        """All that is past the point of no return and has no outcome."""
-        return tuple(t for t in self.coordinator.transactions.values() if t.is_flush_point)
-
-    def has_unwritten_dispatch(self) -> bool:
-        """Something is ready for dispatch but not yet durable."""
-        return any(transaction.state is State.READY_FOR_DISPATCH for transaction in self.flush_points())
-
-    def _dispatch_if_ready(self, opened: Round) -> None:
-        members = opened.members.values()
-        if opened.phase is not Phase.ENDORSED or any(m.state is not State.READY_FOR_DISPATCH for m in members):
-            return
-        if not all(self._makers_are_dispatched(member, opened) for member in members):
-            return
-        opened.phase = Phase.DISPATCHING
-        self.context.effects.append(
-            DispatchRound(
-                self.context.contract.address,
-                opened.digest,
-                opened.leaves,
-                tuple(member.made for member in members),
-                tuple(member.sender for member in members),
-                tuple(opened.signatures.items()),
-                opened.valid_until_s,
-            )
-        )
-
-    def _makers_are_dispatched(self, member: CoordinatorTransaction, opened: Round) -> bool:
-        for placed in self.coordinator.graph.dependencies(member.leaf):
-            maker = self.coordinator.transactions.get(placed.intent)
-            makers_round = maker.round if maker is not None else None
-            if makers_round not in (None, opened) and makers_round.phase is not Phase.DISPATCHED:
-                return False
-        return True
+        self.coordinator.dispatching.forget(opened)
 
 
-class Kind(NamedTuple):
-    """What the members of one round have in common: who is to commit them, and how long they may be valid."""
-
-    is_external: bool
-    is_prepared: bool
+def _unsigned(refusal: Refusal) -> Refusal:
+    return refusal._replace(signature=b"")
 
 
-def _kind_of(transaction: CoordinatorTransaction) -> Kind:
-    return Kind(transaction.is_external, transaction.made.preparation is not None)
-
-
-def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
-    """A flush point is (round digest, intent id): a skip of an older version does not count."""
-    assert transaction.digest is not None, "a flush point was endorsed in a round"
-    return FlushPoint(transaction.digest, transaction.intent.id)
-
-
-def _dispatch_item(member: CoordinatorTransaction) -> DispatchItem:
-    transition = member.made
-    return DispatchItem(
-        member.intent.id,
-        member.number,
-        transition.leaf,
-        transition.signature,
-        transition.valid_until_s,
-        transition if member.sends_states else None,
-    )
+def _leaves_named(transaction: CoordinatorTransaction) -> Iterable[Leaf]:
+    """What made the states that it spends or reads."""
+    transition = transaction.made
+    return (reference.leaf for reference in (*transition.inputs, *transition.reads))

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from rota.types import Leaf, Transition
+from rota.core.consistency import Consistent
+from rota.types import Leaf
 from rota.wire.sizes import transition_bytes
 
 SEEN_MAX: Final = 1_024
@@ -21,7 +22,7 @@ SEEN_BYTES_MAX: Final = 8_388_608
 
 
 class _Entry(NamedTuple):
-    transition: Transition
+    transition: Consistent
     size_bytes: int
 
 
@@ -35,7 +36,7 @@ class Seen:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note(self, transition: Transition) -> None:
+    def note(self, transition: Consistent) -> None:
         """Remember it, if there is a content in it that we may see."""
         if all(state.content is None for state in transition.outputs):
             return
@@ -45,7 +46,7 @@ class Seen:
         while len(self._entries) > SEEN_MAX or self._bytes > SEEN_BYTES_MAX:
             self.forget(next(iter(self._entries)))
 
-    def find(self, leaves: Iterable[Leaf]) -> tuple[Transition, ...]:
+    def find(self, leaves: Iterable[Leaf]) -> tuple[Consistent, ...]:
         """Those of these that we remember."""
         return tuple(self._entries[leaf].transition for leaf in leaves if leaf in self._entries)
 

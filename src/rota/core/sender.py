@@ -6,6 +6,7 @@ or the ranking of each range (strict), and leaves it when it is silent, unavaila
 closes. Delegating is the only test of availability: a command is repeated until it is answered, and who
 does not answer in time is unavailable for a while and listed as tried. An accepted intent holds a lease
 that the delegate's heartbeats renew by listing it; a missing heartbeat is only a hint to delegate again.
+Being listed is not enough: a delegate with which none of our intents comes further is demoted (`progress.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
+from rota.core.consistency import Consistent
 from rota.core.context import Context
-from rota.core.effects import IntentAccepted
-from rota.core.events import IntentSubmitted, LedgerOutcome, LedgerStatus
+from rota.core.effects import IntentAccepted, Signed, VerifyEndorsers
+from rota.core.events import EndorsersVerified, IntentSubmitted, LedgerOutcome, LedgerStatus
 from rota.core.events.sender import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
@@ -32,6 +34,8 @@ from rota.core.events.sender import (
     NewBlock,
     PeerHeard,
     PeerLost,
+    ProgressDue,
+    RangeOverdue,
     RetryDue,
     TransactionConfirmed,
     TransactionCreated,
@@ -41,22 +45,29 @@ from rota.core.events.sender_transaction import (
     ConfirmationUndone,
     ConfirmedReverted,
     ConfirmedSuccess,
+    CoordinatorChanged,
     Created,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     GivenUp,
+    LeafShown,
     NonceAssigned,
     PreparedTransactionReceived,
     Submitted,
+    SubmitterSilent,
     VersionsVoid,
     dependency_event,
 )
+from rota.core.handover import endorsers_among
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
 from rota.core.parties import Parties
+from rota.core.progress import Progress
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import DELEGATED, PERMITTED, Restored
+from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.digests import refusal_digest
 from rota.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -93,6 +104,8 @@ TABLE = Table(
         DelegationRefused,
         DelegationRepeatDue,
         DelegationTimedOut,
+        RangeOverdue,
+        ProgressDue,
         RetryDue,
         PeerLost,
         PeerHeard,
@@ -130,6 +143,9 @@ TABLE = Table(
         Row(State.SENDING, DelegationRefused, when=rules.is_answer, do=rules.retry_later),
         Row(State.SENDING, DelegationRepeatDue, do=rules.repeat_commands),
         Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
+        Row(State.SENDING, RangeOverdue, do=rules.stop_waiting_for_range),
+        Row(State.SENDING, ProgressDue, when=rules.delegate_does_nothing, do=rules.demote_delegate),
+        Row(State.SENDING, ProgressDue, do=rules.watch_progress),
         Row(State.SENDING, RetryDue, do=rules.try_again),
         Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
         Row(State.SENDING, PeerHeard, when=rules.may_be_chosen, do=rules.reconsider_for_peer),
@@ -146,6 +162,8 @@ TABLE = Table(
                 DelegationRefused,
                 DelegationRepeatDue,
                 DelegationTimedOut,
+                RangeOverdue,
+                ProgressDue,
                 RetryDue,
                 PeerLost,
             )
@@ -175,19 +193,24 @@ class Sender(Machine):
         self.transactions: dict[IntentId, SenderTransaction] = {}
         self.pending: dict[IntentId, SenderTransaction] = {}
         self.delegated: dict[IntentId, SenderTransaction] = {}
+        self.permitted: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
+        self.doubtful: dict[IntentId, SenderTransaction] = {}
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
-        self.told: dict[NodeName, HeartbeatNumber] = {}
+        self.told: dict[NodeName, Tried] = {}
+        self.progress = Progress(context)
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
         self.attempt = 0
         self.work_posted = False
         self.end_posted = False
         self.why_waiting = ""
+        # How often each coordinator was of no use, since it last asked for a permission that we gave.
+        self.complaints: dict[NodeName, int] = {}
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
         self.assembly = Assembly(self)
         self.parties = Parties(self)
@@ -259,12 +282,28 @@ class Sender(Machine):
 
     def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
         """An endorsed transition of an external intent; one that we do not know any more has ended."""
-        transition = prepared.transition
+        transition, contract = prepared.transition, self.context.contract
         transaction = self.transactions.get(transition.intent)
         if transaction is None:
             self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
-        else:
+            return
+        signers = endorsers_among(contract, prepared.signatures)
+        if transaction.is_undispatched and len(signers) == contract.threshold > 0:
+            # What nobody could commit would end the intent by its coordinator's word, when it expires.
+            signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
+            request_id = self.context.next_id()
+            transaction.doubted_prepared = HeldPrepared(peer, request_id, prepared)
+            self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
+        elif not transaction.is_undispatched or not contract.threshold:
             transaction.handle(PreparedTransactionReceived(peer, prepared))
+        else:
+            self._decline(peer, prepared)
+
+    def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
+        """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
+        self.complain(peer)
+        transition = prepared.transition
+        self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
         """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
@@ -278,10 +317,60 @@ class Sender(Machine):
                     transaction.handle(Submitted(listed.leaf))
 
     def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
-        """The current delegate has given an intent up, under the current number."""
+        """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
         transaction = self.transactions.get(message.intent)
-        if transaction is not None and transaction.delegate == peer and message.number == transaction.number:
-            transaction.handle(GivenUp(message.reason, message.leaf))
+        if transaction is None or not _is_of_delegate(transaction, peer, message):
+            return
+        contract = self.context.contract
+        refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
+        if transaction.is_voiding and not transaction.is_void(message.leaf):
+            # Our index was ahead of the coordinator's: it has the intent to void only now.
+            transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
+            return
+        made = transaction.refusable(message.leaf)
+        if made is None or len(refusals) <= contract.spare:
+            transaction.handle(Dropped(peer, message.reason))
+            return
+        digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
+        signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
+        request_id = self.context.next_id()
+        transaction.held_refusals = HeldRefusals(peer, request_id, message)
+        self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
+
+    def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
+        """Signatures of endorsers about an intent of ours: of a prepared transition, or of refusals."""
+        transaction = self.transactions.get(intent)
+        if transaction is None:
+            return
+        prepared, refusals = transaction.doubted_prepared, transaction.held_refusals
+        if prepared is not None and prepared.request_id == event.request_id:
+            transaction.doubted_prepared = None
+            if all(event.are_valid):
+                transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
+            else:
+                self._decline(prepared.peer, prepared.prepared)
+        elif refusals is not None and refusals.request_id == event.request_id:
+            transaction.held_refusals = None
+            self._take_refusals(transaction, refusals, event)
+
+    def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
+        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.
+
+        Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
+        which is assembled on our own states.
+        """
+        is_current = _is_of_delegate(transaction, held.peer, held.reverted)
+        if not is_current or transaction.refusable(held.reverted.leaf) is None:
+            return
+        was_refused = sum(event.are_valid) > self.context.contract.spare
+        if was_refused and transaction.is_on_own_states:
+            transaction.handle(GivenUp(held.reverted.reason))
+        else:
+            transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
+
+    def complain(self, coordinator: NodeName) -> None:
+        """It gave an intent up without evidence, or its snapshot kept one from being assembled."""
+        self.complaints[coordinator] = self.complaints.get(coordinator, 0) + 1
 
     # From the ledger.
 
@@ -294,6 +383,18 @@ class Sender(Machine):
             transaction.handle(ConfirmedSuccess(outcome.leaf))
         else:
             transaction.handle(ConfirmedReverted(outcome))
+
+    def has_signed(self, outcome: LedgerOutcome) -> bool:
+        """It is a version of an intent of ours that its party signed."""
+        transaction = self.transactions.get(outcome.intent)
+        return transaction is not None and outcome.leaf in transaction.versions
+
+    def take_shown(self, peer: NodeName, transitions: Iterable[Consistent]) -> None:
+        """Transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
+        for shown in transitions:
+            transaction = self.doubtful.get(shown.intent)
+            if transaction is not None:
+                transaction.handle(LeafShown(peer, shown))
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back."""
@@ -312,8 +413,12 @@ class Sender(Machine):
         self.assembly.take_early_request()
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """The chain is final up to this time: some versions may be void (ledger)."""
+        """The chain is final up to this time: some versions may be void (ledger), and are not held any longer."""
         self.final_time_s = chain_time_s
+        for transaction in tuple(self.permitted.values()):
+            permission = transaction.permission
+            if permission is not None and chain_time_s > permission.transition.valid_until_s:
+                transaction.handle(SubmitterSilent("what was permitted is no longer valid", is_left=True))
         for transaction in tuple(self.ending.values()):
             if chain_time_s > transaction.void_after_s:
                 transaction.handle(VersionsVoid())
@@ -326,8 +431,17 @@ class Sender(Machine):
             self.work_posted = True
             self.context.post(self, TransactionCreated())
 
+    def transaction_came_further(self, transaction: SenderTransaction, stage: int) -> None:
+        """Its delegate asks to assemble it, or for permission; what it has asked before is no progress."""
+        if transaction.delegate is not None and stage > transaction.stage:
+            transaction.stage = stage
+            self.progress.came_further(transaction.delegate)
+
     def transaction_ended(self) -> None:
         """One less to send."""
+        self.progress.ended()
+        if self.delegate is not None:
+            self.observer.demotions.redeem(self.delegate)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())
@@ -346,11 +460,17 @@ class Sender(Machine):
         intent = transaction.intent.id
         self.pending.pop(intent, None)
         self.delegated.pop(intent, None)
+        self.permitted.pop(intent, None)
         self.ending.pop(intent, None)
+        self.doubtful.pop(intent, None)
         if transaction.state is TransactionState.PENDING:
             self.pending[intent] = transaction
         elif transaction.state in DELEGATED:
             self.delegated[intent] = transaction
+        elif transaction.state is TransactionState.ID_USED:
+            self.doubtful[intent] = transaction
+        elif transaction.state in PERMITTED:
+            self.permitted[intent] = transaction
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
@@ -373,11 +493,11 @@ class Sender(Machine):
         )
 
     def is_available(self, node: NodeName) -> bool:
-        """Not silent, not found unavailable lately; ourselves not while we have stepped down."""
+        """Not silent, demoted or found unavailable lately; ourselves not while we have stepped down."""
         if node == self.context.node and self.coordinator.paused_until_ms > self.context.now_ms:
             return False
         until_ms = self.unavailable.get(node, 0)
-        return until_ms <= self.context.now_ms and not self.observer.is_silent(node)
+        return until_ms <= self.context.now_ms and not self.observer.is_passed_over(node)
 
     def choice(self) -> NodeName | None:
         """Sticky follows the accepted coordinator while it is live; else the ranking decides (protocol §3)."""
@@ -394,7 +514,7 @@ class Sender(Machine):
     def _kept_or_successor(self) -> NodeName | None:
         """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
         for node in (self.observer.accepted, self.delegate):
-            if node is not None and self.observer.state_of(node) in LEAVING:
+            if node is not None and self.observer.state_of(node) in LEAVING and not self.observer.is_demoted(node):
                 successor = self._successor_of(node)
                 if successor is not None:
                     return successor
@@ -411,11 +531,18 @@ class Sender(Machine):
     def tried(self) -> tuple[Tried, ...]:
         """Whom we could not reach, with the latest sign of life that we know of."""
         ranked = self.context.ranking(self.context.block_range)
+        is_own = self.observer.demotions.is_own
         return tuple(
-            Tried(node, max(self.latest_number_of(node), self.told.get(node, NEVER_HEARD)))
+            Tried(node, self.known_number_of(node, self.delegate), is_own(node))
             for node in ranked
             if node != self.delegate and not self.is_available(node)
         )
+
+    def known_number_of(self, node: NodeName, teller: NodeName | None) -> HeartbeatNumber:
+        """The latest heartbeat that we had, or that this peer told us of; to others we do not repeat what it told."""
+        told = self.told.get(teller) if teller is not None else None
+        number = self.latest_number_of(node)
+        return max(number, told.number) if told is not None and told.node == node else number
 
     def _successor_of(self, node: NodeName) -> NodeName | None:
         """Whom its heartbeat names; an intent is given to a member only, whatever a heartbeat says."""
@@ -424,3 +551,7 @@ class Sender(Machine):
         if successor is None or successor not in self.context.contract.committee:
             return None
         return successor if self.is_available(successor) else None
+
+
+def _is_of_delegate(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
+    return transaction.delegate == peer and message.number == transaction.number

@@ -19,6 +19,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import Consistent
 from rota.core.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -38,12 +39,16 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     EndingDurable,
     EndingNotWritten,
     GivenUp,
     HoldExpired,
+    InquiryDue,
     IssueDurable,
     IssueNotWritten,
+    LeafRecorded,
+    LeafShown,
     NonceAssigned,
     ParkDurable,
     ParkNotWritten,
@@ -85,14 +90,18 @@ if TYPE_CHECKING:
 from rota.core.rules import sender_transaction as rules
 from rota.core.rules import sender_transaction_ending as ending
 from rota.core.rules import sender_transaction_issued as issued
+from rota.core.rules import sender_transaction_used as used
 from rota.core.states.sender_transaction import (
     DELEGATED,
     ENDED,
     OPEN,
     PERMITTED,
+    REFUSABLE,
+    SETTLED,
     UNPERMITTED,
     WAITING,
     HeldPrepared,
+    HeldRefusals,
     HeldRequest,
     Permission,
     Restored,
@@ -129,10 +138,14 @@ TABLE = Table(
         Submitted,
         SubmitterSilent,
         GivenUp,
+        Dropped,
         ConfirmedSuccess,
         ConfirmedReverted,
         ConfirmationUndone,
         ConfirmationFinal,
+        LeafShown,
+        LeafRecorded,
+        InquiryDue,
         VersionsVoid,
         PermissionDurable,
         CancelRequested,
@@ -150,6 +163,7 @@ TABLE = Table(
     ),
     rows=(
         Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
+        Row(State.INITIAL, Created, when=used.was_used, then=State.ID_USED, do=used.restore_used),
         Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
         Row(State.INITIAL, Created, when=issued.was_issued, then=State.ISSUED, do=issued.restore_issued),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
@@ -269,15 +283,10 @@ TABLE = Table(
         Row(State.ISSUED, PreparedTransactionReceived, when=issued.is_being_issued),
         *in_states((*OPEN, *ENDED), PreparedTransactionReceived, do=issued.decline),
         *in_states(
-            (State.ISSUED, State.ENDING, State.CONFIRMED),
-            IssueDurable,
-            when=issued.is_that_issue,
-            do=issued.tell_issued,
+            (State.ISSUED, State.ENDING, *SETTLED), IssueDurable, when=issued.is_that_issue, do=issued.tell_issued
         ),
         Row(State.ISSUED, IssueNotWritten, when=issued.is_that_issue, then=State.PENDING, do=issued.withdraw_issue),
-        *in_states(
-            (State.ENDING, State.CONFIRMED), IssueNotWritten, when=issued.is_that_issue, do=issued.withdraw_issue
-        ),
+        *in_states((State.ENDING, *SETTLED), IssueNotWritten, when=issued.is_that_issue, do=issued.withdraw_issue),
         *in_states(
             (*UNPERMITTED, State.PREPARED),
             Dispatched,
@@ -310,21 +319,11 @@ TABLE = Table(
         ),
         *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        *in_states(
-            DELEGATED, GivenUp, when=ending.gives_up_an_old_version, then=State.PENDING, do=ending.delegate_void_again
-        ),
-        *in_states((State.PENDING, *PERMITTED), GivenUp, when=ending.gives_up_an_old_version),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED), GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            GivenUp,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.note_given_up,
-        ),
-        *in_states((*UNPERMITTED, *PERMITTED), GivenUp, then=State.REVERTED, do=ending.note_given_up),
+        *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
+        *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
+        *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(State.PENDING, Dropped, do=rules.delegate_later),
+        *in_states(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
         *in_states(
             (*UNPERMITTED, *PERMITTED),
@@ -359,8 +358,20 @@ TABLE = Table(
             do=rules.forget_confirmation,
         ),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
-        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED),
+        Row(State.ID_USED, ConfirmationUndone, when=ending.was_ending_passively, then=State.ENDING, do=used.forget_use),
+        Row(
+            State.ID_USED, ConfirmationUndone, when=issued.was_issued_and_goes_on, then=State.ISSUED, do=used.forget_use
+        ),
+        Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=used.forget_use),
+        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED, do=ending.note_voided),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
+        Row(State.ID_USED, ConfirmationFinal, do=used.note_final),
+        Row(State.ID_USED, LeafShown, when=used.is_what_was_asked_for, do=used.verify_shown),
+        Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, do=used.record_shown),
+        Row(State.ID_USED, SignatureVerified, do=used.forget_shown),
+        Row(State.ID_USED, LeafRecorded, when=used.is_known_now, then=State.CONFIRMED, do=used.confirm_recorded),
+        Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
+        Row(State.ID_USED, InquiryDue, do=used.ask_members),
         Row(State.ENDING, VersionsVoid, when=ending.is_decided, then=State.REVERTED),
         *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
         Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
@@ -402,7 +413,7 @@ TABLE = Table(
         ),
         Row(State.ENDING, EndingNotWritten, when=ending.ends_by_cancel, then=State.PENDING, do=ending.withdraw_cancel),
         Row(State.ENDING, EndingNotWritten, do=ending.write_ending_later),
-        Row(State.CONFIRMED, EndingNotWritten, do=ending.tell_not_cancelled),
+        *in_states(SETTLED, EndingNotWritten, do=ending.tell_not_cancelled),
         Row(State.PARKED, Resumed, do=rules.write_resume),
         *in_states((*UNPERMITTED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
         Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
@@ -453,7 +464,15 @@ TABLE = Table(
             AssembleError, tuple(state for state in State if state not in (State.ASSEMBLING, State.SIGNING)), _LATE
         ),
         Ignored(DispatchConfirmationRequestReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(SignatureVerified, (State.INITIAL, *PERMITTED, *WAITING, *ENDED), _LATE),
+        Ignored(SignatureVerified, (State.INITIAL, *PERMITTED, *WAITING, State.CONFIRMED, State.REVERTED), _LATE),
+        *(
+            Ignored(
+                event,
+                tuple(state for state in State if state is not State.ID_USED),
+                "nobody doubts whose the leaf on the chain is",
+            )
+            for event in (LeafShown, LeafRecorded, InquiryDue)
+        ),
         Ignored(
             HoldExpired,
             tuple(state for state in State if state is not State.PENDING),
@@ -464,7 +483,16 @@ TABLE = Table(
             for event in (Dispatched, NonceAssigned, Submitted)
         ),
         Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
-        Ignored(GivenUp, (State.INITIAL, *WAITING, *ENDED), "it has ended or waits here"),
+        Ignored(
+            GivenUp,
+            tuple(state for state in State if state not in REFUSABLE),
+            "it is being assembled anew, or permission is out, or it has ended or waits here",
+        ),
+        Ignored(
+            Dropped,
+            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
+            "its submitter lists it or the hold ends, or it has ended or waits here",
+        ),
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
         Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
         *(
@@ -555,6 +583,12 @@ class SenderTransaction(Machine):
         self.issued = restored.issued
         self.is_issued_durable = restored.issued is not None
         self.held_prepared: HeldPrepared | None = None
+        self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
+        self.expired: dict[Leaf, int] = {}
+        # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
+        self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
+        self.used_for_good_ms: int | None = None
+        self.doubted_prepared: HeldPrepared | None = None
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None
@@ -563,21 +597,28 @@ class SenderTransaction(Machine):
         self.delegate_incarnation = 0
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
+        self.stage = 0
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None
+        self.held_refusals: HeldRefusals | None = None
         self.revert_count = 0
         self.failure_count = 0
+        self.dropped_count = 0
+        # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
+        self.is_on_own_states = self.needs_own_states = False
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
-        self.confirmed_leaf: Leaf | None = None
+        self.left_leaf: Leaf | None = None
+        self.confirmed_leaf = restored.used_leaf
+        self.ending_code = ""
         self.reason = ""
         self.reply_to = ""
         self.signer_and_nonce: tuple[str, int] | None = None
         self.since_ms = self.context.now_ms
         self.history: list[tuple[int, Enum]] = []
-        self.void_after_s = 0 if is_new else restored.void_after_s or self._assumed_validity_s()
+        self.void_after_s = 0 if is_new else max(restored.void_after_s, self._latest_bound_s())
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: IntentId | None = None
@@ -602,8 +643,25 @@ class SenderTransaction(Machine):
         else:
             self.unknown_party = party
 
-    def _assumed_validity_s(self) -> int:
-        """A restarted sender must assume that a version was endorsed just before it went (protocol §4.3)."""
+    def note_version(self, leaf: Leaf, until_s: int) -> None:
+        """Our party signed this leaf; the same leaf may be signed again with a later bound."""
+        self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
+
+    def forget_expired_versions(self) -> None:
+        """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""
+        final_time_s = self.sender.final_time_s
+        for leaf, until_s in tuple(self.versions.items()):
+            if until_s < final_time_s:
+                del self.versions[leaf]
+                self.expired[leaf] = until_s
+
+    def _latest_bound_s(self) -> int:
+        """Until when a version may be committed that our party signed before the restart.
+
+        Who accepted an intent before leaves were recorded, in an older release, must assume that one was signed last.
+        """
+        if self.intent.nonce or not self.context.contract.endorsers:
+            return max(self.versions.values(), default=0)
         config = self.context.config
         is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
         longest_s = max(config.validity_s, config.prepared_validity_s) if is_external else config.validity_s
@@ -619,14 +677,19 @@ class SenderTransaction(Machine):
         """No permission is out: it follows the current coordinator."""
         return self.state in UNPERMITTED
 
+    def refusable(self, leaf: Leaf) -> Transition | None:
+        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
+        made = self.result.transition if self.result is not None else None
+        return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
+
     @property
     def is_ending(self) -> bool:
         """It is decided that it ends; what lands on the chain before that is so may overrule it."""
         return self.ending_reason is not None
 
     def is_void(self, leaf: Leaf) -> bool:
-        """This is the leaf of the empty transition by which it is voided."""
-        return self.is_ending and leaf == void_leaf(self.context.separator, self.intent.id)
+        """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
+        return leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property
     def is_ended(self) -> bool:

@@ -20,6 +20,7 @@ from rota.core.events import (
     ConnectionLost,
     ConnectionMade,
     EndorsementVerified,
+    EndorsersVerified,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -38,6 +39,7 @@ from rota.core.events import (
     StopRequested,
     Tick,
     TransitionSigned,
+    TransitionsShown,
     VerifierLookedUp,
     VerifierWanted,
 )
@@ -68,6 +70,7 @@ from rota.messages import (
     EndorsementResponse,
     Envelope,
     HandedOver,
+    HandedRound,
     Handover,
     HandoverRequest,
     ListingRequest,
@@ -91,6 +94,8 @@ WHOLE_CHAIN = 2**63
 class StoredContract:
     """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
 
+    `rounds` are those of the dispatches.
+
     `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
     there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
     for those that we have endorsed (`endorsed`).
@@ -101,6 +106,7 @@ class StoredContract:
 
     intents: tuple[Restored, ...] = ()
     dispatched: tuple[HandedOver, ...] = ()
+    rounds: tuple[HandedRound, ...] = ()
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
     indexed: tuple[LedgerOutcome, ...] = ()
     unacknowledged: tuple[TransitionPrepared, ...] = ()
@@ -128,7 +134,9 @@ class Sequencer:
         self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
         self.kept = Kept(stored.endorsed, stored.kept)
-        self.coordinator = Coordinator(self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged)
+        self.coordinator = Coordinator(
+            self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds
+        )
         # A hand-over may name flush points that were settled before our restart.
         for outcome in stored.indexed:
             self.coordinator.outcomes.note(outcome)
@@ -201,6 +209,8 @@ class Sequencer:
                 self._take_user(event)
             case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
                 self._take_submitter(event)
+            case TransitionsShown(peer, transitions):
+                self.sender.take_shown(peer, transitions)
             case _:
                 raise AssertionError(f"the sequencer does not know {type(event).__name__}")
 
@@ -219,11 +229,11 @@ class Sequencer:
 
     def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
         if isinstance(event, RoundDispatched):
-            self.coordinator.rounds.take_dispatched(event)
+            self.coordinator.dispatching.take_dispatched(event)
         elif isinstance(event, RoundDispatchFailed):
-            self.coordinator.rounds.take_dispatch_failure(event)
+            self.coordinator.dispatching.take_failure(event)
         else:
-            self.coordinator.rounds.take_submitted(event)
+            self.coordinator.dispatching.take_submitted(event)
 
     def _take_result(self, event: Result) -> None:
         """What the domain, the signer and the key store answer."""
@@ -242,11 +252,22 @@ class Sequencer:
                 self.endorser.take_checked(event)
             case EndorsementVerified():
                 self.coordinator.rounds.take_verified(event)
+            case EndorsersVerified():
+                self._take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
                 self.sender.parties.answer(peer, request_id, party, verifier)
             case _:
                 assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
                 self.sender.parties.want(event.party)
+
+    def _take_verified(self, event: EndorsersVerified) -> None:
+        """Signatures of endorsers that the sender, or the coordinator, had verified."""
+        if event.intent is not None:
+            self.sender.take_verified(event, event.intent)
+        elif event.request_id == self.coordinator.asked_id:
+            self.coordinator.take_handover_verified(event)
+        else:
+            self.coordinator.rounds.take_refusals_verified(event)
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says; one that was silent is there again."""
@@ -258,7 +279,9 @@ class Sequencer:
         self.startup.notice(body)
         match body:
             case DelegationCommand():
-                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, envelope.height, body))
+                self.observer.weigh(peer, body.tried, is_first_hand=True)
+                height = self.observer.height_bound(peer, envelope.height)
+                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, height, body))
             case DelegationAccepted():
                 self.sender.heard(peer)
                 self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))
@@ -270,7 +293,7 @@ class Sequencer:
                 if self.observer.may_coordinate(peer):
                     self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
             case Handover():
-                self.coordinator.handle(coordinator_events.HandoverReceived(peer, body))
+                self.coordinator.take_handover(peer, body)
             case Startup():
                 self.startup.acknowledge(peer, body)
                 self.sender.handle(sender_events.PeerHeard(peer))
@@ -290,12 +313,13 @@ class Sequencer:
             case VerifierResponse():
                 self.sender.parties.take_response(peer, body)
             case AssembleRequest():
-                self.sender.assembly.take_request(peer, envelope.height, body)
+                self.sender.assembly.take_request(peer, self.observer.height_bound(peer, envelope.height), body)
             case AssembleResponse():
                 self.coordinator.slots.take_assembly(peer, body)
             case AssembleError():
                 self.coordinator.slots.take_assembly_error(peer, body)
             case EndorsementRequest():
+                self.observer.weigh(peer, body.tried, is_first_hand=False)
                 self.endorser.take_request(peer, envelope.height, body)
             case EndorsementResponse():
                 self.coordinator.rounds.take_endorsement(peer, body)
@@ -304,9 +328,9 @@ class Sequencer:
             case DispatchConfirmationRequest():
                 self.sender.take_permission_request(peer, body)
             case DispatchConfirmationResponse():
-                self.coordinator.rounds.take_permission(peer, body)
+                self.coordinator.permissions.take(peer, body)
             case DispatchConfirmationError():
-                self.coordinator.rounds.take_permission_error(peer, body)
+                self.coordinator.permissions.take_error(peer, body)
             case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
                 self.sender.take_dispatched(peer, intents)
             case TransactionReverted():
@@ -352,7 +376,7 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
-            is_ours = outcome.intent in self.sender.transactions or self.coordinator.has_dispatched(outcome)
+            is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
             self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
         changed = self.context.block_range != range_before

@@ -4,7 +4,7 @@ Theory of operation. Assembly is asked of one sender at a time: a slot holds sev
 assembled one after the other on one snapshot. Senders take turns; the first assembly of one sender's
 intents is in the order in which they were delegated. A slot's request is repeated until it is answered,
 and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
-with backoff: it holds nobody up.
+with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bisect import insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rota.core.admission import is_admissible
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.events.coordinator_transaction import (
     AssembleErrorResponse,
@@ -45,6 +46,7 @@ class Slot:
     sender: NodeName
     size: int
     unanswered: dict[IntentId, None]
+    since_ms: int
     answered_bytes: int = 0
     gone: set[Leaf] = field(default_factory=set)
 
@@ -112,14 +114,15 @@ class Slots:
         """The answer of the slot's sender; any other changes nothing."""
         if not self._is_current(peer, response.request_id):
             return
+        assert self.slot is not None
         self.lost_turns.pop(peer, None)
-        sizes = [transition_bytes(result.transition) if result.transition else 0 for result in response.results]
+        results = [result for result in response.results if result.intent in self.slot.unanswered]
+        sizes = [transition_bytes(result.transition) if result.transition else 0 for result in results]
         self._note_pace(response.took_ms, sum(sizes))
-        for result, size_bytes in zip(response.results, sizes, strict=True):
+        for result, size_bytes in zip(results, sizes, strict=True):
             transaction = self._answered(result.intent)
             if transaction is not None:
-                is_too_large = size_bytes > self.context.config.transition_bytes_max
-                transaction.handle(_ERROR if is_too_large else _event_of(result, size_bytes))
+                transaction.handle(self._event_of(result, size_bytes, peer))
         self._close_if_answered()
 
     def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
@@ -136,11 +139,21 @@ class Slots:
         """The slot is over, and with it its sender's turn; its late answer will change nothing."""
         if self.slot is not None and self.slot.sender in self.turns:
             self.turns.remove(self.slot.sender)
+            self._pause_after(self.slot)
             self.turns.append(self.slot.sender)
         self.slot = None
         self.context.timers.cancel(self, "slot repeat")
         self.context.timers.cancel(self, "slot timeout")
         self.coordinator.something_changed()
+
+    def _pause_after(self, slot: Slot) -> None:
+        """A sender that took long comes back when each of the others may have taken as long: it gets no more time."""
+        config = self.context.config
+        took_ms = self.context.now_ms - slot.since_ms
+        if took_ms > config.slot_ms_max and self.turns:
+            due_ms = self.context.after(min(took_ms * len(self.turns), config.retry_backoff_max_ms))
+            self.not_before_ms[slot.sender] = max(due_ms, self.not_before_ms.get(slot.sender, 0))
+            self.look_again_at(due_ms)
 
     def select(self) -> None:
         """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
@@ -201,7 +214,7 @@ class Slots:
         bytes_max = self.context.config.message_bytes_max
         snapshot = self.coordinator.graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max)
         request = AssembleRequest(request_id, intents, snapshot)
-        self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents))
+        self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents), self.context.now_ms)
         for transaction in chosen:
             transaction.handle(Selected(request_id))
         self.context.send(sender, request)
@@ -245,6 +258,20 @@ class Slots:
         del self.slot.unanswered[intent]
         return self.coordinator.transactions[intent]
 
+    def _event_of(self, result: AssemblyResult, size_bytes: int, peer: NodeName) -> Event:
+        """What one result of a slot tells its transaction; what cannot join a round is an error."""
+        transition = result.transition
+        if result.outcome is AssemblyOutcome.REVERTED:
+            return AssembleRevertResponse(result.reason)
+        if result.outcome is AssemblyOutcome.PARKED:
+            return AssembleParkResponse(result.reason)
+        if transition is None or size_bytes > self.context.config.transition_bytes_max:
+            return _ERROR
+        if transition.intent != result.intent or not is_admissible(self.context.separator, transition):
+            self.coordinator.isolate(peer)
+            return _ERROR
+        return AssembleSuccess(result.number, transition, size_bytes)
+
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """An intent that goes while it is assembled is no longer waited for."""
         if self.slot is not None and transaction.intent.id in self.slot.unanswered:
@@ -257,15 +284,3 @@ class Slots:
 
 
 _ERROR = AssembleErrorResponse(ErrorCode.FAILED)
-
-
-def _event_of(result: AssemblyResult, size_bytes: int) -> Event:
-    """What one result of a slot tells its transaction; a transition of another intent is an error."""
-    transition = result.transition
-    if result.outcome is AssemblyOutcome.ASSEMBLED and transition is not None and transition.intent == result.intent:
-        return AssembleSuccess(result.number, transition, size_bytes)
-    if result.outcome is AssemblyOutcome.REVERTED:
-        return AssembleRevertResponse(result.reason)
-    if result.outcome is AssemblyOutcome.PARKED:
-        return AssembleParkResponse(result.reason)
-    return _ERROR

@@ -336,10 +336,14 @@ class Deployment(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class ProvedLedger:
-    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name."""
+    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name.
+
+    `terms` are what its constructor takes behind the verifiers. Its code's hash covers them.
+    """
 
     contract: str
     verifiers: tuple[str, ...]
+    terms: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +351,7 @@ class Claim(Generic[C]):
     """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too; an empty transition spends nothing. `calls` are what it has the ledger call, `reads` states that it names
+    here too. `calls` are what it has the ledger call, `reads` states that it names
     without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
     """
 
@@ -421,8 +425,6 @@ class Domain(ABC, Generic[C]):
     is_encrypted: ClassVar[bool] = False
     # The functions that need to know the `reserve`; of a contract that was given no token there is none.
     moving: ClassVar[frozenset[str]] = frozenset()
-    # Pages of intent ids show that intents come from one sender (ledger).
-    has_pages: ClassVar[bool] = True
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
 

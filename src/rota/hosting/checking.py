@@ -1,13 +1,13 @@
 """Endorsing: a round's transitions are judged on top of one another, each by its domain.
 
-What lacks a state is not judged but named. The `from` party's signature was verified before, and whoever asks signs the
-digest if all is right.
+What lacks a state is not judged but named, and neither is what the domain fails on. The `from` party's signature was
+verified before, and whoever asks signs the digest if all is right, or its refusals of leaves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rota.core.effects import CheckRound
 from rota.digests import leaf_of_transition, state_commitment
@@ -15,17 +15,23 @@ from rota.domains.available import Available, Known, known_in
 from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Role, distribution_of, unseal
 from rota.domains.records import Record
-from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of, told_of
+from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of
 from rota.messages import Refusal
-from rota.types import NodeName, Party, State, StateId, Transition
+from rota.types import Leaf, NodeName, Party, State, StateId, Transition
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An endorser's judgement: what is refused and why, and which states are missing to judge the others."""
+    """An endorser's judgement: what is refused and why, and which states are missing to judge the others.
+
+    `judged` are the leaves that are refused whatever round they are in and however they are shown: those refusals are
+    to be signed. On the leaves in `failures` the domain failed, which is no judgement.
+    """
 
     refusals: tuple[Refusal, ...] = ()
     missing: tuple[StateId, ...] = ()
+    judged: tuple[Leaf, ...] = ()
+    failures: tuple[tuple[Leaf, Exception], ...] = ()
 
 
 def check(
@@ -33,24 +39,64 @@ def check(
 ) -> Checked:
     """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
     if node not in hosted.contract.endorsers:
-        return Checked(tuple(Refusal(each.intent, f"{node} does not endorse here") for each in order.transitions))
+        reason = f"{node} does not endorse here"
+        return Checked(tuple(Refusal(each.intent, reason, (), each.leaf) for each in order.transitions))
     bench = _Bench(hosted, held, node, background)
     for maker in order.makers:
         bench.take_maker(maker)
     refusals: list[Refusal] = []
     missing: dict[StateId, None] = {}
+    judged: list[Leaf] = []
+    failures: list[tuple[Leaf, Exception]] = []
     for transition, sender in zip(order.transitions, order.senders, strict=True):
         unknown = bench.unknown(transition)
         missing.update(dict.fromkeys(unknown))
         try:
-            reason = "" if unknown else bench.flaw_of(transition, sender)
+            flaw = None if unknown else bench.flaw_of(transition, sender)
         except Lacking as error:
             missing[error.state] = None
-            reason = ""
-        if reason:
-            refusals.append(Refusal(transition.intent, bounded(reason)))
+        except Exception as error:
+            failures.append((transition.leaf, error))
+        else:
+            if flaw is not None:
+                refusals.append(Refusal(transition.intent, bounded(flaw.reason), (), transition.leaf))
+            if flaw is not None and flaw.is_of_leaf and _is_refused_alone(bench, order, transition, sender):
+                judged.append(transition.leaf)
         bench.place(transition)
-    return Checked(tuple(refusals), tuple(missing))
+    return Checked(tuple(refusals), tuple(missing), tuple(judged), tuple(failures))
+
+
+def _is_refused_alone(bench: _Bench, order: CheckRound, transition: Transition, sender: Party) -> bool:
+    """Also on top of nothing but what it stands on. Its coordinator chose what else is in the round and beside it."""
+    alone = _Bench(bench.hosted, bench.held, bench.node, bench.background)
+    shown = {each.leaf: each for each in (*order.makers, *order.transitions)}
+    ground: dict[Leaf, Transition] = {}
+    pending = [transition]
+    while pending:
+        step = pending.pop()
+        for reference in (*step.inputs, *step.reads):
+            maker = shown.get(reference.leaf)
+            if maker is not None and maker.leaf not in ground:
+                ground[maker.leaf] = maker
+                pending.append(maker)
+    for maker in reversed(ground.values()):
+        alone.take_maker(maker)
+    try:
+        flaw = None if alone.unknown(transition) else alone.flaw_of(transition, sender)
+    except Exception:
+        return False
+    return flaw is not None and flaw.is_of_leaf
+
+
+class _Flaw(NamedTuple):
+    """Why an endorser does not sign a transition; `is_of_leaf` unless it is in how the transition was shown to it."""
+
+    reason: str
+    is_of_leaf: bool = True
+
+
+class _Misshown(Refused):
+    """What no leaf binds, and so whoever passes the transition on may have changed, is not as it must be."""
 
 
 class _Bench:
@@ -61,6 +107,7 @@ class _Bench:
         self.known = hosted.known
         self.held = held
         self.node = node
+        self.background = background
         self.recall = background.recall
         self.verifiers = background.verifiers
         self.speculative: dict[StateId, State] = {}
@@ -100,26 +147,22 @@ class _Bench:
         """The states that it spends or reads and that we do not know."""
         return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
 
-    def flaw_of(self, transition: Transition, sender: Party) -> str:
-        """Why we do not sign it, or nothing."""
+    def flaw_of(self, transition: Transition, sender: Party) -> _Flaw | None:
+        """Why we do not sign it, or nothing. What else a domain raises is its failure, and no flaw."""
         # An empty one only uses up its own intent, and whose that is the signature says.
         if transition.is_empty:
-            return ""
+            return None
         if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
-            return "a state is spent by an earlier transition"
+            return _Flaw("a state is spent by an earlier transition", is_of_leaf=False)
         if len(set(transition.inputs)) < len(transition.inputs):
-            return "a state is spent twice"
+            return _Flaw("a state is spent twice")
         if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
-            return f"its calls must take at most {self.hosted.domain.calls_gas_max} gas"
+            return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         try:
             self.hosted.domain.endorse(self._proposal(transition, sender))
         except (Refused, Rejected) as error:
-            return str(error) or "the domain refuses it"
-        except Lacking:
-            raise
-        except Exception as error:
-            return f"the domain failed: {told_of(error)}"
-        return ""
+            return _Flaw(str(error) or "the domain refuses it", not isinstance(error, _Misshown))
+        return None
 
     def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
         hosted = self.hosted
@@ -170,10 +213,10 @@ class _Bench:
         """An output must be whole, in its place, and go to exactly those who may see it."""
         state = transition.outputs[number]
         if state.id != (transition.leaf, number):
-            raise Refused("an output is not in its place")
+            raise _Misshown("an output is not in its place")
         if state.content is None:
-            raise Refused("the bytes of an output are missing")
+            raise _Misshown("the bytes of an output are missing")
         content = unseal(self.known, state.content)
         if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
-            raise Refused("an output's distribution list is not that of its readers")
+            raise _Misshown("an output's distribution list is not that of its readers")
         return content

@@ -3,6 +3,7 @@
     what                       signed bytes                               form         checked by
     a leaf, by a party         EIP-191 of `bound_hash(leaf, validUntil)`  64 or 65     endorsers, the party's own node
     a round, by an endorser    the round's EIP-712 digest as it is        64           coordinators, the contract
+    a refusal, by an endorser  its EIP-712 digest as it is                64           coordinators, the leaf's sender
     a base-ledger transaction  its hash as it is (`ledger.transaction`)   65           the chain
 
 A party signs a leaf together with the end of its validity (trust rule 3), as a message to a wallet (decision 29): any
@@ -15,8 +16,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.effects import LookUpVerifier, SignTransition, VerifyEndorsement, VerifySignature
-from rota.core.events import AssemblyFailed, EndorsementVerified, SignatureVerified, TransitionSigned, VerifierLookedUp
+from rota.core.effects import (
+    LookUpVerifier,
+    Signed,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifySignature,
+)
+from rota.core.events import (
+    AssemblyFailed,
+    EndorsementVerified,
+    EndorsersVerified,
+    SignatureVerified,
+    TransitionSigned,
+    VerifierLookedUp,
+)
 from rota.digests import bound_hash, keccak
 from rota.keys.names import endorser_key, party_key
 from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, recover_address, to_compact
@@ -37,7 +52,7 @@ def has_signed_leaf(verifier: str, leaf: Leaf, valid_until_s: int, signature: by
 
 
 def has_endorsed(verifier: str, digest: Digest, signature: bytes) -> bool:
-    """Whether this address signed that round, in the one form that the contract takes."""
+    """Whether this address signed that round, or refusal, in the one form that the contract takes."""
     return len(signature) == COMPACT_SIGNATURE_BYTES and _recovers_to(verifier, digest, signature)
 
 
@@ -78,8 +93,8 @@ class Signatures:
         except UnknownKey:
             return ""
 
-    async def sign_round(self, contract: ContractAddress, digest: Digest) -> bytes:
-        """Our endorsement of a round that the domain has found right."""
+    async def sign_as_endorser(self, contract: ContractAddress, digest: Digest) -> bytes:
+        """Our endorsement of a round that the domain has found right, or our refusal of a leaf."""
         deployment = self._deployments.deployment_of(contract)
         if deployment is None:
             raise Unavailable(f"it is not known which intent deployed {contract}")
@@ -94,6 +109,15 @@ class Signatures:
         verifier = self._endorser_address(order.contract, order.peer)
         is_valid = bool(verifier) and has_endorsed(verifier, order.digest, order.signature)
         return EndorsementVerified(order.peer, order.digest, order.signature, is_valid)
+
+    def verify_endorsers(self, order: VerifyEndorsers) -> EndorsersVerified:
+        """Which of these are their endorsers' own?"""
+        are_valid = tuple(self._is_of(order.contract, each) for each in order.signed)
+        return EndorsersVerified(order.request_id, are_valid, order.intent)
+
+    def _is_of(self, contract: ContractAddress, signed: Signed) -> bool:
+        verifier = self._endorser_address(contract, signed.endorser)
+        return bool(verifier) and has_endorsed(verifier, signed.digest, signed.signature)
 
     def _endorser_address(self, contract: ContractAddress, node: NodeName) -> str:
         policy = self._contracts.policy_of(contract)

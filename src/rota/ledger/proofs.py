@@ -1,15 +1,16 @@
 """The `auth` of a ledger whose transitions are proved: what each of them shows, one after the other.
 
-    auth = per full leaf: length u16 | validUntil u64 | [root 32] | per state: n u8, its maker's n coins | proof
+    auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64 | [root 32]
+           | per state: n u8, its maker's n coins | proof
 
-A transition's proof stands where others have the signature of its party: it binds the leaf and the validity as a
-signature does, and says that who made it may. The contract keeps a hash of the coins that each transition made, so it
-is shown these again for every state that a proof is about by name: their commitments, which are the transition's info.
-What makes coins of nothing shows no makers; its proof is the issuer's signature.
+Where others have the signature of a party, a transition has the signature of its intent's key (`keys.one_time`), then
+its proof. Both bind the leaf and the validity. The signature shows that the id is its sender's, the proof that who made
+it may spend what it spends. An empty transition has no proof. The contract keeps a hash of the coins that each
+transition made, so it is shown these again for every state that a proof is about by name: their commitments, which are
+the transition's info. What makes coins of nothing shows no makers; its proof is the issuer's signature.
 
 Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
-Both go as one where others have a signature, which has room for as much as a proof: so two of its points are
-compressed, and written out again for the contract. The length tells whether that is so.
+Two points of such a proof are compressed, and written out again for the contract. The length tells whether that is so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rota.digests import WORD_BYTES, keccak
+from rota.digests import WORD_BYTES, bound_hash
 from rota.payload import Entry, shown_states
 from rota.types import Leaf, Transition
 
@@ -45,33 +46,40 @@ def coins_in(transition: Transition) -> bytes:
 
 
 def binding_of(leaf: Leaf, valid_until_s: int) -> bytes:
-    """What a proof binds, before it is reduced to the field; an issuer signs it as it is."""
-    return keccak(leaf + valid_until_s.to_bytes(WORD_BYTES, "big"))
+    """What a proof binds, before it is reduced to the field; an intent's key and an issuer sign it as it is."""
+    return bound_hash(leaf, valid_until_s)
+
+
+def signature_and_rest(signature: bytes) -> tuple[bytes, bytes]:
+    """The signature of the intent's key, and the proof behind it."""
+    return signature[:SIGNATURE_BYTES], signature[SIGNATURE_BYTES:]
 
 
 def rooted(root: bytes, proof: bytes) -> bytes:
-    """A proof and the root that it is for, as they stand where others have a signature."""
+    """A proof and the root that it is for, as they stand behind the signature of the intent's key."""
     assert len(root) == WORD_BYTES, f"a root is {WORD_BYTES} bytes, not {len(root)}"
     assert len(proof) == PROOF_BYTES, f"a proof is {PROOF_BYTES} bytes, not {len(proof)}"
     first, last = proof[:POINT_BYTES], proof[-POINT_BYTES:]
     return root + _compressed(first) + proof[POINT_BYTES:-POINT_BYTES] + _compressed(last)
 
 
-def root_and_proof(signature: bytes) -> tuple[bytes, bytes]:
+def root_and_proof(proof: bytes) -> tuple[bytes, bytes]:
     """The inverse; of what has no root, nothing and all of it. A depositor's signature stays before the proof."""
-    head, rest = signature[:-ROOTED_BYTES], signature[-ROOTED_BYTES:]
+    head, rest = proof[:-ROOTED_BYTES], proof[-ROOTED_BYTES:]
     if len(rest) < ROOTED_BYTES or len(head) not in (0, SIGNATURE_BYTES):
-        return b"", signature
+        return b"", proof
     root, first, last = rest[:WORD_BYTES], rest[WORD_BYTES:POINT_BYTES], rest[-WORD_BYTES:]
     return root, head + _written_out(first) + rest[POINT_BYTES:-WORD_BYTES] + _written_out(last)
 
 
 def _shown(transition: Transition, coins_of: CoinsOf) -> bytes:
     makers = [coins_of(state.leaf) for state in shown_states(transition)]
-    root, proof = root_and_proof(transition.signature)
+    signature, rest = signature_and_rest(transition.signature)
+    root, proof = root_and_proof(rest)
     return b"".join(
         (
             transition.valid_until_s.to_bytes(8, "big"),
+            signature,
             root,
             *(bytes((len(coins) // WORD_BYTES,)) + coins for coins in makers),
             proof,

@@ -42,7 +42,8 @@ class LedgerCode:
 def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
     """What a factory makes this ledger of."""
     verifiers = tuple(placed_by(factory, load_artifact(name).bytecode) for name in ledger.verifiers)
-    arguments = abi_encode(["address"] * len(verifiers), [verifier.address for verifier in verifiers])
+    types = ["address"] * len(verifiers) + ["bool"] * len(ledger.terms)
+    arguments = abi_encode(types, [*(verifier.address for verifier in verifiers), *ledger.terms])
     return LedgerCode(load_artifact(ledger.contract).bytecode, arguments, verifiers)
 
 

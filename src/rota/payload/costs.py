@@ -53,11 +53,11 @@ _CALL_GAS: Final = 4_000
 _HASH_WORD_GAS: Final = 6
 
 # Of proofs: what looking for them takes; what those of one shape that follow one another share, by the larger circuit;
-# and what each takes beside.
+# and what each takes beside, with the signature of its intent's key. That a mint may write one more word is within it.
 _PROOFS_GAS: Final = 5_000
 _PROOF_RUN_GAS: Final = 380_000
-_PROOF_GAS: Final = 75_000
-_PROOF_BYTES: Final = 2 + 8 + WORD_BYTES + 256
+_PROOF_GAS: Final = 75_000 + _SIGNATURE_GAS
+_PROOF_BYTES: Final = 2 + 8 + SIGNATURE_BYTES + WORD_BYTES + 256
 # A transition with a call is a deposit or a withdrawal: it shows a signature beside its proof, and its call is judged
 # and made in a frame of its own.
 _MOVE_GAS: Final = _SIGNATURE_GAS + 6_000
@@ -193,8 +193,9 @@ def _may_add_to_tree(transition: Transition) -> bool:
 
 
 def _is_verified(transition: Transition) -> bool:
-    """By a proof: what makes coins of nothing is signed by their issuer, and what a call takes in is something."""
-    return bool(transition.inputs) or not transition.outputs or bool(transition.calls)
+    """By a proof. The issuer signs for coins of nothing, and an empty transition has its intent's signature alone."""
+    is_issued = bool(transition.outputs) and not transition.inputs and not transition.calls
+    return not is_issued and not transition.is_empty
 
 
 def _is_small(transition: Transition) -> bool:

@@ -24,11 +24,12 @@ from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.genesis import decode_genesis
 from rota.keys.names import endorser_key
+from rota.keys.one_time import OneTimeKeys
 from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import Registry, Signer, Unavailable
+from rota.ports import KeyHolder, Registry, Unavailable
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
 from rota.runtime.commands import CommandOffice
@@ -92,7 +93,7 @@ class NodeFacade:
     def __init__(
         self,
         running: RunningNode,
-        signer: Signer,
+        signer: KeyHolder,
         find_deployment: FindDeployment,
         read_peers: ReadPeers,
         defaults: hosting.ContractDefaults,
@@ -132,6 +133,7 @@ class NodeFacade:
             defaults,
             surroundings.registry.registrations,
             self._submitting,
+            OneTimeKeys(running.name, signer),
         )
         self.public: Final = Public(
             running.name,
@@ -263,6 +265,7 @@ class NodeFacade:
             receipt.leaf or None,
             receipt.contract,
             failure_message=failure_message,
+            failure_code=receipt.code,
             revert_data=revert_data,
             block_number=made.deployed_at if made is not None else stored.height,
             transaction_hash=stored.transaction or None,
@@ -567,6 +570,7 @@ class NodeFacade:
             intents_accepted_total=running.users.accepted,
             receipts_confirmed_total=running.users.confirmed,
             receipts_reverted_total=running.users.reverted,
+            intent_ids_used_total=running.users.ids_used,
             rounds_dispatched_total=running.rounds_dispatched,
             rounds_unconfirmed=len(core.submitter.submissions),
             submissions_total=running.submissions,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from rota.digests import NONCE_BYTES, page_of
+from rota.keys.one_time import OneTimeKeys
 from rota.types import ContractAddress, IntentId, Party
 
 IDS_A_PAGE: Final = 256
@@ -28,8 +29,9 @@ class DrawnId(NamedTuple):
 class IntentIds:
     """Gives each intent an id that nobody else gives. `draw` makes that many random bytes."""
 
-    def __init__(self, draw: Callable[[int], bytes]) -> None:
+    def __init__(self, draw: Callable[[int], bytes], one_time_keys: OneTimeKeys) -> None:
         self._draw: Final = draw
+        self._one_time_keys: Final = one_time_keys
         self._open: Final[OrderedDict[tuple[Party, ContractAddress], tuple[bytes, int]]] = OrderedDict()
 
     def next(self, party: Party, contract: ContractAddress) -> DrawnId:
@@ -42,3 +44,8 @@ class IntentIds:
         if len(self._open) > PAGES_OPEN_MAX:
             self._open.popitem(last=False)
         return DrawnId(IntentId(page_of(party, contract, nonce) + bytes([number])), nonce)
+
+    def one_time(self, party: Party, contract: ContractAddress) -> DrawnId:
+        """One in a contract whose transitions are proved: it belongs to a key of its own, and nothing links two."""
+        nonce = self._draw(NONCE_BYTES)
+        return DrawnId(self._one_time_keys.id_of(party, contract, nonce), nonce)

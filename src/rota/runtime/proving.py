@@ -1,8 +1,9 @@
 """Proofs in place of signatures: of contracts whose ledger has each transition proved.
 
-Theory of operation. The core has a transition signed once it is assembled, and goes on when it is. Here a proof is made
-instead, in another process, while the next transitions are assembled: a proof binds the leaf and its validity as a
-signature does. What is in a transition is kept from its assembly until then; the core never knows.
+Theory of operation. The core has a transition signed once it is assembled, and goes on when it is. Here the intent's
+own key signs it (`keys.one_time`) and a proof is made, in another process, while the next transitions are assembled.
+Both bind the leaf and its validity. What is in a transition is kept from its assembly until then; the core never knows.
+An empty transition is only signed, so that an intent is voided without a prover.
 
 A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
 same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
@@ -29,14 +30,15 @@ from typing import Final, TypeVar
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
-from rota.digests import keccak
+from rota.digests import keccak, void_leaf
 from rota.domains.base import Behind, Claim, Prover
 from rota.hosting import Hosted
 from rota.hosting.contracts import bounded, told_of
 from rota.hosting.proving import Revealed
 from rota.keys.names import endorser_key, party_key
+from rota.keys.one_time import OneTimeKeys, is_signed_by_intent
 from rota.keys.secp256k1 import to_compact
-from rota.ledger.proofs import binding_of, root_and_proof, rooted
+from rota.ledger.proofs import binding_of, root_and_proof, rooted, signature_and_rest
 from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
 from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.contracts import KnownContracts
@@ -50,8 +52,6 @@ OLDER_S_MAX: Final = 300
 V = TypeVar("V")
 # Whether a contract takes a root. `Unavailable` when the chain cannot tell.
 IsRecent = Callable[[ContractAddress, bytes], Awaitable[bool]]
-
-NOTHING: Final = Revealed(Party(""), (), (), None)
 
 
 @dataclass(slots=True)
@@ -96,6 +96,7 @@ class Proving:
         trees: CommitmentTrees,
         is_recent: IsRecent,
     ) -> None:
+        self._one_time_keys: Final = OneTimeKeys(node, keys)
         self._node: Final = node
         self._contracts: Final = contracts
         self._keys: Final = keys
@@ -159,7 +160,7 @@ class Proving:
         return [self._with_kept_validity(event) for event in events]
 
     async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
-        """The proof of a transition, or the issuer's signature of it."""
+        """The signature of the intent's key, then the proof of the transition or the issuer's signature of it."""
         try:
             proof = await self._proof_of(order)
         except Exception as error:
@@ -169,10 +170,8 @@ class Proving:
         return TransitionSigned(order.request_id, order.intent, proof)
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
-        """Is this a proof that we made, and have?"""
-        kept = self._proofs.get(order.leaf)
-        is_known = kept is not None and kept.valid_until_s == order.valid_until_s and kept.made.done()
-        is_ours = is_known and kept is not None and kept.made.result() == order.signature
+        """Does it bear the signature of the intent's key, which only we have?"""
+        is_ours = is_signed_by_intent(order.intent, order.leaf, order.valid_until_s, order.signature)
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def ended(self, intent: IntentId) -> None:
@@ -204,7 +203,8 @@ class Proving:
 
     async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
         """Whether the ledger still takes the root that this proof is for, if it is for one."""
-        root, _ = root_and_proof(kept.made.result()) if kept.made.done() else (b"", b"")
+        _, proof = signature_and_rest(kept.made.result()) if kept.made.done() else (b"", b"")
+        root, _ = root_and_proof(proof)
         return not root or await self._is_recent(order.contract, root)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
@@ -226,8 +226,12 @@ class Proving:
         hosted = self._contracts.hosted(order.contract)
         assert hosted is not None, "only a contract with its domain proves"
         binding = binding_of(order.leaf, order.valid_until_s)
-        # What is not known is an empty transition, which the core makes by itself.
-        revealed = self._revealed.get(order.leaf, NOTHING)
+        own = self._one_time_keys.sign(order.party, order.contract, order.nonce, order.intent, binding)
+        if order.leaf == void_leaf(hosted.separator, order.intent):
+            return own
+        revealed = self._revealed.get(order.leaf)
+        if revealed is None:
+            raise Unavailable("what is to be proved is not known any more")
         claim = Claim(
             hosted.configuration,
             order.party,
@@ -242,12 +246,12 @@ class Proving:
         )
         statement = hosted.domain.statement(claim)
         if statement is None:
-            return await self._issued(hosted, binding)
-        signature = b""
+            return own + await self._issued(hosted, binding)
+        depositor = b""
         if hosted.domain.is_signed_too(claim):
-            signature = to_compact(await self._keys.sign(party_key(order.party), binding))
+            depositor = to_compact(await self._keys.sign(party_key(order.party), binding))
         proof, shown = await self._prover.prove(statement), hosted.domain.shown_with(statement)
-        proof = signature + (rooted(shown, proof) if shown else proof)
+        proof = own + depositor + (rooted(shown, proof) if shown else proof)
         await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
         return proof
 

@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
+
 from rota import drafting, hosting
 from rota.core.effects import (
     AssembleIntents,
@@ -24,10 +26,12 @@ from rota.core.effects import (
     LookUpVerifier,
     SignTransition,
     VerifyEndorsement,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import AssemblyFailed, ForContract, RoundChecked
 from rota.core.machine import Event
+from rota.digests import refusal_digest
 from rota.domains.base import Behind, Lacking, Rejected, Reserve
 from rota.hosting import Checked
 from rota.hosting.proving import reveal
@@ -39,7 +43,9 @@ from rota.runtime.held_states import HeldStates
 from rota.runtime.proving import Proving
 from rota.runtime.recalling import Recalled, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Party
+from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party
+
+logger = structlog.get_logger("rota.domains")
 
 TROUBLES_MAX: Final = 256
 
@@ -105,6 +111,8 @@ class Services:
                 self._tell(ForContract(contract, self._signers_of(contract).verify_signature(effect)))
             case VerifyEndorsement(contract):
                 self._tell(ForContract(contract, self._signatures.verify_endorsement(effect)))
+            case VerifyEndorsers(contract):
+                self._tell(ForContract(contract, self._signatures.verify_endorsers(effect)))
             case LookUpVerifier(contract):
                 self._tell(ForContract(contract, self._signers_of(contract).look_up_verifier(effect)))
             case SignTransition():
@@ -250,20 +258,34 @@ class Services:
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
     async def _check(self, order: DomainOrder) -> list[Event]:
-        """A round is judged by its signatures first, then by its domain, and signed when all is right."""
+        """A round is judged by its signatures first, then by its domain, and signed when all is right.
+
+        What the domain refuses for its own sake is signed as well. Where it failed, an operator sees why.
+        """
         assert isinstance(order, CheckRound), "a round"
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
         verifiers = await self._verifiers.of(order.contract, order.senders)
-        refusals = _unsigned(order, verifiers)
-        if refusals:
-            return [RoundChecked(order.peer, order.request_id, refusals=refusals)]
-        checked = await self._judge(hosted, order, verifiers)
+        checked = _unsigned(order, verifiers) or await self._judge(hosted, order, verifiers)
+        for leaf, error in checked.failures:
+            logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
         signature = b""
-        if not checked.refusals and not checked.missing:
-            signature = await self._signatures.sign_round(order.contract, order.digest)
-        return [RoundChecked(order.peer, order.request_id, signature, checked.refusals, checked.missing)]
+        if not checked.refusals and not checked.missing and not checked.failures:
+            signature = await self._signatures.sign_as_endorser(order.contract, order.digest)
+        refusals = await self._signed_refusals(hosted, order, checked)
+        unjudged = tuple(leaf for leaf, _ in checked.failures)
+        return [RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged)]
+
+    async def _signed_refusals(
+        self, hosted: hosting.Hosted, order: CheckRound, checked: Checked
+    ) -> tuple[Refusal, ...]:
+        signatures: dict[Leaf, bytes] = {}
+        for transition, sender in zip(order.transitions, order.senders, strict=True):
+            if transition.leaf in checked.judged:
+                digest = refusal_digest(hosted.separator, sender, transition)
+                signatures[transition.leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
+        return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
 
     async def _judge(self, hosted: hosting.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
         """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
@@ -275,10 +297,11 @@ class Services:
         return await ask_recalling(self._store, order.contract, check)
 
 
-def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> tuple[Refusal, ...]:
+def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
     """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3)."""
-    return tuple(
-        Refusal(transition.intent, f"the signature is not that of {sender}")
+    refusals = tuple(
+        Refusal(transition.intent, f"the signature is not that of {sender}", leaf=transition.leaf)
         for transition, sender in zip(order.transitions, order.senders, strict=True)
         if not has_signed_leaf(verifiers[sender], transition.leaf, transition.valid_until_s, transition.signature)
     )
+    return Checked(refusals, judged=tuple(refusal.leaf for refusal in refusals)) if refusals else None

@@ -6,11 +6,15 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
+import structlog
+
 from rota.core.effects import ReplyToUser, ReportPrepared
-from rota.types import IntentId, Outcome, Receipt
+from rota.types import INTENT_ID_USED, IntentId, Outcome, Receipt
 
 RECEIPTS_KEPT_MAX: Final = 4_096
 PREPARED_KEPT_MAX: Final = 10_000
+
+logger = structlog.get_logger("rota.node")
 
 
 class Users:
@@ -25,6 +29,7 @@ class Users:
         self.accepted = 0
         self.confirmed = 0
         self.reverted = 0
+        self.ids_used = 0
 
     def expect_reply(self) -> tuple[str, asyncio.Future[ReplyToUser]]:
         """A name for a request, and its reply to come."""
@@ -56,6 +61,9 @@ class Users:
         """An intent of ours is final."""
         self.confirmed += receipt.outcome is Outcome.CONFIRMED
         self.reverted += receipt.outcome is Outcome.REVERTED
+        if receipt.code == INTENT_ID_USED:
+            self.ids_used += 1
+            logger.error("intent id used by another transition", intent=receipt.intent.hex(), leaf=receipt.leaf.hex())
         self._prepared.pop(receipt.intent, None)
         self._recent[receipt.intent] = receipt
         if len(self._recent) > RECEIPTS_KEPT_MAX:

@@ -30,8 +30,10 @@ from rota.core.events.sender_transaction import AssembleRequestReceived
 from rota.core.machine import Event, Handler, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
+from rota.core.permissions import Permission, Permissions
 from rota.core.private_states import PrivateStates
-from rota.core.rounds import Permission, Round, Rounds
+from rota.core.round import Round
+from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction as sender_transaction_rules
@@ -206,15 +208,15 @@ def _sign_for_anybody(endorser: Endorser, event: RoundChecked) -> None:
         endorser._answer(event.peer, check.request, event.signature, event.refusals)
 
 
-def _permission_of_anybody(rounds: Rounds, _peer: NodeName, request_id: RequestId) -> Permission | None:
-    return rounds.permissions.get(request_id)
+def _permission_of_anybody(permissions: Permissions, _peer: NodeName, request_id: RequestId) -> Permission | None:
+    return permissions.open.get(request_id)
 
 
-def _take_any_permission(rounds: Rounds, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
+def _take_any_permission(permissions: Permissions, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
     """Any reply of a sender is taken for the answer to what it is asked now."""
-    for permission in [each for each in rounds.permissions.values() if each.sender == peer]:
+    for permission in [each for each in permissions.open.values() if each.sender == peer]:
         for intent in tuple(permission.intents):
-            rounds._close_permission(permission, intent)
+            permissions._close(permission, intent)
             permission.round.members[intent].handle(DispatchConfirmed())
 
 
@@ -373,7 +375,7 @@ def _check_delegate_without_leases(sender: Sender, _event: HeartbeatInterval) ->
 
 
 def _ahead_in_this_life(rounds: Rounds) -> int:
-    return len(rounds.rounds)
+    return sum(opened.apart is None for opened in rounds.rounds.values())
 
 
 def _answer_without_bound(
@@ -450,16 +452,10 @@ CANARIES: tuple[Canary, ...] = (
     ),
     Canary("tells states only once", "L4", replacing(Distribution, "take_due", _never_again), _faults("loss")),
     Canary(
-        "trusts the payload's sender",
-        "S5",
-        replacing(Rounds, "_permission_asked", _permission_of_anybody),
-        _faults("forge"),
+        "trusts the payload's sender", "S5", replacing(Permissions, "_asked", _permission_of_anybody), _faults("forge")
     ),
     Canary(
-        "accepts a stale reply",
-        "S5",
-        replacing(Rounds, "take_permission", _take_any_permission),
-        _faults("loss", "slow"),
+        "accepts a stale reply", "S5", replacing(Permissions, "take", _take_any_permission), _faults("loss", "slow")
     ),
     Canary(
         "counts endorsers that were not asked",

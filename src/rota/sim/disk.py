@@ -19,6 +19,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     LookUpIntents,
     NodeStarted,
     PermissionGranted,
@@ -55,6 +56,7 @@ from rota.types import (
     Leaf,
     NodeName,
     Outcome,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -164,8 +166,22 @@ class Reading:
                 if isinstance(record, TransitionPrepared):
                     deliveries = deliveries_of(order_of(contract, record), name)
                     self.owed_prepared[record.prepared.transition.leaf] = deliveries
+            case LeavesSigned(signed, expired):
+                self._take_signed(self.intents[contract], signed, expired)
             case _:
                 _restore(self.intents[contract], record)
+
+    def _take_signed(
+        self, intents: dict[IntentId, Restored], signed: tuple[SignedLeaf, ...], expired: tuple[SignedLeaf, ...]
+    ) -> None:
+        for each in expired:
+            left = tuple(version for version in intents[each.intent].versions if version.leaf != each.leaf)
+            intents[each.intent] = replace(intents[each.intent], versions=left)
+        for each in signed:
+            known = {version.leaf: version for version in intents[each.intent].versions}
+            if each.leaf not in known or known[each.leaf].valid_until_s < each.valid_until_s:
+                known[each.leaf] = each
+            intents[each.intent] = replace(intents[each.intent], versions=tuple(known.values()))
 
     def _take_deployment(
         self, record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken
@@ -204,6 +220,8 @@ class Disk:
     fate: Fate = Fate.WORKS
     contents: Contents = field(default_factory=Contents)
     untold: set[StatesAcknowledged] = field(default_factory=set)
+    # The leaves that parties of the node signed, by intent.
+    signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
@@ -237,6 +255,8 @@ class Disk:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     self.intents[receipt.intent] = receipt.outcome
+                case LeavesSigned(signed, _):
+                    self.signed.update((each.intent, each.leaf) for each in signed)
                 case StatesAcknowledged():
                     (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
@@ -271,13 +291,13 @@ class Disk:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
         own = [intent for intent in order.intents if intent in self.intents]
         final = self._final(confirmations)
-        committed: dict[IntentId, bool] = {}
+        committed: dict[IntentId, Leaf] = {}
         for contract in contracts if own else ():
             committed.update(self._committed(final, contract, own))
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
         for intent in own:
-            is_confirmed = committed.get(intent) is False
+            is_confirmed = (intent, committed.get(intent)) in self.signed
             outcome = Outcome.CONFIRMED if is_confirmed else self.intents[intent]
             if outcome is not None:
                 outcomes.append((intent, outcome))
@@ -295,14 +315,15 @@ class Disk:
 
     def _read_transitions(self) -> None:
         """What the records since the last time hold, by leaf."""
+        transitions: tuple[Transition, ...]
         for written_for, record in self.records[self._transitions_read :]:
             match record:
                 case RoundDispatch(order):
                     written_for, digest, transitions = order.contract, order.digest, order.transitions
-                case StatesReceived(digest, transitions):
-                    pass
-                case PermissionGranted(transition=transition):
-                    digest, transitions = Digest(transition.leaf), (transition,)
+                case StatesReceived(digest, received):
+                    transitions = received
+                case PermissionGranted(transition=permitted):
+                    digest, transitions = Digest(permitted.leaf), (permitted,)
                 case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
                     digest, transitions = Digest(prepared.transition.leaf), (prepared.transition,)
                 case _:
@@ -330,14 +351,15 @@ class Disk:
     def _held(self, contract: ContractAddress) -> dict[StateId, State]:
         """The states whose bytes are in a record, whatever became of them."""
         held: dict[StateId, State] = {}
+        transitions: tuple[Transition, ...]
         for written_for, record in self.records:
             match record:
                 case RoundDispatch(order):
                     written_for, transitions = order.contract, order.transitions
-                case StatesReceived(_, transitions):
-                    pass
-                case PermissionGranted(transition=transition):
-                    transitions = (transition,)
+                case StatesReceived(_, received):
+                    transitions = received
+                case PermissionGranted(transition=permitted):
+                    transitions = (permitted,)
                 case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
                     transitions = (prepared.transition,)
                 case _:
@@ -418,19 +440,21 @@ class Disk:
         intents: dict[IntentId, Restored],
         outcomes: dict[IntentId, Outcome],
     ) -> None:
-        """What the index has made durable: an intent on the chain is confirmed, but by its empty transition voided."""
-        for intent, is_void in self._committed(final, contract, intents).items():
-            if is_void:
+        """What the index has made durable: only a leaf that was signed here confirms its intent (trust rule 1)."""
+        for intent, leaf in self._committed(final, contract, intents).items():
+            if leaf == self._void_leaf(contract, intent):
                 intents[intent] = replace(intents[intent], was_voided=True)
-            else:
+            elif (intent, leaf) in self.signed:
                 outcomes[intent] = Outcome.CONFIRMED
+            else:
+                intents[intent] = replace(intents[intent], used_leaf=leaf)
 
     def _committed(
         self, final: list[ChainBlock], contract: Contract, among: Container[IntentId]
-    ) -> dict[IntentId, bool]:
-        """Those of these intents of a contract that are on the chain, and whether they were voided there."""
+    ) -> dict[IntentId, Leaf]:
+        """Those of these intents of a contract whose ids are used on the chain, and by which leaf."""
         return {
-            outcome.intent: outcome.leaf == self._void_leaf(contract, outcome.intent)
+            outcome.intent: outcome.leaf
             for outcome in _indexed(final, contract.address)
             if outcome.intent in among and outcome.status is LedgerStatus.COMMITTED
         }

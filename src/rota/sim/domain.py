@@ -6,9 +6,10 @@ shared state and makes one of its own. `mint` makes a state for everybody and st
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
 may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
 there is none. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and
-`refuse` is assembled but no endorser signs it. What is called `revert-on-chain` or `revert-on-chain-for-good` is as
-`spend` here, and fails on the ledger. An external intent that says `prepare` spends too, and only one committer may
-bring it to the ledger. A scenario may change its mind about an intent: then the world's word counts, not the payload.
+`refuse` is assembled but no endorser signs it. On `break` the endorsers' own domains fail. What is called
+`revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external intent that
+says `prepare` spends too, and only one committer may bring it to the ledger. A scenario may change its mind about an
+intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
@@ -104,10 +105,24 @@ def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName 
     An empty transition, by which the sender voids an intent, is against no rule, unless the word is `refuse-all`.
     """
     return tuple(
-        Refusal(transition.intent, "against the rules")
+        Refusal(transition.intent, "against the rules", leaf=transition.leaf)
         for transition in order.transitions
         if _refuses(payloads.get(transition.intent, b"").decode(), node, transition.is_empty)
     )
+
+
+def failures(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Leaf, ...]:
+    """On what an endorser's domain fails: `break` at everybody, `break:B+C` at B and C alone."""
+    return tuple(
+        transition.leaf
+        for transition in order.transitions
+        if _breaks(payloads.get(transition.intent, b"").decode(), node) and not transition.is_empty
+    )
+
+
+def _breaks(word: str, node: NodeName | None) -> bool:
+    verb, _, names = word.partition(":")
+    return verb == "break" and (not names or node in names.split("+"))
 
 
 def _refuses(word: str, node: NodeName | None, is_empty: bool) -> bool:

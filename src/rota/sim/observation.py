@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
+from rota.core.coordinator import Coordinator
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
@@ -64,6 +66,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
+    rounds_max += sum(_apart_max(sequencer.coordinator) for sequencer in core.sequencers.loaded.values())
     yield ("rounds to be written", len(core.submitter.waiting), rounds_max)
     unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
     yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
@@ -85,6 +88,14 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
         yield from _queues_of_contract(core, sequencer, around)
 
 
+def _apart_max(coordinator: Coordinator) -> int:
+    """How many rounds of their own senders may have; none unless one was on probation, or was before a restart."""
+    ahead_max = coordinator.context.config.dispatch_ahead_max
+    restored = {handed.point.digest for handed in coordinator.restored.values()}
+    may_be = bool(coordinator.probation.standings) or len(restored) > ahead_max
+    return coordinator.rounds.all_max - ahead_max if may_be else 0
+
+
 def _is_ahead(core: Node, submission: Submission) -> bool:
     """It may still commit something; one whose intents others have brought to the chain only waits for its nonce."""
     sequencer = core.sequencers.loaded.get(submission.dispatch.round.contract)
@@ -98,7 +109,10 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) 
     coordinator, sender, endorser = sequencer.coordinator, sequencer.sender, sequencer.endorser
     yield ("intents in flight", len(coordinator.transactions), config.in_flight_max)
     rounds = coordinator.rounds.rounds
-    yield ("rounds under way", len(rounds), config.dispatch_ahead_max)
+    apart = Counter(opened.apart for opened in rounds.values())
+    yield ("rounds under way", apart.pop(None, 0), config.dispatch_ahead_max)
+    for count in apart.values():
+        yield ("rounds of one sender's own", count, config.apart_rounds_max)
     for opened in rounds.values():
         yield ("a round", len(opened.members), config.round_max)
     slot = coordinator.slots.slot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from rota.core.effects import (
@@ -14,10 +14,12 @@ from rota.core.effects import (
     SignDispatch,
     SignTransition,
     VerifyEndorsement,
+    VerifyEndorsers,
     VerifySignature,
 )
 from rota.core.events import (
     EndorsementVerified,
+    EndorsersVerified,
     ForContract,
     RoundChecked,
     SignatureVerified,
@@ -26,7 +28,7 @@ from rota.core.events import (
 )
 from rota.core.events.chain import DispatchSigned
 from rota.core.machine import Event
-from rota.digests import domain_separator
+from rota.digests import domain_separator, refusal_digest
 from rota.messages import Refusal
 from rota.sim import domain
 from rota.sim.contents import Contents
@@ -59,14 +61,19 @@ class Services:
                 return [ForContract(effect.contract, result) for result in results]
             case SignTransition():
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
-                signed = TransitionSigned(effect.request_id, effect.intent, signature)
-                return [ForContract(effect.contract, signed)]
+                return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                refusals = (*domain.check(effect, self.payloads, node), *unsigned(effect))
-                missing = () if refusals else contents.lacked_by(node, effect, unspent)
-                signature = b"" if refusals or missing else sign(node, effect.digest)
-                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing)
+                found = unsigned(effect) or domain.check(effect, self.payloads, node)
+                judged = frozenset(refusal.leaf for refusal in found)
+                refusals = signed(self.separators[effect.contract], node, effect, found, judged)
+                unjudged = () if refusals else domain.failures(effect, self.payloads, node)
+                missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
+                signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)
+                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing, unjudged)
                 return [ForContract(effect.contract, checked)]
+            case VerifyEndorsers(contract, request_id, claimed, intent):
+                are_valid = tuple(verify(each.endorser, each.digest, each.signature) for each in claimed)
+                return [ForContract(contract, EndorsersVerified(request_id, are_valid, intent))]
             case VerifyEndorsement():
                 is_valid = verify(effect.peer, effect.digest, effect.signature)
                 verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
@@ -87,10 +94,22 @@ class Services:
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
     """An endorser checks that each leaf bears the signature of its `from` party."""
     return tuple(
-        Refusal(transition.intent, "the signature is not that of the `from` party")
+        Refusal(transition.intent, "the signature is not that of the `from` party", leaf=transition.leaf)
         for transition, sender in zip(order.transitions, order.senders, strict=True)
         if transition.signature != sign_leaf(sender, transition.leaf, transition.valid_until_s)
     )
+
+
+def signed(
+    separator: bytes, node: NodeName, order: CheckRound, refusals: tuple[Refusal, ...], judged: Collection[Leaf]
+) -> tuple[Refusal, ...]:
+    """An endorser signs those of its refusals that are judgements of leaves."""
+    signatures = {
+        transition.leaf: sign(node, refusal_digest(separator, sender, transition))
+        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        if transition.leaf in judged
+    }
+    return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in refusals)
 
 
 def sign_leaf(party: Party, leaf: Leaf, valid_until_s: int) -> bytes:

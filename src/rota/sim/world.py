@@ -40,6 +40,7 @@ from rota.core.effects import (
     SubmitTransaction,
     TakeInContract,
     VerifyEndorsement,
+    VerifyEndorsers,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -470,7 +471,7 @@ class World:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
             # What is ordered most often is looked for first.
-            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement():
+            case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement() | VerifyEndorsers():
                 self._compute(node, effect)
             case ReplyToUser():
                 self._reply(node, effect)

@@ -111,7 +111,7 @@ class DatabaseStore:
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of)
-        self._asking = Asking(node, self._separators, config.confirmations)
+        self._asking = Asking(node, config.confirmations)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()

@@ -11,7 +11,7 @@ the blocks themselves, and is therefore not yet true here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -25,7 +25,6 @@ from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
-from rota.digests import void_leaf
 from rota.payload import is_nullifier, nullifier_reference
 from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
@@ -61,6 +60,7 @@ from rota.types import (
     NodeName,
     Outcome,
     Receipt,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -70,15 +70,13 @@ from rota.types import (
 PARAMETERS_MAX: Final = 500
 
 Item = TypeVar("Item", bound=Value)
-Separators = Mapping[ContractAddress, bytes]
 
 
 class Asking:
-    """Makes readings for one node. `separators` are those of the contracts that it has."""
+    """Makes readings for one node."""
 
-    def __init__(self, node: NodeName, separators: Separators, confirmations: int) -> None:
+    def __init__(self, node: NodeName, confirmations: int) -> None:
         self.node = node
-        self.separators = separators
         self.confirmations = confirmations
 
     # Whole nodes and contracts.
@@ -139,7 +137,13 @@ class Asking:
 
     def _unfinished(self, address: ContractAddress, final_height: int) -> Reading[tuple[Restored, ...]]:
         rows: Any = yield Statement(_UNFINISHED, (address, address, final_height))
-        return tuple(_restored(row, final_height) for row in rows)
+        versions: dict[IntentId, list[SignedLeaf]] = {}
+        for some in _in_batches([IntentId(row[0]) for row in rows]):
+            sql = f"SELECT intent, leaf, valid_until_s FROM signed_leaves WHERE intent IN ({_marks(some)})"
+            signed: Any = yield Statement(f"{sql} ORDER BY intent, valid_until_s, leaf", some)
+            for each in (SignedLeaf(IntentId(intent), Leaf(leaf), until_s) for intent, leaf, until_s in signed):
+                versions.setdefault(each.intent, []).append(each)
+        return tuple(_restored(row, versions.get(row[0], ()), final_height) for row in rows)
 
     def _indexed(self, address: ContractAddress, final_height: int) -> Reading[tuple[LedgerOutcome, ...]]:
         """As many as the core remembers, the latest, in their order."""
@@ -242,20 +246,14 @@ class Asking:
         return deployed
 
     def _commits(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, tuple[int, LedgerOutcome]]]:
-        """Where these are on the chain, final or not, and not by their empty transition."""
+        """Where these are on the chain by a leaf of their party, final or not."""
         commits: dict[IntentId, tuple[int, LedgerOutcome]] = {}
         for some in _in_batches(intents):
-            rows: Any = yield Statement(f"{_COMMITS} AND intent IN ({_marks(some)})", some)
-            for contract, height, encoded in rows:
+            rows: Any = yield Statement(f"{_COMMITS} AND outcomes.intent IN ({_marks(some)})", some)
+            for height, encoded in rows:
                 outcome = decode_outcome(encoded)
-                if self._counts(contract, outcome.intent, outcome.leaf):
-                    commits[outcome.intent] = height, outcome
+                commits[outcome.intent] = height, outcome
         return commits
-
-    def _counts(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
-        """It is of a contract of ours, and does more than use its intent up."""
-        separator = self.separators.get(contract)
-        return separator is not None and leaf != void_leaf(separator, intent)
 
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
@@ -358,12 +356,12 @@ class Asking:
         return outcomes | dict.fromkeys(committed, Outcome.CONFIRMED)
 
     def _committed(self, intents: Sequence[IntentId], final_height: int) -> Reading[dict[IntentId, Leaf]]:
-        """Which of these are on the chain, in a block that is final, and not by their empty transition."""
+        """Which of these are on the chain by a leaf of their party, in a block that is final."""
         committed: dict[IntentId, Leaf] = {}
         for some in _in_batches(intents):
-            sql = f"{_COMMITTED} AND intent IN ({_marks(some)})"
+            sql = f"{_COMMITTED} AND outcomes.intent IN ({_marks(some)})"
             rows: Any = yield Statement(sql, (final_height, *some))
-            committed.update({intent: leaf for intent, contract, leaf in rows if self._counts(contract, intent, leaf)})
+            committed.update({IntentId(intent): Leaf(leaf) for intent, leaf in rows})
         return committed
 
     def outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
@@ -383,8 +381,8 @@ class Asking:
         return rows[0][0] if rows else 0
 
 
-def _restored(row: Sequence[Any], final_height: int) -> Restored:
-    intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s = row
+def _restored(row: Sequence[Any], versions: Sequence[SignedLeaf], final_height: int) -> Restored:
+    _, intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s, used_at, used_leaf = row
     return Restored(
         decode_intent(intent),
         decode_text(parked_reason),
@@ -393,6 +391,8 @@ def _restored(row: Sequence[Any], final_height: int) -> Restored:
         voided_at is not None and voided_at <= final_height,
         None if issued is None else decode_prepared(issued),
         void_after_s,
+        tuple(versions),
+        Leaf(used_leaf) if used_at is not None and used_at <= final_height else None,
     )
 
 
@@ -442,7 +442,9 @@ def _marks(items: Sequence[object]) -> str:
     return ", ".join("?" * len(items))
 
 
-_RESTORED: Final = "intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s"
+_RESTORED: Final = (
+    "id, intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s, used_at, used_leaf"
+)
 
 # The two halves each have an index of their own: what has no outcome, and what has one that is not final.
 _UNFINISHED: Final = f"""
@@ -507,8 +509,11 @@ SELECT COUNT(*) FROM (
     UNION ALL
     SELECT 1 FROM intents WHERE receipt IS NULL AND settled_at > ?) AS unfinished"""
 
-_COMMITS: Final = f"""
-SELECT contract, height, outcome FROM outcomes WHERE status = '{LedgerStatus.COMMITTED.value}'"""
+# Of an intent's id on the chain only a leaf that its party signed counts, in the intent's own contract (trust rule 1).
+_ITS_OWN: Final = f"""
+FROM outcomes JOIN intents ON intents.id = outcomes.intent AND intents.contract = outcomes.contract
+WHERE status = '{LedgerStatus.COMMITTED.value}' AND intents.settled_at = outcomes.height"""
+_COMMITS: Final = f"SELECT height, outcome {_ITS_OWN}"
 
 _LEAVES_WITHOUT_STATES: Final = f"""
 SELECT leaf FROM outcomes WHERE contract = ? AND height <= ? AND status = '{LedgerStatus.COMMITTED.value}'
@@ -545,9 +550,7 @@ _BY_NULLIFIER: Final = "SELECT nullifier, state FROM states WHERE state IS NOT N
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 
-_COMMITTED: Final = f"""
-SELECT intent, contract, leaf FROM outcomes
-WHERE status = '{LedgerStatus.COMMITTED.value}' AND height <= ?"""
+_COMMITTED: Final = f"SELECT outcomes.intent, leaf {_ITS_OWN} AND height <= ?"
 
 _WITH_WORK: Final = """
 SELECT contract FROM intents WHERE receipt IS NULL AND settled_at IS NULL

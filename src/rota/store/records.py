@@ -29,6 +29,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     NodeStarted,
     PermissionGranted,
     PreparedAcknowledged,
@@ -61,6 +62,7 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
+    SignedLeaf,
     State,
     Transition,
 )
@@ -106,6 +108,8 @@ class Writing:
                     yield ending_due(contract, record.receipt)
                 if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
                     yield from group_of_deployment(record.intent, self.clock())
+            case LeavesSigned(signed, expired):
+                yield from _signed(signed, expired)
             case PermissionGranted(intent, number, delegate, transition):
                 permission = encode(Permission(number, delegate, transition))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
@@ -260,8 +264,11 @@ class Writing:
                 ),
             )
             if outcome.status is LedgerStatus.COMMITTED:
-                sql = _VOIDED if self._voids(contract, outcome.intent, outcome.leaf) else _SETTLED
-                yield Statement(sql, (block.height, outcome.intent, contract))
+                if self._voids(contract, outcome.intent, outcome.leaf):
+                    yield Statement(_VOIDED, (block.height, outcome.intent, contract))
+                else:
+                    yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
+                    yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
                     yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
@@ -290,6 +297,18 @@ def _of_deployment(
         case ContractTaken(known):
             yield add_contract(known)
             yield Statement("DELETE FROM proposals WHERE deployment = ?", (known.deployment,))
+
+
+def _signed(signed: Sequence[SignedLeaf], expired: Sequence[SignedLeaf]) -> Iterator[Statement]:
+    """What confirms an intent from now on; the chain may have the leaf already, when our record of it was lost."""
+    for each in expired:
+        yield Statement(_EXPIRE, (each.intent, each.leaf), each.intent)
+    for each in signed:
+        yield Statement(_SIGN, tuple(each), each.intent)
+    # Among the statements of a slot only one that was lost finds its leaf on the chain.
+    if len(signed) == 1:
+        intent, leaf, _ = signed[0]
+        yield Statement(_RECOGNISE, (intent, leaf), intent)
 
 
 def add_contract(known: KnownContract) -> Statement:
@@ -430,6 +449,7 @@ _UNDO: Final = (
     "DELETE FROM deployed WHERE height > ?",
     "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
     "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
+    "UPDATE intents SET used_at = NULL, used_leaf = NULL WHERE used_at > ?",
     "UPDATE dispatches SET settled_at = NULL WHERE settled_at > ?",
     "DELETE FROM states WHERE spent_at > ? AND state IS NULL",
 )
@@ -445,7 +465,18 @@ UPDATE node SET latest_chain_time_s = CASE WHEN latest_chain_time_s < ? THEN ? E
 _OUTCOME: Final = """
 INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 
-_SETTLED: Final = "UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ?"
+_SETTLED: Final = """
+UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ?
+AND EXISTS (SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = intents.id AND signed_leaves.leaf = ?)"""
+_USED: Final = """
+UPDATE intents SET used_at = ?, used_leaf = ? WHERE id = ? AND contract = ? AND settled_at IS NULL"""
+_SIGN: Final = """
+INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?)
+ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s
+WHERE signed_leaves.valid_until_s < excluded.valid_until_s"""
+_EXPIRE: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?"
+_RECOGNISE: Final = """
+UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL WHERE id = ? AND used_leaf = ?"""
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
 
 _CHAIN: Final = "INSERT INTO chained_intents (nonce, intent, chained) VALUES (?, ?, ?)"

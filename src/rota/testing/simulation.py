@@ -68,7 +68,7 @@ from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.plan import Plan, Settings, Submission, draw_plan
-from rota.sim.services import Services, Unspent, sign, unsigned
+from rota.sim.services import Services, Unspent, sign, signed, unsigned
 from rota.sim.swarm import Swarm
 from rota.sim.world import Recorder, World
 from rota.types import (
@@ -335,19 +335,22 @@ class HostedServices(Services):
             case CheckRound(contract, peer, request_id, digest):
                 held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
                 checked = check(hosted, effect, held, node, self._background(node))
-                refusals = (*checked.refusals, *unsigned(effect))
+                found = unsigned(effect)
+                judged = frozenset(checked.judged) | {refusal.leaf for refusal in found}
+                refusals = signed(hosted.separator, node, effect, found or checked.refusals, judged)
                 missing = () if refusals else checked.missing
-                signature = b"" if refusals or missing else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing))]
+                unjudged = () if refusals else tuple(leaf for leaf, _ in checked.failures)
+                signature = b"" if refusals or missing or unjudged else sign(node, digest)
+                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing, unjudged))]
             case _:
                 return super().answer(node, effect, unspent, life, contents)
 
     def _prove(self, party: Party, leaf: Leaf, revealed: Revealed | None) -> None:
-        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is known."""
-        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf)
-        if revealed is not None:
-            spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
-            claim = replace(claim, spends=spends, makes=makes, preparation=preparation)
+        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is proved."""
+        if revealed is None:
+            return
+        spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
+        claim = Claim(self.hosted.configuration, party, secret_of(party), leaf, spends, makes, preparation)
         statement = self.hosted.domain.statement(claim)
         if statement is not None:
             self.prove(statement)

@@ -41,6 +41,7 @@ REJECTIONS: Final = Enumeration(
         Rejection.NO_LEDGER: pb.REJECTION_NO_LEDGER,
         Rejection.NOT_ALLOWED: pb.REJECTION_NOT_ALLOWED,
         Rejection.MISSING_STATES: pb.REJECTION_MISSING_STATES,
+        Rejection.UNAVAILABLE: pb.REJECTION_UNAVAILABLE,
     },
 )
 ASSEMBLY_OUTCOMES: Final = Enumeration(
@@ -62,6 +63,7 @@ ERROR_CODES: Final = Enumeration(
         ErrorCode.STALE_DELEGATION: pb.ERROR_CODE_STALE_DELEGATION,
         ErrorCode.STATES_MISSING: pb.ERROR_CODE_STATES_MISSING,
         ErrorCode.WRONG_LEAF: pb.ERROR_CODE_WRONG_LEAF,
+        ErrorCode.CONTENTION: pb.ERROR_CODE_CONTENTION,
     },
 )
 COORDINATOR_STATES: Final = Enumeration(

@@ -27,7 +27,7 @@ class Limits:
     content_bytes_max: int = MEBIBYTE
     text_bytes_max: int = 4_096
     name_bytes_max: int = 255
-    signature_bytes_max: int = 256
+    signature_bytes_max: int = 384
     unknown_bytes_max: int = 65_536
 
     def __post_init__(self) -> None:

@@ -31,6 +31,7 @@ class Rejection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REJECTION_NO_LEDGER: _ClassVar[Rejection]
     REJECTION_NOT_ALLOWED: _ClassVar[Rejection]
     REJECTION_MISSING_STATES: _ClassVar[Rejection]
+    REJECTION_UNAVAILABLE: _ClassVar[Rejection]
 
 class AssemblyOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -50,6 +51,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_STALE_DELEGATION: _ClassVar[ErrorCode]
     ERROR_CODE_STATES_MISSING: _ClassVar[ErrorCode]
     ERROR_CODE_WRONG_LEAF: _ClassVar[ErrorCode]
+    ERROR_CODE_CONTENTION: _ClassVar[ErrorCode]
 
 class CoordinatorState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -91,6 +93,7 @@ REJECTION_NOT_PREFERRED_COORDINATOR: Rejection
 REJECTION_NO_LEDGER: Rejection
 REJECTION_NOT_ALLOWED: Rejection
 REJECTION_MISSING_STATES: Rejection
+REJECTION_UNAVAILABLE: Rejection
 ASSEMBLY_OUTCOME_UNSPECIFIED: AssemblyOutcome
 ASSEMBLY_OUTCOME_ASSEMBLED: AssemblyOutcome
 ASSEMBLY_OUTCOME_REVERTED: AssemblyOutcome
@@ -104,6 +107,7 @@ ERROR_CODE_FAILED: ErrorCode
 ERROR_CODE_STALE_DELEGATION: ErrorCode
 ERROR_CODE_STATES_MISSING: ErrorCode
 ERROR_CODE_WRONG_LEAF: ErrorCode
+ERROR_CODE_CONTENTION: ErrorCode
 COORDINATOR_STATE_UNSPECIFIED: CoordinatorState
 COORDINATOR_STATE_IDLE: CoordinatorState
 COORDINATOR_STATE_OBSERVING: CoordinatorState
@@ -256,12 +260,14 @@ class DelegationNumber(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., counter: _Optional[int] = ...) -> None: ...
 
 class Tried(_message.Message):
-    __slots__ = ("node", "number")
+    __slots__ = ("node", "number", "is_demoted")
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    IS_DEMOTED_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: HeartbeatNumber
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ...) -> None: ...
+    is_demoted: bool
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., is_demoted: _Optional[bool] = ...) -> None: ...
 
 class Intent(_message.Message):
     __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode", "nonce")
@@ -492,14 +498,18 @@ class EndorsementRequest(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
 
 class Refusal(_message.Message):
-    __slots__ = ("intent", "reason", "kept")
+    __slots__ = ("intent", "reason", "kept", "leaf", "signature")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     reason: str
     kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
-    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
+    leaf: bytes
+    signature: bytes
+    def __init__(self, intent: _Optional[bytes] = ..., reason: _Optional[str] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ..., leaf: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class EndorsementResponse(_message.Message):
     __slots__ = ("request_id", "digest", "signature", "refusals")
@@ -514,18 +524,20 @@ class EndorsementResponse(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., refusals: _Optional[_Iterable[_Union[Refusal, _Mapping]]] = ...) -> None: ...
 
 class EndorsementError(_message.Message):
-    __slots__ = ("request_id", "rejection", "accepted", "accepted_number", "missing")
+    __slots__ = ("request_id", "rejection", "accepted", "accepted_number", "missing", "unjudged")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTION_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_NUMBER_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
+    UNJUDGED_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     rejection: Rejection
     accepted: str
     accepted_number: HeartbeatNumber
     missing: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., missing: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    unjudged: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, str]] = ..., accepted: _Optional[str] = ..., accepted_number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., missing: _Optional[_Iterable[bytes]] = ..., unjudged: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DispatchItem(_message.Message):
     __slots__ = ("intent", "number", "leaf", "signature", "valid_until_s", "transition")
@@ -666,26 +678,32 @@ class FlushPoint(_message.Message):
     def __init__(self, digest: _Optional[bytes] = ..., intent: _Optional[bytes] = ...) -> None: ...
 
 class HandedOver(_message.Message):
-    __slots__ = ("point", "leaf", "locks", "states")
+    __slots__ = ("point", "transition")
     POINT_FIELD_NUMBER: _ClassVar[int]
-    LEAF_FIELD_NUMBER: _ClassVar[int]
-    LOCKS_FIELD_NUMBER: _ClassVar[int]
-    STATES_FIELD_NUMBER: _ClassVar[int]
+    TRANSITION_FIELD_NUMBER: _ClassVar[int]
     point: FlushPoint
-    leaf: bytes
-    locks: _containers.RepeatedCompositeFieldContainer[StateId]
-    states: _containers.RepeatedCompositeFieldContainer[State]
-    def __init__(self, point: _Optional[_Union[FlushPoint, _Mapping]] = ..., leaf: _Optional[bytes] = ..., locks: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[State, _Mapping]]] = ...) -> None: ...
+    transition: Transition
+    def __init__(self, point: _Optional[_Union[FlushPoint, _Mapping]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ...) -> None: ...
+
+class HandedRound(_message.Message):
+    __slots__ = ("leaves", "valid_until_s", "signatures")
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURES_FIELD_NUMBER: _ClassVar[int]
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    valid_until_s: int
+    signatures: _containers.RepeatedCompositeFieldContainer[EndorserSignature]
+    def __init__(self, leaves: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signatures: _Optional[_Iterable[_Union[EndorserSignature, _Mapping]]] = ...) -> None: ...
 
 class Handover(_message.Message):
-    __slots__ = ("request_id", "points", "kept")
+    __slots__ = ("request_id", "points", "rounds")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
-    KEPT_FIELD_NUMBER: _ClassVar[int]
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     points: _containers.RepeatedCompositeFieldContainer[HandedOver]
-    kept: _containers.RepeatedCompositeFieldContainer[KeptStates]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptStates, _Mapping]]] = ...) -> None: ...
+    rounds: _containers.RepeatedCompositeFieldContainer[HandedRound]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., rounds: _Optional[_Iterable[_Union[HandedRound, _Mapping]]] = ...) -> None: ...
 
 class KeptStates(_message.Message):
     __slots__ = ("intent", "leaf", "inputs", "valid_until_s")
@@ -708,16 +726,18 @@ class TransactionDispatched(_message.Message):
     def __init__(self, digest: _Optional[bytes] = ..., intents: _Optional[_Iterable[_Union[SubmittedIntent, _Mapping]]] = ...) -> None: ...
 
 class TransactionReverted(_message.Message):
-    __slots__ = ("intent", "number", "leaf", "reason")
+    __slots__ = ("intent", "number", "leaf", "reason", "refusals")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LEAF_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     number: DelegationNumber
     leaf: bytes
     reason: str
-    def __init__(self, intent: _Optional[bytes] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., leaf: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+    refusals: _containers.RepeatedCompositeFieldContainer[EndorserSignature]
+    def __init__(self, intent: _Optional[bytes] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., leaf: _Optional[bytes] = ..., reason: _Optional[str] = ..., refusals: _Optional[_Iterable[_Union[EndorserSignature, _Mapping]]] = ...) -> None: ...
 
 class StateDistribution(_message.Message):
     __slots__ = ("digest", "transitions", "part")

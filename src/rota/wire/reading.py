@@ -136,7 +136,11 @@ class Reader:
             self.signature(wire.signature),
             tuple(
                 messages.Refusal(
-                    intent_id(part.intent), self.text(part.reason), self.kept(part.kept, messages.REFUSAL_KEPT_MAX)
+                    intent_id(part.intent),
+                    self.text(part.reason),
+                    self.kept(part.kept, messages.REFUSAL_KEPT_MAX),
+                    leaf(part.leaf),
+                    self.signature(part.signature),
                 )
                 for part in self.items(wire.refusals)
             ),
@@ -149,6 +153,7 @@ class Reader:
             self.node(wire.accepted) if wire.HasField("accepted") else None,
             heartbeat_number(wire.accepted_number),
             tuple(leaf(part) for part in self.items(wire.missing)),
+            tuple(leaf(part) for part in self.items(wire.unjudged, ROUND_LEAVES_MAX)),
         )
 
     def dispatch_request(self, wire: pb.DispatchConfirmationRequest) -> messages.DispatchConfirmationRequest:
@@ -211,13 +216,18 @@ class Reader:
             tuple(
                 messages.HandedOver(
                     types.FlushPoint(digest(part.point.digest), intent_id(part.point.intent)),
-                    leaf(part.leaf),
-                    self.state_ids(part.locks),
-                    self.states(part.states),
+                    self.transition(part.transition),
                 )
                 for part in self.items(wire.points)
             ),
-            self.kept(wire.kept),
+            tuple(
+                messages.HandedRound(
+                    tuple(leaf(each) for each in self.items(part.leaves, ROUND_LEAVES_MAX)),
+                    number(part.valid_until_s),
+                    self.endorser_signatures(part.signatures),
+                )
+                for part in self.items(wire.rounds)
+            ),
         )
 
     def transaction_dispatched(self, wire: pb.TransactionDispatched) -> messages.TransactionDispatched:
@@ -225,7 +235,11 @@ class Reader:
 
     def transaction_reverted(self, wire: pb.TransactionReverted) -> messages.TransactionReverted:
         return messages.TransactionReverted(
-            intent_id(wire.intent), delegation_number(wire.number), leaf(wire.leaf), self.text(wire.reason)
+            intent_id(wire.intent),
+            delegation_number(wire.number),
+            leaf(wire.leaf),
+            self.text(wire.reason),
+            self.endorser_signatures(wire.refusals),
         )
 
     def state_distribution(self, wire: pb.StateDistribution) -> messages.StateDistribution:
@@ -249,10 +263,7 @@ class Reader:
             digest(wire.digest),
             tuple(leaf(part) for part in self.items(wire.leaves, ROUND_LEAVES_MAX)),
             number(wire.valid_until_s),
-            tuple(
-                messages.EndorserSignature(self.node(part.endorser), self.signature(part.signature))
-                for part in self.items(wire.signatures)
-            ),
+            self.endorser_signatures(wire.signatures),
             self.transition(wire.transition),
             self.unknown(wire),
         )
@@ -374,7 +385,13 @@ class Reader:
     def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
         return tuple(intent_id(part) for part in self.items(wire))
 
-    def kept(self, wire: Sequence[pb.KeptStates], items_max: int | None = None) -> tuple[types.KeptStates, ...]:
+    def endorser_signatures(self, wire: Sequence[pb.EndorserSignature]) -> tuple[messages.EndorserSignature, ...]:
+        return tuple(
+            messages.EndorserSignature(self.node(part.endorser), self.signature(part.signature))
+            for part in self.items(wire)
+        )
+
+    def kept(self, wire: Sequence[pb.KeptStates], items_max: int) -> tuple[types.KeptStates, ...]:
         return tuple(
             types.KeptStates(
                 intent_id(part.intent),
@@ -410,7 +427,10 @@ class Reader:
         )
 
     def tried(self, wire: Sequence[pb.Tried]) -> tuple[types.Tried, ...]:
-        return tuple(types.Tried(self.node(part.node), heartbeat_number(part.number)) for part in self.items(wire))
+        return tuple(
+            types.Tried(self.node(part.node), heartbeat_number(part.number), part.is_demoted)
+            for part in self.items(wire)
+        )
 
     def node(self, name: str) -> types.NodeName:
         return types.NodeName(self.name(name))

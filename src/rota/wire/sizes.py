@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from rota.messages import AssemblyResult, HandedOver
-from rota.types import Intent, KeptStates, State, Transition
+from rota.messages import AssemblyResult, HandedOver, HandedRound
+from rota.types import Intent, State, Transition
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.structure import FIELD_BYTES_MIN
 
@@ -69,14 +69,16 @@ def delegation_bytes(intent: Intent) -> int:
 
 
 def handed_over_bytes(handed: HandedOver) -> int:
-    """A flush point with what it locks and makes."""
-    size = 3 * FIELD_BYTES + 2 * WORD_FIELD_BYTES + STATE_ID_BYTES * len(handed.locks)
-    return size + sum(state_bytes(state) for state in handed.states)
+    """A flush point with its transition."""
+    return 3 * FIELD_BYTES + WORD_FIELD_BYTES + transition_bytes(handed.transition)
 
 
-def kept_bytes(kept: KeptStates) -> int:
-    """What is kept for a prepared transition."""
-    return 3 * FIELD_BYTES + WORD_FIELD_BYTES + STATE_ID_BYTES * len(kept.inputs)
+def handed_round_bytes(handed: HandedRound) -> int:
+    """A round with its leaves and signatures."""
+    size = 2 * FIELD_BYTES + WORD_FIELD_BYTES * len(handed.leaves)
+    return size + sum(
+        SIGNATURE_FIELD_BYTES + FIELD_BYTES + _texts_bytes((each.endorser,)) for each in handed.signatures
+    )
 
 
 def fitting(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: int) -> list[Item]:

@@ -123,6 +123,7 @@ def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages
     wire.signature = response.signature
     for refusal in response.refusals:
         part = wire.refusals.add(intent=refusal.intent, reason=_text(refusal.reason))
+        part.leaf, part.signature = refusal.leaf, refusal.signature
         _write_kept(part.kept, refusal.kept)
 
 
@@ -133,6 +134,7 @@ def _write_endorsement_error(wire: pb.EndorsementError, error: messages.Endorsem
         wire.accepted = error.accepted
     _write_heartbeat_number(wire.accepted_number, error.accepted_number)
     wire.missing.extend(error.missing)
+    wire.unjudged.extend(error.unjudged)
 
 
 def _write_dispatch_request(
@@ -208,10 +210,10 @@ def _write_handover(wire: pb.Handover, handover: messages.Handover) -> None:
         part = wire.points.add()
         part.point.digest = handed.point.digest
         part.point.intent = handed.point.intent
-        part.leaf = handed.leaf
-        _write_state_ids(part.locks, handed.locks)
-        _write_states(part.states, handed.states)
-    _write_kept(wire.kept, handover.kept)
+        _write_transition(part.transition, handed.transition)
+    for each in handover.rounds:
+        wire_round = wire.rounds.add(leaves=each.leaves, valid_until_s=each.valid_until_s)
+        _write_endorser_signatures(wire_round.signatures, each.signatures)
 
 
 def _write_transaction_dispatched(wire: pb.TransactionDispatched, dispatched: messages.TransactionDispatched) -> None:
@@ -224,6 +226,7 @@ def _write_transaction_reverted(wire: pb.TransactionReverted, reverted: messages
     _write_delegation_number(wire.number, reverted.number)
     wire.leaf = reverted.leaf
     wire.reason = _text(reverted.reason)
+    _write_endorser_signatures(wire.refusals, reverted.refusals)
 
 
 def _write_state_distribution(wire: pb.StateDistribution, distribution: messages.StateDistribution) -> None:
@@ -248,8 +251,7 @@ def _write_prepared_transaction(wire: pb.PreparedTransaction, prepared: messages
     wire.digest = prepared.digest
     wire.leaves.extend(prepared.leaves)
     wire.valid_until_s = prepared.valid_until_s
-    for endorser, signature in prepared.signatures:
-        wire.signatures.add(endorser=endorser, signature=signature)
+    _write_endorser_signatures(wire.signatures, prepared.signatures)
     _write_transition(wire.transition, prepared.transition)
     _write_unknown(wire, prepared.unknown)
 
@@ -384,6 +386,13 @@ def _write_state_ids(wire: RepeatedCompositeFieldContainer[pb.StateId], ids: Ite
         wire.add(leaf=leaf, output=output)
 
 
+def _write_endorser_signatures(
+    wire: RepeatedCompositeFieldContainer[pb.EndorserSignature], some: Iterable[messages.EndorserSignature]
+) -> None:
+    for endorser, signature in some:
+        wire.add(endorser=endorser, signature=signature)
+
+
 def _write_kept(wire: RepeatedCompositeFieldContainer[pb.KeptStates], some: Iterable[types.KeptStates]) -> None:
     for kept in some:
         part = wire.add(intent=kept.intent, leaf=kept.leaf, valid_until_s=kept.valid_until_s)
@@ -420,6 +429,7 @@ def _write_tried(wire: RepeatedCompositeFieldContainer[pb.Tried], tried: Iterabl
         part = wire.add()
         part.node = entry.node
         _write_heartbeat_number(part.number, entry.number)
+        part.is_demoted = entry.is_demoted
 
 
 def _write_request_id(wire: pb.RequestId, request_id: types.RequestId) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rota.digests import core_of, domain_separator, keccak, leaf_of
+from rota.digests import core_of, domain_separator, intent_of, keccak, leaf_of
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
 from rota.domains.zeto.coins import Coin, net_of
@@ -83,6 +83,7 @@ class TokenLedger:
     separator: bytes
     intents: int = 0
     coins: dict[Leaf, bytes] = field(default_factory=dict)
+    keys: dict[IntentId, PrivateKey] = field(default_factory=dict)
 
     # What differs between the kinds.
 
@@ -98,7 +99,7 @@ class TokenLedger:
         return statement
 
     def signature(self, statement: Statement) -> bytes:
-        """What stands where others have a signature."""
+        """What stands behind the signature of the intent's key."""
         return proved(statement)
 
     def follow(self, *made: Made) -> None:
@@ -123,7 +124,9 @@ class TokenLedger:
         """A transition without a proof."""
         self.intents += 1
         number = self.intents if intent is None else intent
-        identity = IntentId(keccak(b"intent %d" % number)[:16])
+        key = intent_key(number)
+        identity = intent_of(key.address)
+        self.keys[identity] = key
         outputs = tuple(keccak(b"content of " + each) for each in commitments)
         domain = separator or self.separator
         core = core_of(domain, identity, reads=reads, inputs=inputs, outputs=outputs, info=commitments, calls=calls)
@@ -138,7 +141,17 @@ class TokenLedger:
         """Coins of nothing, which the issuer signs for."""
         made = self.written((), words(coins))
         signature = ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))
-        return Made(replace(made, signature=signature), coins)
+        return Made(self.signed(made, signature), coins)
+
+    def empty(self, intent: int) -> Transition:
+        """What only uses an intent up, signed by its key."""
+        return self.signed(self.written((), (), intent=intent), b"")
+
+    def signed(self, made: Transition, rest: bytes, depositor: PrivateKey | None = None) -> Transition:
+        """With the signature of its intent's key, then a depositor's, then what else is shown."""
+        binding = binding_of(made.leaf, made.valid_until_s)
+        deposited = depositor.sign_compact(binding) if depositor is not None else b""
+        return replace(made, signature=self.keys[made.intent].sign_compact(binding) + deposited + rest)
 
     def pay(
         self,
@@ -167,16 +180,12 @@ class TokenLedger:
             ),
             pending[1] if pending is not None else None,
         )
-        proven = self.proven(made, stated)
-        if depositor is None:
-            return proven
-        signature = depositor.sign_compact(binding_of(made.leaf, VALID_UNTIL_S)) + proven.transition.signature
-        return replace(proven, transition=replace(proven.transition, signature=signature))
+        return self.proven(made, stated, depositor)
 
-    def proven(self, transition: Transition, statement: Statement) -> Made:
+    def proven(self, transition: Transition, statement: Statement, depositor: PrivateKey | None = None) -> Made:
         """A transition with a proof of this statement, bound to it."""
         stated = bound(statement, transition)
-        return Made(replace(transition, signature=self.signature(stated)), stated.outputs, stated)
+        return Made(self.signed(transition, self.signature(stated), depositor), stated.outputs, stated)
 
     # The chain.
 
@@ -249,6 +258,11 @@ class UnlinkedLedger(TokenLedger):
         self.tree.extend([each.transition.info for each in made])
 
 
+def intent_key(number: int) -> PrivateKey:
+    """The key that an intent's id stands for."""
+    return PrivateKey(keccak(b"intent %d" % number))
+
+
 def bound(statement: Statement, transition: Transition) -> Statement:
     """The same statement about this transition."""
     binding = int.from_bytes(binding_of(transition.leaf, transition.valid_until_s), "big") % ORDER
@@ -271,12 +285,14 @@ async def asked_of(ask: Ask, contract: str, function: str, *arguments: object) -
 
 
 async def age_roots(ask: Ask, contract: str, count: int) -> None:
-    """Set a ledger's number of roots, as so many rounds would do it, or take that back."""
+    """Set a ledger's number of roots, as rounds in so many blocks would do it, or take that back."""
     coins, roots = await asked_of(ask, contract, "size")
     for place in range(STORAGE_WORDS):
         slot = "0x" + place.to_bytes(32, "big").hex()
-        if int(str(await ask("eth_getStorageAt", contract, hex(place), "latest")), 16) == coins | roots << 128:
-            changed = (coins | (roots + count) << 128).to_bytes(32, "big")
+        word = int(str(await ask("eth_getStorageAt", contract, hex(place), "latest")), 16)
+        # The number of coins, the block of the latest root, and the number of blocks that made roots.
+        if word % 2**64 == coins and word >> 128 == roots:
+            changed = (word + (count << 128)).to_bytes(32, "big")
             await ask("anvil_setStorageAt", contract, slot, data(changed))
             return
     raise AssertionError("the ledger keeps both numbers in one word")
@@ -286,11 +302,15 @@ TOKENS: dict[str, type[TokenLedger]] = {ANON: TokenLedger, ANON_NULLIFIER: Unlin
 
 
 async def token_ledger(
-    chain: Chain, factory: ContractAddress | None = None, number: int = 0, token: str = ANON
+    chain: Chain,
+    factory: ContractAddress | None = None,
+    number: int = 0,
+    token: str = ANON,
+    unbacked_mints: bool = False,
 ) -> TokenLedger:
     """A new token on this chain, deployed as a node does it."""
     factory = factory or await deploy_contract(chain, "Factory")
-    code = code_of(LEDGERS[token], factory)
+    code = code_of(replace(LEDGERS[token], terms=(unbacked_mints,)), factory)
     for verifier in code.verifiers:
         await send(chain, {"to": factory, "data": data(encode_call("Factory", "place", verifier.code))})
         assert await chain.rpc("eth_getCode", verifier.address, "latest") != "0x"

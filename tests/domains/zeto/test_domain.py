@@ -111,13 +111,6 @@ def test_transfer_pays_and_gives_change_and_what_is_proved_is_what_the_chain_is_
     assert sorted(coin.value for coin in stated.outputs) == [3, 9]
 
 
-def test_empty_transition_is_proved_without_a_coin() -> None:
-    claim = Claim(CONFIGURATION, ALICE, SECRETS[ALICE], binding_of(minted(pay(ALICE, 1)).leaf, 1))
-    stated = DOMAIN.statement(claim)
-    assert isinstance(stated, Statement)
-    assert not trace(stated).broken
-
-
 def test_change_is_spent_before_it_is_confirmed() -> None:
     coins = minted(pay(ALICE, 100))
     node = Node("node2", states_after([coins]))

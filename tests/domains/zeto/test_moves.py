@@ -13,7 +13,6 @@ from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import encode_call
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data
-from rota.ledger.proofs import binding_of
 from rota.types import Call, ContractAddress, Transition
 from tests.contracts.evm import artifact, call_data
 from tests.domains.zeto.on_chain import (
@@ -28,7 +27,7 @@ from tests.domains.zeto.on_chain import (
     token_ledger,
     words,
 )
-from tests.domains.zeto.test_refusals import KINDS, WRONG
+from tests.domains.zeto.test_refusals import KINDS, WRONG, with_proof_of
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
@@ -84,15 +83,15 @@ async def refuses_other_deposits(bank: Bank, good: Made) -> None:
         wanted = (replace(coins[0], value=value),)
         made = ledger.written((), words(wanted), intent=201, calls=bank.taking(amount))
         # What is proved is what is true: the proof that can be made is of another net.
-        proven = ledger.proven(made, replace(stated, outputs=wanted, net=value))
-        assert await ledger.refusal(signed(proven.transition)) == WRONG, (amount, value)
+        proven = ledger.proven(made, replace(stated, outputs=wanted, net=value), DEPOSITOR)
+        assert await ledger.refusal(proven.transition) == WRONG, (amount, value)
     # Of nothing: neither the issuer's signature nor a proof without what comes in.
-    assert not await takes(ledger, replace(good.transition, signature=good.transition.signature[64:]))
+    assert not await takes(ledger, ledger.signed(good.transition, good.transition.signature[128:]))
     minted = ledger.mint(*coins)
-    assert not await takes(ledger, replace(good.transition, signature=minted.transition.signature))
+    assert not await takes(ledger, with_proof_of(ledger, good.transition, minted))
     assert await takes(ledger, good.transition)
     plain = ledger.written((), words(coins), intent=201)
-    assert await ledger.refusal(replace(plain, signature=good.transition.signature)) == "MalformedAuth(0,)"
+    assert await ledger.refusal(with_proof_of(ledger, plain, good)) == "MalformedAuth(0,)"
 
 
 async def refuses_other_withdrawals(bank: Bank, deposit: Made) -> None:
@@ -103,7 +102,7 @@ async def refuses_other_withdrawals(bank: Bank, deposit: Made) -> None:
     assert stated is not None
     for calls in (bank.giving(16), bank.giving(14), bank.giving(15, SOMEBODY), ()):
         made = ledger.written(ledger.references(deposit), words(good.coins), intent=301, calls=calls)
-        assert await ledger.refusal(replace(made, signature=good.transition.signature)) == WRONG, calls
+        assert await ledger.refusal(with_proof_of(ledger, made, good)) == WRONG, calls
     more = ledger.written(ledger.references(deposit), words(good.coins), intent=301, calls=bank.giving(16))
     assert await ledger.refusal(ledger.proven(more, stated).transition) == WRONG
     assert await ledger.refusal(good.transition) == ""
@@ -124,11 +123,6 @@ def withdrawal_of(bank: Bank, deposit: Made) -> Made:
     return bank.ledger.pay(deposit.inputs, (), calls=bank.giving(40))
 
 
-def signed(made: Transition) -> Transition:
-    signature = DEPOSITOR.sign_compact(binding_of(made.leaf, made.valid_until_s))
-    return replace(made, signature=signature + made.signature)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,7 +132,7 @@ async def test_tokens_become_coins_and_coins_tokens_by_what_is_proved_alone(
     token: str, kind: str, tmp_path: Path
 ) -> None:
     async with running(kind, tmp_path) as chain:
-        bank = await bank_on(await token_ledger(chain, token=token))
+        bank = await bank_on(await token_ledger(chain, token=token, unbacked_mints=True))
         ledger = bank.ledger
         deposit = ledger.pay((), (coin(40),), intent=201, calls=bank.taking(40), depositor=DEPOSITOR)
         await refuses_other_deposits(bank, deposit)

@@ -97,6 +97,42 @@ async def test_locked_coin_is_spent_by_its_delegate(kind: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", LEDGERS)
+@in_loop
+async def test_prepared_payment_is_voided_in_seconds_and_without_a_proof(kind: str, tmp_path: Path) -> None:
+    """It would be valid for a day. The key of its intent signs an empty transition, which needs nothing else."""
+    async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
+        prover = await begun(net)
+        one, two, three = callers(session, net)
+        contract = await token(one, kind)
+        of_token = {"type": "private", "to": contract}
+        await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
+        await until_balance(two, contract, "b@node2", 100)
+        delegate = await three.call("ptx_resolveVerifier", "d@node3", "ecdsa:secp256k1", "eth_address")
+        locked = await two.succeed(
+            **of_token, from_="b@node2", function="lock", data={"amount": 30, "delegate": delegate}
+        )
+        await until_balance(two, contract, "b@node2", 70)
+        told = await two.call("ptx_getDomainReceipt", "zeto", locked["id"])
+        (coin,) = [each for each in told["coins"] if each.get("delegate") == delegate]
+        spends = {"lockedInputs": [coin["id"]], "delegate": "d@node3", "transfers": [pay("c@node3", 30)]}
+        sent = await two.call(
+            "ptx_prepareTransaction", {**of_token, "from": "b@node2", "function": "transferLocked", "data": spends}
+        )
+        while (prepared := await two.call("ptx_getPreparedTransaction", sent)) is None:
+            await asyncio.sleep(LOOK_S)
+        proofs = len(prover.statements)
+        assert await two.call("ptx_cancelTransaction", sent)
+        ended = await two.receipt(sent)
+        assert "cancelled" in ended["failureMessage"]
+        assert len(prover.statements) == proofs
+        # What was prepared is worth nothing now: its intent is used up.
+        await three.do(**prepared["transaction"], from_="d@node3")
+        assert await balance(three, contract, "c@node3") == 0
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @in_loop
 async def test_owner_that_dies_while_it_proves_pays_once_when_it_is_back(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rota.domains.zeto.coins import VALUE_MAX, Coin
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
 from rota.engines.proving.groth16 import Unprovable
-from rota.ledger.proofs import PROOF_BYTES
+from rota.ledger.proofs import PROOF_BYTES, SIGNATURE_BYTES, binding_of
 from rota.payload import nullifier_reference
 from rota.types import ContractAddress, Preparation, Transition
 from tests.domains.zeto.on_chain import (
@@ -31,6 +31,7 @@ from tests.domains.zeto.on_chain import (
     age_roots,
     asked_of,
     coin,
+    intent_key,
     token_ledger,
     words,
 )
@@ -41,8 +42,9 @@ from tests.ledger.participant import deploy_contract
 KINDS = ("embedded", "anvil")
 WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
-# In `auth`, behind the length and the validity of its first proof.
-ROOT = slice(10, 10 + WORD_BYTES)
+# In `auth`, behind the length, the validity and the signature of its first intent's key.
+ROOT = slice(74, 74 + WORD_BYTES)
+UNSIGNED = "NotIntentKey(0,)"
 
 
 @pytest.fixture(params=[ANON, ANON_NULLIFIER])
@@ -58,8 +60,27 @@ def circuits_of(token: str) -> list[Circuit]:
     return [circuit for circuit in CIRCUITS if circuit.kind is domain.KINDS[token]]
 
 
-def with_proof_of(transition: Transition, other: Made) -> Transition:
-    return replace(transition, signature=other.transition.signature)
+def with_proof_of(ledger: TokenLedger, transition: Transition, other: Made) -> Transition:
+    """Signed by its own intent's key, with the proof of another."""
+    return ledger.signed(transition, other.transition.signature[SIGNATURE_BYTES:])
+
+
+async def refuses_squatted_ids(ledger: TokenLedger, minted: Made, spend: Made) -> None:
+    """Who copies an id from the mempool cannot use it up: not empty, not for a coin of its own, not with a mint."""
+    pending = spend.transition
+    own_signature = pending.signature[:SIGNATURE_BYTES]
+    attacker = intent_key(666)
+    bobs = ledger.pay(minted.inputs[3:], (coin(5, BOB, salt=9),), BOB, intent=101).transition
+    squatting = {"empty": ledger.empty(101), "payment": bobs}
+    for kind, wanted in squatting.items():
+        assert wanted.intent == pending.intent, kind
+        rest = wanted.signature[SIGNATURE_BYTES:]
+        forged = attacker.sign_compact(binding_of(wanted.leaf, wanted.valid_until_s))
+        for signature in (forged, own_signature, bytes(SIGNATURE_BYTES)):
+            assert await ledger.refusal(replace(wanted, signature=signature + rest)) == UNSIGNED, kind
+    assert await ledger.refusal(pending) == "", "as it is it would be taken"
+    # Its owner may, without a proof.
+    assert await ledger.committed(squatting["empty"]) == 1
 
 
 async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Made) -> None:
@@ -76,9 +97,11 @@ async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Mad
         "binding": ledger.written(spent[:2], words(spend.coins), intent=102),
     }
     for what, other in others.items():
-        assert await ledger.refusal(with_proof_of(other, spend)) == WRONG, what
+        assert await ledger.refusal(with_proof_of(ledger, other, spend)) == WRONG, what
     # A validity that the proof does not have.
-    assert await ledger.refusal(replace(spend.transition, valid_until_s=VALID_UNTIL_S - 1)) == WRONG
+    sooner = replace(spend.transition, valid_until_s=VALID_UNTIL_S - 1)
+    assert await ledger.refusal(sooner) == UNSIGNED
+    assert await ledger.refusal(with_proof_of(ledger, sooner, spend)) == WRONG
     # Proofs of other statements: more comes out than went in, as a mint or deposit would; and a lock's.
     stated = spend.statement
     assert stated is not None
@@ -87,9 +110,10 @@ async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Mad
     )
     made = ledger.written(spent[:2], words(richer.outputs), intent=101)
     assert await ledger.refusal(ledger.proven(made, richer).transition) == WRONG
+    # An empty transition has no proof, not even a right one.
     empty = ledger.written((), (), intent=101)
-    locked = replace(stated, delegate=7, scalar=0, inputs=(), outputs=(), root=0)
-    assert await ledger.refusal(ledger.proven(empty, locked).transition) == WRONG
+    nothing = replace(stated, scalar=0, inputs=(), outputs=(), root=0)
+    assert await ledger.refusal(ledger.proven(empty, nothing).transition) == "MalformedAuth(0,)"
 
 
 async def refuses_other_proofs(ledger: TokenLedger, spend: Made) -> None:
@@ -118,9 +142,10 @@ async def refuses_values_beyond_their_range(ledger: TokenLedger, minted: Made, s
     spent = ledger.references(minted)[:2]
     alias = (int.from_bytes(words(spend.coins)[0], "big") + ORDER).to_bytes(32, "big")
     made = ledger.written(spent, (alias, words(spend.coins)[1]), intent=101)
-    # What goes into a tree is looked at before its proof is.
-    expected = "Malformed(0, 'coin')" if isinstance(ledger, UnlinkedLedger) else WRONG
-    assert await ledger.refusal(replace(made, signature=ledger.proven(made, stated).transition.signature)) == expected
+    # Commitments are looked at before their proof is.
+    assert await ledger.refusal(ledger.proven(made, stated).transition) == "Malformed(0, 'coin')"
+    zero = ledger.written(spent, (bytes(32), words(spend.coins)[1]), intent=101)
+    assert await ledger.refusal(ledger.proven(zero, stated).transition) == "Malformed(0, 'coin')"
 
 
 async def refuses_somebody_elses_coin(ledger: TokenLedger, minted: Made) -> None:
@@ -149,13 +174,13 @@ async def refuses_proofs_of_elsewhere(ledger: TokenLedger, other: TokenLedger, m
     twin = other.mint(*minted.coins)
     await other.commit(twin)
     foreign = other.pay(twin.inputs[:2], spend.coins, intent=101)
-    assert await ledger.refusal(with_proof_of(spend.transition, foreign)) == WRONG
+    assert await ledger.refusal(with_proof_of(ledger, spend.transition, foreign)) == WRONG
     there = domain_separator(CHAIN_ID + 1, ledger.address)
     spent = ledger.references(minted)[:2]
     forked = ledger.written(spent, words(spend.coins), intent=101, separator=there)
     stated = spend.statement
     assert stated is not None
-    assert await ledger.refusal(with_proof_of(spend.transition, ledger.proven(forked, stated))) == WRONG
+    assert await ledger.refusal(with_proof_of(ledger, spend.transition, ledger.proven(forked, stated))) == WRONG
 
 
 async def refuses_who_is_not_the_delegate(ledger: TokenLedger) -> None:
@@ -167,7 +192,7 @@ async def refuses_who_is_not_the_delegate(ledger: TokenLedger) -> None:
     with pytest.raises(Unprovable):
         ledger.pay(locked.inputs, (coin(9),))
     free = ledger.written(ledger.references(locked), words((coin(9),)))
-    assert await ledger.refusal(with_proof_of(free, prepared)) == WRONG
+    assert await ledger.refusal(with_proof_of(ledger, free, prepared)) == WRONG
 
 
 async def refuses_other_roots(ledger: UnlinkedLedger, other: TokenLedger, spend: Made) -> None:
@@ -209,6 +234,8 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
     stated = ledger.pay(minted.inputs[:1], (coin(5),), intent=105).statement
     assert stated is not None
     assert await ledger.refusal(ledger.proven(made, stated).transition) == WRONG
+    zero = ledger.written((nullifier_reference(bytes(32)),), words((coin(5),)), intent=104)
+    assert await ledger.refusal(ledger.proven(zero, stated).transition) == "Malformed(0, 'nullifier')"
 
 
 @pytest.mark.slow
@@ -222,6 +249,7 @@ async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path
         minted = ledger.mint(coin(5), coin(7), coin(5, salt=2), coin(5, BOB, salt=3))
         await ledger.commit(minted)
         spend = ledger.pay(minted.inputs[:2], (coin(9, BOB), coin(3)), intent=101)
+        await refuses_squatted_ids(ledger, minted, spend)
         await refuses_other_statements(ledger, minted, spend)
         await refuses_other_proofs(ledger, spend)
         await refuses_values_beyond_their_range(ledger, minted, spend)

@@ -12,11 +12,12 @@ from rota.digests import keccak
 from rota.domains.base import Claim, Rejected, Reserve
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.coins import VALUE_MAX, net_of
-from rota.domains.zeto.records import Configuration
+from rota.domains.zeto.records import Configuration, Constructor
 from rota.domains.zeto.reserve import deposit_call, sets_token, withdrawal_call
 from rota.hosting import Background, UserCall
 from rota.hosting.proving import reveal
 from rota.ledger.proofs import binding_of
+from rota.ledger.proved_ledgers import code_of
 from rota.types import ContractAddress, NodeName, Party, State, StateId
 from tests.domains.kit import ALICE, BOB, NOTARY, assembly_order, intent, states_after, transition_of
 from tests.domains.zeto.test_domain import CONFIGURATION, DOMAIN, HOSTED, KEYS, SECRETS, minted, pay
@@ -154,3 +155,25 @@ def test_token_that_refuses_is_told_in_words() -> None:
     assert DOMAIN.explain(told, error(b"ERC20InsufficientBalance", 2, 5)) == "there are 2 of the 5"
     assert DOMAIN.explain(told, error(b"ERC20InsufficientBalance", 2, 5)[:-1]) is None
     assert DOMAIN.explain(told, error(b"Another", 2, 5)) is None
+
+
+def test_issuer_does_not_mint_beside_an_erc20_unless_the_terms_of_the_token_say_so() -> None:
+    """Before anything is signed: the chain would refuse the whole round."""
+    call = UserCall(NOTARY, "mint", {"mints": [pay(ALICE, 5)]})
+    result, _ = assembled(call)
+    assert (result.transition, result.reason) == (None, f"coins of this token are made of the ERC-20 {TOKEN} alone")
+    assert transition_of(assembled(call, reserve=None)[0]).outputs
+    terms = replace(HOSTED, configuration=replace(CONFIGURATION, unbacked_mints=True))
+    background = Background(verifiers=KEYS, reserves={NOTARY: RICH})
+    (made,) = hosting.assemble(terms, assembly_order([intent(terms, 7, call)]), {}, NodeName("node1"), background)
+    assert transition_of(made).outputs
+
+
+def test_terms_are_part_of_the_code_that_a_genesis_is_held_to() -> None:
+    arguments = Constructor("Zeto_Anon", unbacked_mints=True)
+    configuration = DOMAIN.deploy(arguments, NOTARY).configuration
+    assert DOMAIN.ledger_of(configuration).terms == (True,)
+    assert DOMAIN.ledger_of(replace(configuration, unbacked_mints=False)).terms == (False,)
+    assert DOMAIN.ledger_of(configuration) in DOMAIN.ledgers
+    codes = {code_of(ledger, LEDGER).hash for ledger in DOMAIN.ledgers}
+    assert len(codes) == len(DOMAIN.ledgers) == 4

@@ -39,6 +39,7 @@ class Measurements:
     intents_accepted_total: int | None = None
     receipts_confirmed_total: int | None = None
     receipts_reverted_total: int | None = None
+    intent_ids_used_total: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
     submissions_total: int | None = None

@@ -77,7 +77,8 @@ class ReceiptView:
     """The final outcome of a transaction of this node; once shown it never changes.
 
     `sequence` orders the receipts of this node. `contract` is the address that a deployment made. Where on the chain it
-    was committed is there when it was; a failure always has a readable message.
+    was committed is there when it was; a failure always has a readable message. Its code is `INTENT_ID_USED` when
+    another transition used the id on the chain: then somebody has to look before it is submitted again.
     """
 
     id: IntentId
@@ -88,6 +89,7 @@ class ReceiptView:
     leaf: Leaf | None = None
     contract: ContractAddress | None = None
     failure_message: str = ""
+    failure_code: str = ""
     revert_data: bytes = b""
     block_number: int | None = None
     transaction_hash: bytes | None = None

@@ -75,6 +75,7 @@ FIGURES: Final = {
     "intentsAccepted": "intents_accepted_total",
     "receiptsConfirmed": "receipts_confirmed_total",
     "receiptsReverted": "receipts_reverted_total",
+    "intentIdsUsed": "intent_ids_used_total",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
     "writesFailed": "writes_failed_total",

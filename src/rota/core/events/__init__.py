@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from enum import Enum
 
+from rota.core.consistency import Consistent
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
@@ -207,7 +208,8 @@ class SignatureVerified(Result):
 class RoundChecked(Result):
     """The domain has checked a round for this endorser: a signature, or what it refuses.
 
-    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent.
+    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent; or it failed
+    on these leaves.
     """
 
     peer: NodeName
@@ -215,6 +217,7 @@ class RoundChecked(Result):
     signature: bytes = b""
     refusals: tuple[Refusal, ...] = ()
     missing: tuple[StateId, ...] = ()
+    unjudged: tuple[Leaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +228,15 @@ class EndorsementVerified(Result):
     digest: Digest
     signature: bytes
     is_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsersVerified(Result):
+    """Whether each of the signatures in question is its endorser's own, in their order."""
+
+    request_id: RequestId
+    are_valid: tuple[bool, ...]
+    intent: IntentId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +326,14 @@ class StatesWanted(Event):
 
     contract: ContractAddress
     leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionsShown(Event):
+    """A member has sent these transitions, or our own store has them; for a sender that doubts whose a leaf is."""
+
+    peer: NodeName
+    transitions: tuple[Consistent, ...]
 
 
 @dataclass(frozen=True, slots=True)

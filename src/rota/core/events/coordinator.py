@@ -94,4 +94,5 @@ class PeerLost(Event):
 class EndorserFollowsAnother(Event):
     """Raised by the rounds when an endorser does not accept us and names whom it accepts."""
 
+    peer: NodeName
     accepted: NodeName

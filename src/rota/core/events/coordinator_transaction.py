@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.messages import Delegation, ErrorCode
+from rota.messages import Delegation, EndorserSignature, ErrorCode
 from rota.types import DelegationNumber, IntentId, Leaf, RequestId, Transition
 
 
@@ -74,11 +74,13 @@ class Endorsed(Event):
 class EndorsedRejected(Event):
     """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
 
-    It is not counted where states are kept for prepared transitions of others: the intent itself was not refused.
+    It is not counted where states are kept for prepared transitions of others, or where endorsers lack states: the
+    intent itself was not refused. `refusals` are signed judgements of the leaf, by so many that it cannot be endorsed.
     """
 
     reason: str
     is_counted: bool = True
+    refusals: tuple[EndorserSignature, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,11 @@ class DispatchConfirmationRejected(Event):
     """Raised by the rounds when the sender refuses permission."""
 
     code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionWithheld(Event):
+    """Raised by the coordinator when its sender leaves requests for permission unanswered: nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from rota.core.events import IntentSubmitted
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
-from rota.types import IntentId, NodeName, Party
+from rota.types import IntentId, NodeName, Party, RequestId, SignedLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,16 @@ class RetryDue(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RangeOverdue(Event):
+    """Raised by our timer when our index has not reached in `ledger_grace` what a delegate says the height is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressDue(Event):
+    """Raised by our timer when the delegate may have done nothing for us for too long."""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerLost(Event):
     """Raised by the sequencer when the connection to a node is lost."""
 
@@ -115,3 +125,31 @@ class VerifierRepeatDue(Event):
     """Raised by our timer when a party's node has not answered."""
 
     party: Party
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDurable(Event):
+    """It is durable that our party signed a leaf of which we had no record."""
+
+    signed: SignedLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNotWritten(Event):
+    """It could not be written that our party signed a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesDurable(Event):
+    """The leaves that were signed for a slot are durable."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesNotWritten(Event):
+    """The leaves that were signed for a slot could not be written: the answer was dropped."""
+
+    peer: NodeName
+    request_id: RequestId

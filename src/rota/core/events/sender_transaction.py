@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from rota.core.consistency import Consistent
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.messages import DispatchItem, PreparedTransaction
+from rota.messages import DispatchItem, ErrorCode, PreparedTransaction
 from rota.types import (
     DelegationNumber,
     HeartbeatNumber,
@@ -105,9 +106,13 @@ class AssemblePark(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleError(Event):
-    """Raised by the domain or the signer: something failed that is no fault of the intent."""
+    """Raised by the domain or the signer: something failed that is no fault of the intent.
+
+    Also raised by the sender when the intent can be assembled on its own states, but not on its coordinator's snapshot.
+    """
 
     reason: str
+    code: ErrorCode = ErrorCode.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +180,32 @@ class Submitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class SubmitterSilent(Event):
-    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`."""
+    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`.
+
+    Raised by the sender, whoever lists it, when its validity has passed in a final block or its coordinator is left.
+    """
+
+    reason: str = "its submitter is silent"
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Event):
-    """Raised by the sender when its delegate reports that it has given the intent up."""
+    """Raised by the sender when more than n - k endorsers have refused the leaf that it signed, verified."""
 
     reason: str
-    leaf: Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Event):
+    """Raised by the sender when its delegate has given the intent up, and that does not end it.
+
+    The delegate has no evidence; or endorsers have refused what was assembled on its snapshot (`was_refused`).
+    """
+
+    peer: NodeName
+    reason: str
+    was_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +213,24 @@ class ConfirmedSuccess(Event):
     """Raised by our own chain index: a version of the intent is on the chain."""
 
     leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class LeafShown(Event):
+    """Raised by the sender: a member has sent a transition of the intent."""
+
+    peer: NodeName
+    transition: Consistent
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRecorded(Event):
+    """Raised by the sender's assembly: it is durable that our party signed another leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class InquiryDue(Event):
+    """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
 
 
 @dataclass(frozen=True, slots=True)

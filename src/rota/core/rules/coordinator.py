@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.dispatching import flush_point_of
 from rota.core.events import StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -24,10 +25,9 @@ from rota.core.events.coordinator_transaction import HeartbeatInterval as Transa
 from rota.core.handover import handover_of
 from rota.core.machine import Event
 from rota.core.observer import LIVE
-from rota.core.rounds import flush_point_of
 from rota.core.states.coordinator import LEAVING
 from rota.core.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
-from rota.digests import is_id_of
+from rota.digests import is_id_of, round_digest
 from rota.messages import (
     Answer,
     Delegation,
@@ -45,6 +45,7 @@ from rota.types import NEVER_HEARD, Contract, HeartbeatNumber, Intent, Mode, Nod
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
+REDIRECTS_MAX: Final = 1_024
 
 # Guards, in the table's order.
 
@@ -70,12 +71,13 @@ def is_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> boo
 
 
 def is_live_or_flushing(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live, or Flush"""
-    return event.heartbeat.state in LIVE or event.heartbeat.state is State.FLUSH
+    """live, or Flush; and not demoted"""
+    is_live_or_flushing = event.heartbeat.state in LIVE or event.heartbeat.state is State.FLUSH
+    return is_live_or_flushing and not coordinator.observer.is_demoted(event.peer)
 
 
 def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """active one is live and outranks us, or we yielded to it; and the sender has not tried it since our redirect"""
+    """active one is live and outranks us, or we yielded to it; and no sender that is believed tried it since then"""
     active = coordinator.active
     if active is None or not coordinator.observer.is_live(active) or coordinator.observer.is_silent(active):
         return False
@@ -84,7 +86,8 @@ def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegat
     yielded = coordinator.yielded_to == active and coordinator.yielded_range == coordinator.context.block_range
     redirected = coordinator.redirects.get(event.peer, Tried(NodeName(""), NEVER_HEARD))
     tried = _tried_number(event, active)
-    was_tried_again = redirected.node == active and tried is not None and tried >= redirected.number
+    is_believed = coordinator.observer.demotions.is_believed_unreached(event.peer, active)
+    was_tried_again = redirected.node == active and tried is not None and tried >= redirected.number and is_believed
     return (yielded or coordinator.is_outranked_by(active, latest)) and not was_tried_again
 
 
@@ -108,23 +111,25 @@ def is_strict_and_not_acceptable(coordinator: Coordinator, event: TransactionsDe
 
 
 def nobody_to_ask(coordinator: Coordinator, event: Event) -> bool:
-    """the active one is silent here too, or there is none"""
-    return coordinator.active is None or coordinator.observer.is_silent(coordinator.active)
+    """the active one is silent here too, or demoted, or there is none"""
+    return coordinator.active is None or coordinator.observer.is_passed_over(coordinator.active)
 
 
 def may_be_elect(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """we outrank; or the sender tried the active one; or it is in Flush or Closing"""
+    """we outrank; or the sender tried the active one and is believed; or it is in Flush or Closing"""
     active = coordinator.active
     assert active is not None, "the row before takes the case of none"
-    if _tried_number(event, active) is not None or coordinator.observer.state_of(active) in LEAVING:
-        return True
-    return coordinator.observer.outranks(coordinator.context.node, active)
+    if _tried_number(event, active) is not None:
+        return _may_be_asked(coordinator, active) or coordinator.observer.demotions.is_believed_unreached(
+            event.peer, active
+        )
+    return _may_be_asked(coordinator, active)
 
 
 def active_one_is_quiet(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
-    """active one silent, or no heartbeat from it for more than heartbeat_grace"""
+    """active one silent or demoted, or no heartbeat from it for more than heartbeat_grace"""
     active = coordinator.active
-    if active is None or coordinator.observer.is_silent(active):
+    if active is None or coordinator.observer.is_passed_over(active):
         return True
     return coordinator.observer.heartbeat_age_ms(active) >= coordinator.context.config.silence_ms
 
@@ -140,10 +145,17 @@ def range_is_reached(coordinator: Coordinator, event: NewBlock) -> bool:
 
 
 def active_one_is_silent_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
-    """active one silent for handover_timeout"""
+    """active one silent for handover_timeout, or demoted"""
     active = coordinator.active
+    if active is not None and coordinator.observer.is_demoted(active):
+        return True
     silent_ms = coordinator.observer.silent_for_ms(active) if active is not None else coordinator.in_state_for_ms
     return silent_ms >= coordinator.context.config.handover_timeout_ms
+
+
+def range_is_overdue(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """our own index has not reached the delegation's range for ledger_grace"""
+    return coordinator.in_state_for_ms >= coordinator.context.config.ledger_grace_ms
 
 
 def may_hold(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -170,8 +182,9 @@ def is_answer_with_flush_points(coordinator: Coordinator, event: HandoverReceive
 
 
 def is_answer(coordinator: Coordinator, event: HandoverReceived) -> bool:
-    """from the one that we asked"""
-    return event.peer == coordinator.asked and event.handover.request_id == coordinator.asked_id
+    """from the one that we asked, and it is not demoted"""
+    is_asked = event.peer == coordinator.asked and event.handover.request_id == coordinator.asked_id
+    return is_asked and not coordinator.observer.is_demoted(event.peer)
 
 
 def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
@@ -181,9 +194,9 @@ def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
 
 
 def it_refused_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live, from the one that we asked, and it says that it refused"""
+    """live and not demoted, from the one that we asked, and it says that it refused"""
     refused = event.heartbeat.refused == coordinator.context.node
-    return refused and event.peer == coordinator.asked and event.heartbeat.state in LIVE
+    return refused and event.peer == coordinator.asked and coordinator.observer.is_live(event.peer)
 
 
 def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
@@ -192,11 +205,11 @@ def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
 
 
 def flush_has_stalled(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
-    """the old one silent and no flush point of it indexed for request_timeout"""
+    """the old one silent or demoted, and no flush point of it indexed for request_timeout"""
     quiet_ms = coordinator.context.now_ms - coordinator.awaited_changed_ms
     assert coordinator.asked is not None, "Prepared has asked somebody"
     is_quiet = quiet_ms >= coordinator.context.config.request_timeout_ms
-    return is_quiet and coordinator.observer.is_silent(coordinator.asked)
+    return is_quiet and coordinator.observer.is_passed_over(coordinator.asked)
 
 
 def is_sticky_or_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -205,9 +218,8 @@ def is_sticky_or_acceptable(coordinator: Coordinator, event: TransactionsDelegat
 
 
 def requester_may_take_over(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
-    """requester outranks us; or sticky and `reason: tried`"""
-    was_tried = event.request.reason is HandoverReason.TRIED
-    return coordinator.is_outranked_by(event.peer) or (was_tried and not coordinator.is_strict)
+    """requester outranks us; or sticky and `reason: tried`, and the requester is believed"""
+    return coordinator.is_outranked_by(event.peer) or _is_believed_to_have_tried_us(coordinator, event)
 
 
 def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
@@ -223,16 +235,18 @@ def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) ->
 
 
 def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bool:
-    """strict, the range changed, and another member that is not silent leads"""
+    """strict, the range changed, and another member that is neither silent nor demoted leads"""
     if not (coordinator.is_strict and event.range_changed):
         return False
     leader = coordinator.observer.preferred(coordinator.context.block_range)
     return leader is not None and leader != coordinator.context.node
 
 
-def accepted_one_is_silent_here(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
-    """the one that the endorser accepts is silent here"""
-    return coordinator.observer.is_silent(event.accepted)
+def endorsers_follow_a_silent_one(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
+    """the one that the endorser accepts is silent here, and so many follow others that no round can be endorsed"""
+    contract = coordinator.context.contract
+    count = len(coordinator.following_others | {event.peer: None})
+    return coordinator.observer.is_silent(event.accepted) and count > len(contract.endorsers) - contract.threshold
 
 
 def idle_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
@@ -258,7 +272,7 @@ def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
 
 def _is_its_own(contract: Contract, peer: NodeName, intent: Intent) -> bool:
     """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain."""
-    is_drawn = not contract.endorsers or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
+    is_drawn = contract.threshold == 0 or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
     return node_of(intent.sender) == peer and is_drawn
 
 
@@ -267,6 +281,17 @@ def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:
         return False
     block_range = coordinator.standby_range if coordinator.state is State.STANDBY else None
     return coordinator.is_outranked_by(peer, block_range)
+
+
+def _may_be_asked(coordinator: Coordinator, active: NodeName) -> bool:
+    """It leaves, or we outrank it: nobody's word is needed."""
+    is_leaving = coordinator.observer.state_of(active) in LEAVING
+    return is_leaving or coordinator.observer.outranks(coordinator.context.node, active)
+
+
+def _is_believed_to_have_tried_us(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    was_tried = event.request.reason is HandoverReason.TRIED and not coordinator.is_strict
+    return was_tried and coordinator.observer.demotions.may_depose(event.peer)
 
 
 def _tried_number(event: TransactionsDelegated, node: NodeName) -> HeartbeatNumber | None:
@@ -304,14 +329,20 @@ def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None
 
 def accept_for_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> None:
     """Hold until our own index is there."""
+    coordinator.standby_for = event.peer
     coordinator.standby_range = coordinator.context.contract.range_at(event.height)
     accept(coordinator, event)
 
 
 def accept_and_ask(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """The one to ask is fixed before the sender's word makes it silent here."""
+    """The one to ask is fixed before the sender's word makes it silent here; who was believed alone is remembered."""
+    active = coordinator.active
+    assert active is not None, "there is somebody to ask"
+    is_decisive = not _may_be_asked(coordinator, active)
     _choose_whom_to_ask(coordinator)
     accept(coordinator, event)
+    if is_decisive:
+        coordinator.observer.demotions.note_deposed(event.peer)
 
 
 def reject(coordinator: Coordinator, event: TransactionsDelegated) -> None:
@@ -346,6 +377,13 @@ def ask_for_handover(coordinator: Coordinator, event: Event) -> None:
     _choose_whom_to_ask(coordinator)
 
 
+def doubt_and_abandon(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """The range does not come: who said that it is in it is not believed so soon again; drop what we hold."""
+    assert coordinator.standby_for is not None, "somebody's height made us wait"
+    coordinator.observer.doubt(coordinator.standby_for)
+    _step_aside(coordinator, coordinator.active)
+
+
 def abandon(coordinator: Coordinator, event: HeartbeatReceived) -> None:
     """Somebody better is there: drop what we hold, and name it."""
     _step_aside(coordinator, event.peer)
@@ -364,15 +402,14 @@ def repeat_request(coordinator: Coordinator, event: RequestTimeoutInterval) -> N
 
 def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
     """Its locks and states are ours to respect; what of ours conflicts and is undispatched is reset."""
+    separator, rounds = coordinator.context.separator, event.handover.rounds
+    valid_until_s = {round_digest(separator, r.leaves, r.valid_until_s): r.valid_until_s for r in rounds}
     for handed in event.handover.points:
         if coordinator.outcomes.is_settled(handed.point):
             continue
         coordinator.awaited[handed.point] = None
-        coordinator.reset_spenders(handed.locks, handed.leaf)
-        coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
-    for kept in event.handover.kept:
-        if coordinator.may_be_kept(kept):
-            coordinator.respect(kept)
+        coordinator.reset_spenders(handed.transition.inputs, handed.transition.leaf)
+        coordinator.graph.place_foreign(handed, valid_until_s[handed.point.digest])
     coordinator.awaited_changed_ms = coordinator.context.now_ms
 
 
@@ -383,6 +420,8 @@ def stop_waiting(coordinator: Coordinator, event: Event) -> None:
 
 def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
     """Abandon what is before Ready_For_Dispatch, dispatch what is there, then answer."""
+    if not coordinator.is_outranked_by(event.peer):
+        coordinator.observer.demotions.note_deposed(event.peer)
     if event.request.reason is HandoverReason.TRIED:
         coordinator.yielded_to = event.peer
         coordinator.yielded_range = coordinator.context.block_range
@@ -401,9 +440,11 @@ def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
 
 
 def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """A partition has healed, and we are preferred."""
-    if coordinator.asked != event.peer or coordinator.asked_because is not HandoverReason.OUTRANKS:
-        _ask(coordinator, event.peer, HandoverReason.OUTRANKS)
+    """A partition has healed, and we are preferred; or it was demoted, and may not know."""
+    is_demoted = coordinator.observer.is_demoted(event.peer)
+    because = HandoverReason.TRIED if is_demoted else HandoverReason.OUTRANKS
+    if coordinator.asked != event.peer or coordinator.asked_because is not because:
+        _ask(coordinator, event.peer, because)
     _request_handover(coordinator)
 
 
@@ -431,6 +472,11 @@ def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
     yield_to_leader(coordinator, event)
 
 
+def note_follower_of_another(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
+    """It is asked again; as long as enough others sign, it does not matter."""
+    coordinator.following_others[event.peer] = None
+
+
 def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
     """No delegation is accepted any more."""
     coordinator.is_stopping = True
@@ -441,19 +487,19 @@ def advance(coordinator: Coordinator, event: Event) -> None:
     coordinator.change_posted = False
     coordinator.rounds.open_rounds()
     coordinator.slots.select()
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
     """A permission has come: its round may be complete."""
-    coordinator.rounds.confirm_and_dispatch()
+    coordinator.confirm_and_dispatch()
 
 
 def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
     """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
     coordinator.change_posted = False
-    coordinator.rounds.confirm_and_dispatch()
-    if not coordinator.rounds.has_unwritten_dispatch():
+    coordinator.confirm_and_dispatch()
+    if not coordinator.dispatching.has_unwritten_dispatch():
         waiting, coordinator.unanswered = coordinator.unanswered, {}
         for peer, request_id in waiting.items():
             _answer_handover(coordinator, peer, request_id)
@@ -513,6 +559,7 @@ def enter_prepared(coordinator: Coordinator) -> None:
 def enter_active(coordinator: Coordinator) -> None:
     """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
     coordinator.awaited.clear()
+    coordinator.following_others.clear()
     coordinator.successor = coordinator.yielded_to = None
     coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
     coordinator.idle_heartbeats = 0
@@ -540,6 +587,9 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
     if held is not None:
         held.handle(Received(delegation))
         if held.is_gone:
+            if held.reverted is not None:
+                # Its sender missed it: the refusals count, not our answer.
+                coordinator.context.send(event.peer, held.reverted)
             return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
         is_dispatched = held.state in ON_THE_WAY
         return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
@@ -547,25 +597,30 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
         return IntentAnswer(intent.id, Answer.DISPATCHED)
     if not delegation.is_voiding and coordinator.issuing.is_open(intent.id):
         return IntentAnswer(intent.id, Answer.HELD)
-    if len(coordinator.transactions) >= coordinator.context.config.in_flight_max:
+    if not coordinator.quotas.has_place(event.peer):
         return IntentAnswer(intent.id, Answer.FULL)
     coordinator.received_count += 1
     transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
     coordinator.transactions[intent.id] = transaction
-    coordinator.senders[event.peer] = coordinator.senders.get(event.peer, 0) + 1
+    coordinator.quotas.places.take(event.peer, 1)
     transaction.handle(Received(delegation))
     return IntentAnswer(intent.id, Answer.ACCEPTED)
 
 
 def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: Rejection) -> None:
     active = coordinator.active
+    if active is not None and coordinator.observer.is_demoted(active):
+        active = None
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is None:
         tried = frozenset({entry.node for entry in event.command.tried} | {coordinator.context.node})
         active = coordinator.observer.preferred(coordinator.context.block_range, tried)
     known = coordinator.observer.peer(active) if active is not None else None
     number = known.number if known is not None else HeartbeatNumber(0, 0)
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
+        coordinator.redirects.pop(event.peer, None)
         coordinator.redirects[event.peer] = Tried(active, number)
+        if len(coordinator.redirects) > REDIRECTS_MAX:
+            del coordinator.redirects[next(iter(coordinator.redirects))]
     rejected = DelegationRejected(
         event.command.command_id,
         rejection,
@@ -613,24 +668,20 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
 
 def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
     """At once, unless a dispatch is being written: then the answer follows the write."""
-    if coordinator.rounds.has_unwritten_dispatch():
+    if coordinator.dispatching.has_unwritten_dispatch():
         coordinator.unanswered[peer] = request_id
         return
-    points = [
-        HandedOver(
-            flush_point_of(transaction),
-            transaction.leaf,
-            transaction.made.inputs,
-            tuple(state.as_seen_by(peer) for state in transaction.made.outputs),
-        )
-        for transaction in coordinator.rounds.flush_points()
-    ]
+    points: list[HandedOver] = []
+    rounds = dict(coordinator.restored_rounds)
+    for transaction in coordinator.dispatching.flush_points():
+        assert transaction.endorsed is not None, "a flush point was endorsed in a round"
+        point = flush_point_of(transaction)
+        rounds[point.digest] = transaction.endorsed
+        points.append(HandedOver(point, transaction.made.as_seen_by(peer)))
     for handed in coordinator.restored.values():
-        states = tuple(state.as_seen_by(peer) for state in handed.states)
-        points.append(HandedOver(handed.point, handed.leaf, handed.locks, states))
-    kept = coordinator.kept.standing.values()
+        points.append(HandedOver(handed.point, handed.transition.as_seen_by(peer)))
     bytes_max = coordinator.context.config.message_bytes_max
-    coordinator.context.send(peer, handover_of(request_id, points, kept, bytes_max))
+    coordinator.context.send(peer, handover_of(request_id, points, rounds, bytes_max))
 
 
 def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
@@ -640,7 +691,7 @@ def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
 
 def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
     """Undispatched intents of a sender that is silent for `unavailable_ttl` are dropped (protocol §4.1)."""
-    for sender in tuple(coordinator.senders):
+    for sender in tuple(coordinator.quotas.places.held):
         if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
             continue
         for transaction in tuple(coordinator.transactions.values()):

@@ -23,7 +23,7 @@ from rota.core.events.coordinator_transaction import (
     Submitted,
 )
 from rota.core.machine import Event
-from rota.messages import ErrorCode, TransactionReverted
+from rota.messages import EndorserSignature, ErrorCode, TransactionReverted
 from rota.types import IntentId, SubmitMode
 
 if TYPE_CHECKING:
@@ -47,10 +47,15 @@ def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> boo
 
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
-    """assembled on what still stands, spends nothing that is locked, and is for our submitter if its intent is"""
+    """assembled on what still stands, spends nothing that is locked, is in its sender's share, and is for our submitter
+    if its intent is"""
     is_for_another = event.transition.preparation is not None
     may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
-    return transaction.coordinator.slots.is_usable(event.transition) and (may_be_prepared or not is_for_another)
+    if is_for_another and not may_be_prepared:
+        return False
+    coordinator = transaction.coordinator
+    has_room = coordinator.quotas.has_room(transaction.sender, event.transition, event.size_bytes)
+    return has_room and coordinator.slots.is_usable(event.transition)
 
 
 def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
@@ -75,21 +80,21 @@ def is_undispatched_and_its_makers_come_back(transaction: CoordinatorTransaction
 
 def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
     """its round is not on its way to the disk"""
-    return transaction.coordinator.rounds.is_undispatched(transaction)
+    return transaction.coordinator.dispatching.is_undispatched(transaction)
 
 
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
     """all that it stands on, outside its round, is ready for dispatch, and it is to be dispatched itself"""
-    return not transaction.is_external and transaction.coordinator.rounds.dependencies_ready(transaction)
+    return not transaction.is_external and transaction.coordinator.dispatching.dependencies_ready(transaction)
 
 
 def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
     """it is external, and all that it stands on is dispatched"""
-    return transaction.is_external and transaction.coordinator.rounds.dependencies_dispatched(transaction)
+    return transaction.is_external and transaction.coordinator.dispatching.dependencies_dispatched(transaction)
 
 
 def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
-    """endorsers keep its states for prepared transitions, and nothing is wrong with it"""
+    """endorsers keep its states for prepared transitions, or lack them, and nothing is wrong with it"""
     return not event.is_counted
 
 
@@ -99,13 +104,8 @@ def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedReject
 
 
 def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
-    """the sender lost the states in a restart and asks for them"""
-    return event.code is ErrorCode.STATES_MISSING
-
-
-def sender_is_silent(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """its sender is silent"""
-    return transaction.coordinator.observer.is_silent(transaction.sender)
+    """the sender lost the states in a restart and asks for them, once"""
+    return event.code is ErrorCode.STATES_MISSING and not transaction.sends_states
 
 
 def succeeded(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
@@ -163,6 +163,7 @@ def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
     transaction.number = event.delegation.number
     transaction.revert_count = event.delegation.revert_count
     transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.reverted = None
     transaction.kept_away_count = 0
     transaction.not_before_ms = 0
     transaction.waits_for = ()
@@ -177,7 +178,7 @@ def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: R
 
 def leave_it_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
     """The prepared version goes its own way: its states stay kept until the empty one is on the chain."""
-    transaction.transition = None
+    transaction.let_go()
     begin_voiding(transaction, event)
 
 
@@ -189,14 +190,18 @@ def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
 def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
     """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
     transaction.number = max(transaction.number, event.number)
-    transaction.transition = event.transition
-    transaction.size_bytes = event.size_bytes
+    transaction.hold(event.transition, event.size_bytes)
     transaction.seen_by = {}
+    transaction.unjudged_by = {}
     transaction.was_assembled = True
     transaction.waits_for = ()
     transaction.unusable_count = 0
-    transaction.goes_alone = False
-    transaction.coordinator.graph.place(event.transition, offers_states=not transaction.is_external)
+    transaction.goes_alone = transaction.sends_states = False
+    transaction.is_apart = transaction.coordinator.rounds.must_ride_apart(transaction)
+    coordinator = transaction.coordinator
+    is_hidden = transaction.is_external or transaction.is_apart
+    offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
+    coordinator.graph.place(event.transition, offers_states)
     if transaction.is_external:
         # Whether it ever comes is for its user to say: nothing may be built on it, in this slot or later.
         transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
@@ -229,7 +234,7 @@ def give_up_transition(transaction: CoordinatorTransaction, event: Event) -> Non
     """Leave the round and the graph; what stands on it has been reset before."""
     transaction.coordinator.rounds.leave(transaction)
     transaction.coordinator.graph.remove(transaction.leaf)
-    transaction.transition = None
+    transaction.let_go()
 
 
 def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyReverted) -> None:
@@ -249,10 +254,12 @@ def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, e
 
 
 def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """A refusal: to be assembled on a fresh snapshot."""
+    """A refusal: to be assembled on a fresh snapshot, later each time."""
+    _back_off(transaction, transaction.refused_count)
     transaction.refused_count += 1
     transaction.reason = event.reason
     _drop_transition(transaction, comes_back=True)
+    transaction.coordinator.isolate(transaction.sender)
 
 
 def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
@@ -261,19 +268,20 @@ def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
 
 
 def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """Back to its sender, who finalises it with the reason."""
-    _tell_reverted(transaction, event.reason)
+    """Back to its sender, with the refusals by which that ends it."""
+    _tell_reverted(transaction, event.reason, event.refusals)
     _drop_transition(transaction, comes_back=False)
+    transaction.coordinator.isolate(transaction.sender)
 
 
 def drop_for_good(transaction: CoordinatorTransaction, event: Event) -> None:
-    """It leaves this coordinator; what stands on it is reset first."""
+    """It leaves, and nobody is to wait for it; what stands on it is reset first."""
     _drop_transition(transaction, comes_back=False)
 
 
 def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> None:
     """The request is repeated with the states."""
-    transaction.coordinator.rounds.ask_permission_with_states(transaction)
+    transaction.coordinator.permissions.ask_with_states(transaction)
 
 
 def note_nonce(transaction: CoordinatorTransaction, event: NonceAllocated) -> None:
@@ -317,7 +325,7 @@ def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """No retry is left: its sender finalises it with the ledger's reason."""
+    """No retry is left: its sender judges by its own index."""
     _tell_reverted(transaction, event.outcome.reason)
     _drop_transition(transaction, comes_back=False)
 
@@ -379,9 +387,11 @@ def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
     transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
 
 
-def _tell_reverted(transaction: CoordinatorTransaction, reason: str) -> None:
+def _tell_reverted(
+    transaction: CoordinatorTransaction, reason: str, refusals: tuple[EndorserSignature, ...] = ()
+) -> None:
     transaction.reason = reason
     transaction.told_count = 1
-    transaction.coordinator.context.send(
-        transaction.sender, TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason)
-    )
+    intent, number, leaf = transaction.intent.id, transaction.number, transaction.leaf
+    transaction.reverted = TransactionReverted(intent, number, leaf, reason, refusals)
+    transaction.coordinator.context.send(transaction.sender, transaction.reverted)

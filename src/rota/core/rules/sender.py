@@ -20,17 +20,19 @@ from rota.core.events.sender import (
     NewBlock,
     PeerHeard,
     PeerLost,
+    ProgressDue,
+    RangeOverdue,
     RetryDue,
     TransactionConfirmed,
 )
-from rota.core.events.sender_transaction import CoordinatorChanged, Delegated, Dispatched, GivenUp
+from rota.core.events.sender_transaction import CoordinatorChanged, Delegated, Dispatched, Dropped, SubmitterSilent
 from rota.core.machine import Event
 from rota.core.observer import LIVE
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender import LEAVING, Command
 from rota.core.states.sender_transaction import Restored
 from rota.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
-from rota.types import NEVER_HEARD, DelegationNumber, NodeName, RequestId, Rotation
+from rota.types import DelegationNumber, NodeName, RequestId, Rotation, Tried
 from rota.wire.sizes import delegation_bytes, fitting
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def we_are_behind(sender: Sender, event: DelegationRefused) -> bool:
     """MismatchedBlockHeight, and our index is behind"""
     rejected = event.rejected
     is_height = rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT
-    ahead = sender.context.contract.range_at(rejected.observed_height) > sender.context.block_range
+    ahead = _claimed_range(sender, event) > sender.context.block_range
     return is_answer(sender, event) and is_height and ahead
 
 
@@ -106,17 +108,24 @@ def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
-    """NotPreferredCoordinator; the one named is available, or has a greater heartbeat number than ours for it"""
+    """NotPreferredCoordinator; the one named is available, or not demoted and with a greater number than ours for it"""
     active = event.rejected.active
     if not is_answer(sender, event) or active not in sender.context.contract.committee or active == event.peer:
         return False
-    known = max(sender.latest_number_of(active), sender.told.get(active, NEVER_HEARD))
-    return sender.is_available(active) or event.rejected.active_number > known
+    is_news = event.rejected.active_number > sender.known_number_of(active, event.peer)
+    return sender.is_available(active) or (is_news and not sender.observer.is_demoted(active))
 
 
 def delegate_has_no_ledger(sender: Sender, event: DelegationRefused) -> bool:
     """NoLedger: it counts as tried"""
     return is_answer(sender, event) and event.rejected.rejection is Rejection.NO_LEDGER
+
+
+def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
+    """none of our intents came further for the progress time-out, and there is another member"""
+    if not _is_waiting(sender) or len(sender.context.ranking(sender.context.block_range)) < 2:
+        return False
+    return sender.progress.left_ms(_is_on_its_way(sender)) <= 0
 
 
 def is_delegate(sender: Sender, event: PeerLost) -> bool:
@@ -205,7 +214,8 @@ def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
 def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
     """The ranking is asked again."""
     if sender.awaited_range is not None:
-        sender.awaited_range = sender.delegate = None
+        _stop_waiting(sender)
+        sender.delegate = None
     _reconsider(sender)
 
 
@@ -225,7 +235,7 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
             transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
             transaction.handle(Dispatched(None))
         elif answer.answer is Answer.REJECTED:
-            transaction.handle(GivenUp(answer.reason))
+            transaction.handle(Dropped(event.peer, answer.reason))
         else:
             _note_full(sender)
             sender.why_waiting = f"{event.peer} has no room for more"
@@ -234,10 +244,12 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
 
 
 def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
-    """We are behind: wait until our own index is there."""
+    """We are behind, by its word: wait until our own index is there, but not for long."""
     _close_command(sender)
-    sender.awaited_range = sender.context.contract.range_at(event.rejected.observed_height)
+    sender.awaited_range = _claimed_range(sender, event)
     sender.why_waiting = f"our index must reach height {event.rejected.observed_height}"
+    due_ms = sender.context.after(sender.context.config.ledger_grace_ms)
+    sender.context.timers.set(sender, "range", due_ms, RangeOverdue())
 
 
 def give_up_on_laggard(sender: Sender, event: DelegationRefused) -> None:
@@ -259,7 +271,8 @@ def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
     """Delegate to the one that it names; remember how much it knew of it."""
     active = event.rejected.active
     assert active is not None, "a redirect names somebody"
-    sender.told[active] = max(event.rejected.active_number, sender.told.get(active, NEVER_HEARD))
+    number = max(event.rejected.active_number, sender.known_number_of(active, event.peer))
+    sender.told[event.peer] = Tried(active, number)
     sender.unavailable.pop(active, None)
     _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
 
@@ -281,12 +294,47 @@ def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
     _mark_unavailable(sender, sender.delegate, "it did not answer a delegation")
 
 
+def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
+    """Our own index did not get where the delegate says that it is: it counts as tried."""
+    assert sender.delegate is not None, "who waits for a range was told so by a delegate"
+    _stop_waiting(sender)
+    sender.observer.doubt(sender.delegate)
+    _mark_unavailable(sender, sender.delegate, "our index does not reach its height")
+
+
+def demote_delegate(sender: Sender, event: ProgressDue) -> None:
+    """It does nothing for us: another one, also for what has our permission there."""
+    node = sender.delegate
+    assert node is not None, "who does nothing was asked"
+    reason = f"{node} does nothing for us"
+    sender.observer.demote(node)
+    sender.progress.forget(node)
+    _stop_waiting(sender)
+    _close_command(sender)
+    for transaction in _permitted_to(sender, node):
+        transaction.handle(SubmitterSilent(reason, is_left=True))
+    sender.why_waiting = reason
+    _reconsider(sender)
+    _watch_progress(sender)
+
+
+def watch_progress(sender: Sender, event: ProgressDue) -> None:
+    """Look again in a while; while nothing waits for it, or nobody could do better, it is not to blame."""
+    if _is_waiting(sender):
+        sender.progress.begin()
+    else:
+        sender.progress.stop()
+    _watch_progress(sender)
+
+
 def try_again(sender: Sender, event: RetryDue) -> None:
     """The walk starts again from the first, or what was rejected or found no room is tried again."""
     _expect_room(sender)
     if sender.choice() is None:
         sender.unavailable.clear()
         sender.delegate = None
+        if sender.observer.demotions.pardon():
+            sender.progress.walked()
     if sender.choice() is None:
         _change_delegate(sender, sender.first_again(), "nobody answers; the walk starts again")
     else:
@@ -315,8 +363,10 @@ def rest(sender: Sender, event: Event) -> None:
     _close_command(sender)
     sender.delegate = None
     _expect_room(sender)
-    sender.context.timers.cancel(sender, "heartbeat")
-    sender.context.timers.cancel(sender, "retry")
+    _stop_waiting(sender)
+    sender.progress.stop()
+    for timer in ("heartbeat", "retry", "progress"):
+        sender.context.timers.cancel(sender, timer)
 
 
 def rest_and_watch(sender: Sender, event: Event) -> None:
@@ -351,6 +401,9 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
     _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
     sender.delegate = chosen
+    sender.progress.turn_to(chosen)
+    if not sender.context.timers.is_set(sender, "progress"):
+        _watch_progress(sender)
     _expect_room(sender)
     sender.behind_since_ms = None
     _call_back_strays(sender, reason)
@@ -380,6 +433,7 @@ def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None
         return
     for transaction in transactions:
         _renumber(sender, transaction)
+    sender.progress.begin()
     intents = tuple(transaction.intent.id for transaction in transactions)
     sender.command = Command(sender.context.next_id(), intents)
     due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
@@ -392,6 +446,8 @@ def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
     assert sender.delegate is not None, "delegating needs a delegate"
     incarnation = sender.observer.peer(sender.delegate).incarnation
     is_same_life = transaction.delegate_incarnation in (0, incarnation)
+    if transaction.delegate != sender.delegate:
+        transaction.stage = 0
     if transaction.delegate != sender.delegate or not is_same_life:
         transaction.number = DelegationNumber(sender.context.incarnation, transaction.number.counter + 1)
         transaction.delegate = sender.delegate
@@ -404,7 +460,9 @@ def _send(sender: Sender, command: Command) -> None:
     assert sender.delegate is not None, "delegating needs a delegate"
     transactions = [sender.transactions[intent] for intent in command.intents if intent in sender.transactions]
     delegations = tuple(
-        Delegation(transaction.intent, transaction.number, transaction.revert_count, transaction.is_voiding)
+        Delegation(
+            transaction.intent.as_delegated(), transaction.number, transaction.revert_count, transaction.is_voiding
+        )
         for transaction in transactions
         if transaction.is_undispatched
     )
@@ -437,6 +495,42 @@ def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:
     _close_command(sender)
     sender.why_waiting = f"{node}: {reason}"
     _reconsider(sender)
+
+
+def _claimed_range(sender: Sender, event: DelegationRefused) -> int:
+    """The range that it says it is in, as far as that counts."""
+    height = sender.observer.height_bound(event.peer, event.rejected.observed_height)
+    return sender.context.contract.range_at(height)
+
+
+def _stop_waiting(sender: Sender) -> None:
+    sender.awaited_range = None
+    sender.context.timers.cancel(sender, "range")
+
+
+def _is_waiting(sender: Sender) -> bool:
+    """The delegate has something to do for us, we could see it, and enough endorsers are there for anybody to do it."""
+    contract = sender.context.contract
+    present = sum(not sender.observer.is_silent(node) for node in contract.endorsers)
+    if sender.delegate is None or not sender.context.has_ledger or present < contract.threshold:
+        return False
+    is_asked = bool(sender.delegated) or any(transaction.is_ready for transaction in sender.pending.values())
+    return is_asked or _is_on_its_way(sender)
+
+
+def _is_on_its_way(sender: Sender) -> bool:
+    """Something of ours has our permission there."""
+    return sender.delegate is not None and bool(_permitted_to(sender, sender.delegate))
+
+
+def _permitted_to(sender: Sender, node: NodeName) -> list[SenderTransaction]:
+    return [transaction for transaction in sender.permitted.values() if transaction.delegate == node]
+
+
+def _watch_progress(sender: Sender) -> None:
+    left_ms = sender.progress.left_ms(_is_on_its_way(sender))
+    delay_ms = min(left_ms, sender.progress.step_ms) if left_ms > 0 else sender.progress.step_ms
+    sender.context.timers.set(sender, "progress", sender.context.after(delay_ms), ProgressDue())
 
 
 def _retry_after(sender: Sender, first_ms: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
 from rota.core.effects import (
     IntentFinalised,
     IntentParked,
@@ -30,6 +31,7 @@ from rota.core.events.sender_transaction import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
+    Dropped,
     HoldExpired,
     NonceAssigned,
     ParkDurable,
@@ -48,9 +50,9 @@ from rota.core.events.sender_transaction import (
     SubmitterSilent,
 )
 from rota.core.machine import Event
-from rota.core.states.sender_transaction import HeldRequest, Permission
+from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import DelegationNumber, Outcome, Receipt, Transition
+from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -124,9 +126,9 @@ def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) 
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
-    """the permitted leaf, and it was not skipped meanwhile"""
+    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
     permission = transaction.permission
-    if permission is None or transaction.skipped_leaf == permission.transition.leaf:
+    if permission is None or permission.transition.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
     return event.leaf in (None, permission.transition.leaf)
 
@@ -150,17 +152,27 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
     return permission is not None and permission.transition.leaf == event.outcome.leaf
 
 
-def _states_of_held(transaction: SenderTransaction) -> Transition | None:
-    """The transition that we are asked to permit: from the request, or from the permission of before our restart."""
+def _states_of_held(transaction: SenderTransaction) -> Consistent | None:
+    """The transition that we are asked to permit: from the request, or from the permission of before our restart.
+
+    What comes with the request must be what was signed, with all that is for us: what is permitted is kept for good.
+    """
     held, permission = transaction.held, transaction.permission
     assert held is not None, "who asks has looked"
-    if transaction.is_void(held.item.leaf):
+    item = held.item
+    if transaction.is_ending and transaction.is_void(item.leaf):
         # The empty transition has no states that a restart could lose.
-        item = held.item
-        return Transition(item.intent, item.leaf, valid_until_s=item.valid_until_s, signature=item.signature)
-    if permission is not None and permission.transition.leaf == held.item.leaf:
+        empty = Transition(item.intent, item.leaf, valid_until_s=item.valid_until_s, signature=item.signature)
+        return Consistent(empty)
+    if permission is not None and permission.transition.leaf == item.leaf:
         return permission.transition
-    return held.item.transition
+    sent = item.transition
+    if sent is None or (sent.intent, sent.leaf) != (transaction.intent.id, item.leaf):
+        return None
+    if (sent.valid_until_s, sent.signature) != (item.valid_until_s, item.signature):
+        return None
+    is_whole = has_contents_for(transaction.context.node, sent)
+    return consistent(transaction.context.separator, sent) if is_whole else None
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -207,6 +219,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     if permission is not None and permission.number == transaction.number:
         transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     stop_hold(transaction)
+    transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
@@ -224,6 +237,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.sender,
             event.transition.leaf,
             event.transition.valid_until_s,
+            transaction.intent.nonce,
         )
     )
 
@@ -237,6 +251,8 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     transaction.failure_count = 0
     if not transaction.is_voiding:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
+        transaction.forget_expired_versions()
+        transaction.note_version(signed.leaf, signed.valid_until_s)
         transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
@@ -256,15 +272,33 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    transaction.sender.assembly.fail(transaction, event.reason)
+    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
+        transaction.sender.complain(transaction.delegate)
+    transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
+
+
+def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
+    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    if event.was_refused:
+        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        transaction.needs_own_states = True
+        config = transaction.context.config
+        delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
+        transaction.not_before_ms = _look_after(transaction, delay_ms)
+        return
+    transaction.sender.complain(event.peer)
+    transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
+    transaction.dropped_count += 1
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """One permission for this number: durable first, then the answer leaves."""
     assert transaction.result is not None
     assert transaction.result.transition is not None
-    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), transaction.result.transition)
+    own = Authorised(Consistent(transaction.result.transition))  # Our domain made it, and our party signed it.
+    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), own)
 
 
 def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -273,7 +307,9 @@ def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None
     held, transaction.held = transaction.held, None
     assert held is not None
     assert states is not None
-    _grant(transaction, held, states)
+    own = Authorised(states)  # The signature of this leaf and bound was verified.
+    transaction.sender.assembly.record(transaction, own)
+    _grant(transaction, held, own)
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -358,8 +394,11 @@ def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
 
 
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Nobody lists it: delegate anew; the chain lets only one of the two happen."""
-    transaction.reason = "its submitter is silent"
+    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    stop_hold(transaction)
+    transaction.reason = event.reason
+    if event.is_left and transaction.permission is not None:
+        transaction.left_leaf = transaction.permission.transition.leaf
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -368,7 +407,7 @@ def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
 
 
 def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
-    """A version of it is on the chain; which one does not matter."""
+    """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
     transaction.sender.transaction_ended()
@@ -524,12 +563,15 @@ def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
     transaction.is_permission_durable = transaction.permission is not None
 
 
-def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Transition) -> None:
+def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Authorised) -> None:
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
     transaction.permission = Permission(transaction.number, request.peer, transition)
+    transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
-    transaction.skipped_leaf = None  # An empty transition has the same leaf each time.
+    transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
+    transaction.dropped_count = 0
+    transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
@@ -547,10 +589,19 @@ def stop_hold(transaction: SenderTransaction) -> None:
 
 def retry_later(transaction: SenderTransaction) -> int:
     """Set the timer of a backoff, later each time; when it ends."""
-    context = transaction.context
-    config = context.config
-    delay_ms = context.backoff_ms(transaction.failure_count, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    due_ms = _back_off(transaction, transaction.failure_count)
     transaction.failure_count += 1
+    return due_ms
+
+
+def _back_off(transaction: SenderTransaction, attempt: int) -> int:
+    config = transaction.context.config
+    delay_ms = transaction.context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    return _look_after(transaction, delay_ms)
+
+
+def _look_after(transaction: SenderTransaction, delay_ms: int) -> int:
+    context = transaction.context
     due_ms = context.after(delay_ms)
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms
@@ -570,4 +621,11 @@ def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
     assert transaction.ending_reason is not None, "what was reverted has a reason"
-    return Receipt(transaction.intent.id, Outcome.REVERTED, transaction.ending_reason)
+    leaf = transaction.confirmed_leaf if transaction.ending_code else None
+    return Receipt(
+        transaction.intent.id,
+        Outcome.REVERTED,
+        transaction.ending_reason,
+        leaf or NO_LEAF,
+        code=transaction.ending_code,
+    )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
 
 CANCELLED = "cancelled"
+VOIDED = "voided on the chain"
 
 
 # Guards, in the table's order.
@@ -61,11 +62,6 @@ def is_unknown_party_of_old(transaction: SenderTransaction, event: PartyResolved
 def asks_for_an_old_version(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """it is being voided, and the leaf is not the empty one"""
     return transaction.is_voiding and not transaction.is_void(event.item.leaf)
-
-
-def gives_up_an_old_version(transaction: SenderTransaction, event: GivenUp) -> bool:
-    """it is being voided, and what its coordinator gives up is not the empty transition"""
-    return transaction.is_voiding and event.leaf is not None and not transaction.is_void(event.leaf)
 
 
 def is_voiding(transaction: SenderTransaction, event: Event) -> bool:
@@ -105,8 +101,8 @@ def versions_are_void(transaction: SenderTransaction, event: EndingDurable) -> b
 
 
 def can_be_voided(transaction: SenderTransaction, event: EndingDurable) -> bool:
-    """the contract has endorsers, who have not refused the empty transition"""
-    return bool(transaction.context.contract.endorsers) and not transaction.has_failed_to_void
+    """the empty transition has not failed; by endorsers or, where transitions are proved, by the party alone"""
+    return not transaction.has_failed_to_void
 
 
 def ends_by_cancel_and_was_parked(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
@@ -123,7 +119,9 @@ def ends_by_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> b
 
 
 def restore_ending(transaction: SenderTransaction, event: Event) -> None:
-    """Decided before the restart: it waits for nobody any more."""
+    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    if transaction.was_voided:
+        transaction.ending_reason = transaction.ending_reason or VOIDED
     _wait_for_nobody(transaction)
 
 
@@ -154,13 +152,8 @@ def refuse_old_version(transaction: SenderTransaction, event: DispatchConfirmati
     refuse_cancelled(transaction, event)
 
 
-def delegate_void_again(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Our index was ahead of the coordinator's: it held the older version, and has the intent to void only now."""
-    transaction.reason = "its coordinator had an older version of it"
-
-
 def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Submitter and coordinator have given up."""
+    """Too many endorsers refuse it."""
     transaction.ending_reason = event.reason
 
 
@@ -177,6 +170,11 @@ def stop_voiding(transaction: SenderTransaction, event: GivenUp) -> None:
 def stop_voiding_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
     """The empty transition fails on the ledger: the intent ends when its versions are no longer valid."""
     _stop_voiding(transaction, event.outcome.reason)
+
+
+def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Whoever voided it: no version of it can happen any more."""
+    transaction.ending_reason = transaction.ending_reason or VOIDED
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
 from rota.core.effects import ReportPrepared, TransitionIssued, VerifySignature
 from rota.core.events.sender_transaction import (
     ConfirmationUndone,
@@ -22,7 +23,7 @@ from rota.core.events.sender_transaction import (
 )
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import HeldPrepared, State
-from rota.digests import leaf_of_transition, round_digest
+from rota.digests import round_digest
 from rota.messages import ErrorCode, PreparedTransaction, PreparedTransactionAcknowledgement
 from rota.types import Leaf, NodeName, SubmitMode, Transition
 
@@ -52,7 +53,9 @@ def is_what_we_assembled(transaction: SenderTransaction, event: PreparedTransact
 
 def may_be_ours(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
     """sound, of an external intent that nobody is to void: of before a restart, or for another coordinator"""
-    return _is_wanted(transaction, event.prepared) and _has_our_states(transaction, event.prepared.transition)
+    return _is_wanted(transaction, event.prepared) and has_contents_for(
+        transaction.context.node, event.prepared.transition
+    )
 
 
 def is_being_issued(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
@@ -138,6 +141,9 @@ def issue_held(transaction: SenderTransaction, event: SignatureVerified) -> None
     """Our own work of an earlier life, or for another coordinator: it is issued as it came."""
     held, transaction.held_prepared = transaction.held_prepared, None
     assert held is not None, "the guard has looked"
+    # What is wanted is consistent, and its signature was verified.
+    own = Authorised(Consistent(held.prepared.transition))
+    transaction.sender.assembly.record(transaction, own)
     _issue(transaction, held.peer, held.prepared)
 
 
@@ -186,17 +192,11 @@ def _is_wanted(transaction: SenderTransaction, prepared: PreparedTransaction) ->
         transaction.intent.submit_mode is SubmitMode.EXTERNAL
         and not transaction.is_voiding
         and transition.leaf in prepared.leaves
-        and transition.leaf == leaf_of_transition(context.separator, transition)
+        and transition.intent == transaction.intent.id
+        and consistent(context.separator, transition) is not None
         and prepared.digest == round_digest(context.separator, prepared.leaves, prepared.valid_until_s)
         and prepared.valid_until_s <= transition.valid_until_s
-        and len(dict.fromkeys(signed.endorser for signed in prepared.signatures)) >= context.contract.threshold
     )
-
-
-def _has_our_states(transaction: SenderTransaction, transition: Transition) -> bool:
-    """The bytes of the states that are for us are there; without them what it makes would be lost to us."""
-    node = transaction.context.node
-    return all(state.content is not None or node not in state.distribution for state in transition.outputs)
 
 
 def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTransaction) -> None:

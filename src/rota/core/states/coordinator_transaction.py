@@ -45,3 +45,5 @@ UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
 READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
 ENDED = (State.CONFIRMED, State.REVERTED)
 GONE = (*ENDED, State.FINAL)
+# Whatever waits there, waits with a timer of the slots, rounds or permissions, or for the ledger.
+UNBLOCKED = (*AWAITING_ASSEMBLY, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, *ENDORSED, *GONE)

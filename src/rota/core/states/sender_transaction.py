@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rota.core.consistency import Authorised
 from rota.frozen import dataclass
-from rota.messages import DispatchItem, PreparedTransaction
-from rota.types import DelegationNumber, Intent, NodeName, RequestId, Transition
-
-if TYPE_CHECKING:
-    pass
+from rota.messages import DispatchItem, PreparedTransaction, TransactionReverted
+from rota.types import DelegationNumber, Intent, Leaf, NodeName, RequestId, SignedLeaf
 
 
 class State(Enum):
-    """Where an intent is at its sender (seed 2, and Issued and Ending)."""
+    """Where an intent is at its sender (seed 2, and Issued, Ending and IdUsed)."""
 
     INITIAL = "Initial"
     PENDING = "Pending"
@@ -30,6 +28,7 @@ class State(Enum):
     ENDING = "Ending"
     PARKED = "Parked"
     CONFIRMED = "Confirmed"
+    ID_USED = "IdUsed"
     REVERTED = "Reverted"
 
     # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
@@ -38,11 +37,20 @@ class State(Enum):
 
 DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT_GATHERING)
 PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
-ENDED = (State.CONFIRMED, State.REVERTED)
+# The chain has a transition under its id: its party's own, or one that its party is not known to have signed.
+SETTLED = (State.CONFIRMED, State.ID_USED)
+ENDED = (*SETTLED, State.REVERTED)
 UNPERMITTED = (State.PENDING, *DELEGATED)
+# The version that it was assembled as last may be under way at its delegate, without permission.
+REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
 # Nobody is to coordinate it, and what happens to it is for its user, the chain or time to say.
 WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
+
+
+# How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).
+ASKED_TO_ASSEMBLE = 1
+ASKED_FOR_PERMISSION = 2
 
 
 class Permission(NamedTuple):
@@ -50,7 +58,7 @@ class Permission(NamedTuple):
 
     number: DelegationNumber
     delegate: NodeName
-    transition: Transition
+    transition: Authorised
 
 
 class HeldRequest(NamedTuple):
@@ -62,11 +70,19 @@ class HeldRequest(NamedTuple):
 
 
 class HeldPrepared(NamedTuple):
-    """A prepared transition that waits until its signature is verified."""
+    """A prepared transition that waits until its endorsers' signatures are verified, or its party's."""
 
     peer: NodeName
     request_id: RequestId
     prepared: PreparedTransaction
+
+
+class HeldRefusals(NamedTuple):
+    """What a delegate gave up with, while the refusals are verified."""
+
+    peer: NodeName
+    request_id: RequestId
+    reverted: TransactionReverted
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +96,5 @@ class Restored:
     was_voided: bool = False
     issued: PreparedTransaction | None = None
     void_after_s: int = 0
+    versions: tuple[SignedLeaf, ...] = ()
+    used_leaf: Leaf | None = None

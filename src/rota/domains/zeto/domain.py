@@ -97,9 +97,12 @@ from rota.types import (
 ANON: Final = "Zeto_Anon"
 ANON_NULLIFIER: Final = "Zeto_AnonNullifier"
 KINDS: Final[Mapping[str, Kind]] = {ANON: Kind.ANON, ANON_NULLIFIER: Kind.ANON_NULLIFIER}
+# Their term is whether the issuer may both mint coins and set an ERC-20.
 LEDGERS: Final[Mapping[str, ProvedLedger]] = {
-    ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8")),
-    ANON_NULLIFIER: ProvedLedger("Nullified", ("VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8", "PoseidonTree")),
+    ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"), (False,)),
+    ANON_NULLIFIER: ProvedLedger(
+        "Nullified", ("VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8", "PoseidonTree"), (False,)
+    ),
 }
 MINTS_MAX: Final = 15
 OUTPUTS_MAX: Final = 8
@@ -124,10 +127,9 @@ class Zeto(Domain[Configuration]):
     }
     views: ClassVar[Mapping[str, type[Record]]] = {"balanceOf": Account}
     states = (ZetoCoin, ZetoMemo)
-    ledgers = tuple(LEDGERS.values())
+    ledgers = tuple(replace(ledger, terms=(term,)) for ledger in LEDGERS.values() for term in (False, True))
     is_encrypted = True
-    moving = frozenset(("deposit", "withdraw"))
-    has_pages = False
+    moving = frozenset(("deposit", "withdraw", "mint"))
     calls_gas_max = MOVE_GAS
 
     # Contracts.
@@ -137,7 +139,7 @@ class Zeto(Domain[Configuration]):
         assert isinstance(arguments, Constructor), "the constructor's own record"
         if arguments.token_name not in LEDGERS:
             raise Rejected("tokenName", f"must be {' or '.join(LEDGERS)}, not {arguments.token_name!r}")
-        configuration = Configuration(arguments.token_name, sender)
+        configuration = Configuration(arguments.token_name, sender, arguments.unbacked_mints)
         return Deployment(AttestationPlan.proofs(sender), configuration, (sender,))
 
     def configure(self, configuration: Configuration, contract: Contract) -> None:
@@ -149,8 +151,8 @@ class Zeto(Domain[Configuration]):
             raise Rejected("endorsers", f"must be {issuer[0]} alone, which signs for new coins, and none may have to")
 
     def ledger_of(self, configuration: Configuration) -> ProvedLedger:
-        """Each kind has its own."""
-        return LEDGERS[configuration.token_name]
+        """Each kind has its own, with the terms of its coins."""
+        return replace(LEDGERS[configuration.token_name], terms=(configuration.unbacked_mints,))
 
     # Transactions.
 
@@ -185,6 +187,8 @@ class Zeto(Domain[Configuration]):
         """Which coins are spent, and which are made of them."""
         match work.arguments:
             case Mint(mints):
+                if work.reserve is not None and not work.configuration.unbacked_mints:
+                    return Reverted(f"coins of this token are made of the ERC-20 {work.reserve.token} alone")
                 paid = [_coin_for(work, payment) for payment in mints]
                 return Assembled(makes=tuple(paid), info=_told(mints, work.sender))
             case Transfer(transfers):

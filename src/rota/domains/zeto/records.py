@@ -13,9 +13,13 @@ NO_ADDRESS: Final = ContractAddress("0x" + "00" * 20)
 
 @dataclass(frozen=True, slots=True)
 class Constructor(Record):
-    """A new token, of a kind that clients know by name. Who deploys it issues its coins."""
+    """A new token, of a kind that clients know by name. Who deploys it issues its coins.
+
+    The issuer either mints coins or sets an ERC-20 that they are made of; with `unbacked_mints` it may do both.
+    """
 
     token_name: str
+    unbacked_mints: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class Configuration(Record):
 
     token_name: str
     issuer: Party
+    unbacked_mints: bool = False
 
 
 # Functions.

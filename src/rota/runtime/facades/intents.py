@@ -11,9 +11,10 @@ from rota.api import errors
 from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, encode_genesis
+from rota.keys.one_time import OneTimeKeys
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data
-from rota.runtime.intent_ids import DrawnId, IntentIds
+from rota.runtime.intent_ids import IntentIds
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Party, SubmitMode, node_of
 
 
@@ -28,6 +29,7 @@ class Intents:
         defaults: hosting.ContractDefaults,
         registered: Callable[[], Container[NodeName]],
         submitting: Submitting,
+        one_time_keys: OneTimeKeys,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -35,7 +37,7 @@ class Intents:
         self._defaults: Final = defaults
         self._registered: Final = registered
         self._submitting: Final = submitting
-        self._ids: Final = IntentIds(secrets.token_bytes)
+        self._ids: Final = IntentIds(secrets.token_bytes, one_time_keys)
 
     def of(self, read: Read) -> Intent:
         """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
@@ -57,9 +59,8 @@ class Intents:
             is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
         self._require_registered(initialised.parties)
-        drawn = DrawnId(IntentId(secrets.token_bytes(INTENT_BYTES)), b"")
-        if hosted.domain.has_pages:
-            drawn = self._ids.next(sender, submission.to)
+        draw = self._ids.one_time if hosted.domain.ledgers else self._ids.next
+        drawn = draw(sender, submission.to)
         return Intent(
             drawn.id,
             submission.to,

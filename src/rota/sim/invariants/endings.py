@@ -47,6 +47,7 @@ from rota.types import (
     Outcome,
     Rotation,
     StateId,
+    Transition,
     node_of,
 )
 
@@ -224,9 +225,10 @@ class StatesReachTheirParties(Invariant):
             self.made.pop(state.id, None)
 
     def _recorded(self, fact: Recorded) -> None:
+        transitions: tuple[Transition, ...]
         match fact.record:
-            case StatesReceived(_, transitions):
-                pass
+            case StatesReceived(_, received):
+                transitions = received
             case RoundDispatch(order):
                 transitions = order.transitions
                 self.dispatched.update(transition.leaf for transition in transitions)

@@ -108,7 +108,7 @@ def _states_in(body: object) -> Iterable[State]:
         case AssembleRequest():
             return body.snapshot.states
         case Handover():
-            return (state for handed in body.points for state in handed.states)
+            return (state for handed in body.points for state in handed.transition.outputs)
         case AssembleResponse():
             made = (result.transition for result in body.results)
         case PreparedTransaction():

@@ -1,0 +1,101 @@
+"""Does the delegate do anything for us: the sender's clocks (protocol §4.3).
+
+Theory of operation. Only what the sender sees itself counts: that it is asked to assemble an intent, that it is asked
+for permission, that an intent ends. An intent renews the clock once at each of these with one delegate; nothing else
+that a coordinator says does. Time is counted by delegate and summed up over its turns, so that nobody escapes by
+sending us elsewhere and back. A delegate is overdue when no intent of ours came further for the time-out (four times
+that while one has our permission, because then it is the chain's turn), or when none ended for four times that. The
+time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks are
+looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
+is nobody's fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.core.context import Context
+from rota.types import NodeName
+
+ENDING_FACTOR = 4
+GROWTH_MAX = 16
+STEPS = 8
+
+
+@dataclass(slots=True)
+class Waited:
+    """How long we have waited at a node, since an intent came further and since one ended."""
+
+    further_ms: int = 0
+    ended_ms: int = 0
+
+
+class Progress:
+    """One per sender."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.timeout_ms = context.config.progress_timeout_ms
+        self.delegate: NodeName | None = None
+        self.is_running = False
+        self.since_ms = context.now_ms
+        self.waited: dict[NodeName, Waited] = {}
+
+    def begin(self) -> None:
+        """The delegate has something to do for us."""
+        if not self.is_running:
+            self.is_running, self.since_ms = True, self.context.now_ms
+
+    def stop(self) -> None:
+        """Nothing is waited for, or nobody is to blame."""
+        self.waited.clear()
+        self.is_running = False
+
+    def turn_to(self, delegate: NodeName) -> None:
+        """Another delegate; what we waited for the last one is remembered."""
+        self._count()
+        self.delegate = delegate
+
+    def came_further(self, node: NodeName) -> None:
+        """An intent of ours has reached a new stage at this node."""
+        self._count()
+        if node in self.waited:
+            self.waited[node].further_ms = 0
+
+    def ended(self) -> None:
+        """An intent of ours has ended."""
+        self.waited.clear()
+        self.since_ms = self.context.now_ms
+        self.timeout_ms = max(self.timeout_ms // 2, self.context.config.progress_timeout_ms)
+
+    def walked(self) -> None:
+        """Everybody was tried and nothing ended: be more patient."""
+        most_ms = GROWTH_MAX * self.context.config.progress_timeout_ms
+        self.timeout_ms = min(2 * self.timeout_ms, most_ms)
+
+    def forget(self, node: NodeName) -> None:
+        """It was left: should we come back, it begins anew."""
+        self._count()
+        self.waited.pop(node, None)
+
+    @property
+    def step_ms(self) -> int:
+        """How often to look."""
+        return max(1, self.timeout_ms // STEPS)
+
+    def left_ms(self, is_on_its_way: bool) -> int:
+        """How long the delegate still has; not above zero when it is overdue."""
+        self._count()
+        waited = self.waited.get(self.delegate, Waited()) if self.delegate is not None else Waited()
+        longest_ms = ENDING_FACTOR * self.timeout_ms
+        patience_ms = longest_ms if is_on_its_way else self.timeout_ms
+        return min(patience_ms - waited.further_ms, longest_ms - waited.ended_ms)
+
+    def _count(self) -> None:
+        """Charge the time since we last looked to the delegate."""
+        passed_ms = min(self.context.now_ms - self.since_ms, 2 * self.step_ms)
+        self.since_ms = self.context.now_ms
+        if self.is_running and self.delegate is not None:
+            waited = self.waited.setdefault(self.delegate, Waited())
+            waited.further_ms += passed_ms
+            waited.ended_ms += passed_ms

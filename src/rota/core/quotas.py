@@ -1,0 +1,109 @@
+"""Quotas: how much each sender may take of what one coordinator has (protocol §7).
+
+Theory of operation. A coordinator holds so many intents and so many bytes of transitions, and a snapshot tells so many
+locks and states. Half of each is divided equally among all who may send: each always gets its share, however much the
+others hold. The other half is for whoever comes first, so that a sender that is alone gets nearly everything. Nothing
+is refused for good: an intent that is over quota stays in its sender's own queue and is delegated again, a transition
+is assembled again later, and states that a snapshot has no room for are told to nobody before they are on the chain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.graph import SNAPSHOT_STATES_MAX
+from rota.core.kept import SNAPSHOT_LOCKS_MAX
+from rota.types import Contract, Mode, NodeName, Transition
+from rota.wire.sizes import state_bytes
+
+if TYPE_CHECKING:
+    from rota.core.coordinator import Coordinator
+
+# Where anybody may send, so many senders are reckoned with.
+SENDERS_RECKONED: Final = 16
+
+
+class Shares:
+    """What the senders hold of one resource."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.held: dict[NodeName, int] = {}
+        self.total = 0
+
+    def has_room(self, sender: NodeName, amount: int, most: int) -> bool:
+        """Whether a sender may take so much more: it is in its share, or in what nobody has a share in."""
+        if self.total + amount <= most // 2:
+            return True
+        if self.total + amount > most:
+            return False
+        after, share = self.held.get(sender, 0) + amount, most // (2 * self.sender_count)
+        others = sum(max(0, held - share) for each, held in self.held.items() if each != sender)
+        return after <= share or others + after - share <= most - share * self.sender_count
+
+    def take(self, sender: NodeName, amount: int) -> None:
+        """The sender holds so much more."""
+        self.held[sender] = self.held.get(sender, 0) + amount
+        self.total += amount
+
+    def give_back(self, sender: NodeName, amount: int) -> None:
+        """The sender holds so much less."""
+        self.total -= amount
+        self.held[sender] -= amount
+        if not self.held[sender]:
+            del self.held[sender]
+
+    @property
+    def sender_count(self) -> int:
+        """How many may send."""
+        if self.contract.mode is Mode.RING:
+            return len(self.contract.committee)
+        return 1 if self.contract.mode is Mode.SENDER else max(SENDERS_RECKONED, len(self.held))
+
+
+class Quotas:
+    """What the senders of one coordinator hold, and what they may still take."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.places = Shares(self.context.contract)
+        self.held_bytes = Shares(self.context.contract)
+
+    def has_place(self, sender: NodeName) -> bool:
+        """For one more intent."""
+        return self.places.has_room(sender, 1, self.context.config.in_flight_max)
+
+    def has_room(self, sender: NodeName, transition: Transition, size_bytes: int) -> bool:
+        """For one more transition: in memory, and among the locks that a snapshot tells."""
+        if not self.held_bytes.has_room(sender, size_bytes, self.context.config.held_bytes_max):
+            return False
+        count, graph = len(transition.inputs), self.coordinator.graph
+        if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
+            return True
+        locks = Shares(self.context.contract)
+        for each in self.coordinator.transactions.values():
+            if each.transition is not None and each.leaf in graph.placed:
+                locks.take(each.sender, len(each.made.inputs))
+        return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
+
+    def may_offer(self, transaction: CoordinatorTransaction) -> bool:
+        """There is room for its states among those that a snapshot tells."""
+        sender, outputs, graph = transaction.sender, transaction.made.outputs, self.coordinator.graph
+        most = self.context.config.message_bytes_max
+        count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
+        if graph.fits_half(count, size_bytes, most):
+            return True
+        states, their_bytes = Shares(self.context.contract), Shares(self.context.contract)
+        for intent, each_bytes in graph.offered_by():
+            maker = self.coordinator.transactions.get(intent)
+            if maker is not None:
+                states.take(maker.sender, 1)
+                their_bytes.take(maker.sender, each_bytes)
+        return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
+
+    def show(self, transaction: CoordinatorTransaction) -> None:
+        """It was hidden and is dispatched: others may build on it, if there is room for its states."""
+        if self.may_offer(transaction):
+            self.coordinator.graph.show(transaction.made)

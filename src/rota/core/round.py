@@ -1,0 +1,74 @@
+"""One round: transitions that are endorsed together, and how far they are (protocol §7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from rota.core.coordinator_transaction import CoordinatorTransaction
+from rota.core.makers import Showing
+from rota.messages import Refusal
+from rota.types import Digest, IntentId, Leaf, NodeName, RequestId
+
+
+class Phase(Enum):
+    """How far a round is."""
+
+    ENDORSING = "endorsing"
+    ENDORSED = "endorsed"
+    DISPATCHING = "dispatching"
+    DISPATCHED = "dispatched"
+
+
+class Lack(NamedTuple):
+    """What an endorser lacks and we cannot show, and how often in a row it has said that it lacks something."""
+
+    leaves: tuple[Leaf, ...]
+    times: int
+
+
+@dataclass(slots=True)
+class Round:
+    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen.
+
+    One that is `apart` holds transitions of that sender only, and counts against nobody else.
+    """
+
+    number: int
+    digest: Digest
+    leaves: tuple[Leaf, ...]
+    valid_until_s: int
+    members: dict[IntentId, CoordinatorTransaction]
+    opened_at_ms: int
+    showing: Showing
+    apart: NodeName | None = None
+    phase: Phase = Phase.ENDORSING
+    requests: dict[NodeName, RequestId] = field(default_factory=dict)
+    signatures: dict[NodeName, bytes] = field(default_factory=dict)
+    refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
+    doubted: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
+    rejections: dict[NodeName, str] = field(default_factory=dict)
+    lacking: dict[NodeName, Lack] = field(default_factory=dict)
+    ask_count: int = 0
+    dispatch_attempts: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of a message its members take."""
+        return sum(member.size_bytes for member in self.members.values())
+
+    def missing(self) -> tuple[NodeName, ...]:
+        """The endorsers that have neither signed nor refused."""
+        return tuple(node for node in self.requests if node not in self.signatures and node not in self.refusals)
+
+
+class Kind(NamedTuple):
+    """What the members of one round have in common: who is to commit them, and how long they may be valid."""
+
+    is_external: bool
+    is_prepared: bool
+
+
+def kind_of(transaction: CoordinatorTransaction) -> Kind:
+    return Kind(transaction.is_external, transaction.made.preparation is not None)

@@ -1,0 +1,128 @@
+"""What a node's services answer about a round: signed refusals of leaves, and failures that are none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from rota.core.effects import CheckRound, VerifyEndorsers
+from rota.core.events import EndorsersVerified, ForContract, RoundChecked
+from rota.core.machine import Event
+from rota.digests import refusal_digest
+from rota.domains.base import Refused
+from rota.hosting import Hosted
+from rota.keys.secp256k1 import PrivateKey
+from rota.keys.signatures import leaf_hash
+from rota.runtime.services import Services
+from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition
+from tests.domains.kit import ALICE, Counting, hosted_by, round_of
+from tests.domains.test_hosting import raised
+
+NODE = NodeName("node1")
+ALICES = PrivateKey(b"\x07" * 32)
+
+
+class Endorser:
+    """Signs and verifies by writing down what is signed."""
+
+    async def sign_as_endorser(self, contract: ContractAddress, digest: Digest) -> bytes:
+        return b"endorser:" + contract.encode() + digest
+
+    def verify_endorsers(self, order: VerifyEndorsers) -> EndorsersVerified:
+        return EndorsersVerified(order.request_id, tuple(True for _ in order.signed), order.intent)
+
+
+class World:
+    """All that the services ask of the rest of a node."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self._hosted = hosted
+
+    def hosted(self, _: ContractAddress) -> Hosted:
+        return self._hosted
+
+    async def of(self, *asked: object) -> Mapping[Any, Any]:
+        """The states that are held; or the verifiers of parties."""
+        if len(asked) == 1:
+            return {}
+        return dict.fromkeys(cast(Iterable[Party], asked[1]), "0x" + ALICES.address.hex())
+
+    async def states(self, _: ContractAddress, __: tuple[StateId, ...]) -> tuple[State, ...]:
+        return ()
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    return hosted_by(Counting(), {"keeper": "n@node1"})
+
+
+def services_of(world: World, told: list[Event]) -> Services:
+    anything, endorser = cast(Any, world), cast(Any, Endorser())
+    return Services(NODE, anything, endorser, anything, anything, anything, told.append)
+
+
+def checked(hosted: Hosted, order: CheckRound) -> RoundChecked:
+    """What an endorser's node answers."""
+    world, told = World(hosted), list[Event]()
+
+    async def check() -> None:
+        services_of(world, told).perform(order)
+        while not told:
+            await asyncio.sleep(0)
+
+    asyncio.run(check())
+    [event] = told
+    assert isinstance(event, ForContract)
+    assert isinstance(event.event, RoundChecked)
+    return event.event
+
+
+def signed(transition: Transition) -> Transition:
+    return replace(transition, signature=ALICES.sign_compact(leaf_hash(transition.leaf, transition.valid_until_s)))
+
+
+def test_refusal_of_a_leaf_is_signed_for_its_party(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endorse(*_: object) -> None:
+        raise Refused("no")
+
+    monkeypatch.setattr(Counting, "endorse", endorse)
+    made = signed(raised(hosted, 5)[0])
+    answer = checked(hosted, round_of(hosted, (made,), (ALICE,)))
+    [refusal] = answer.refusals
+    digest = refusal_digest(hosted.separator, ALICE, made)
+    assert (refusal.leaf, refusal.reason) == (made.leaf, "no")
+    assert refusal.signature == b"endorser:" + hosted.contract.address.encode() + digest
+    assert answer.signature == b""
+
+
+def test_refusal_for_want_of_the_partys_signature_is_of_what_was_shown(hosted: Hosted) -> None:
+    """A coordinator that puts another signature in its place has the refusal of something that alice did not make."""
+    (made,) = raised(hosted, 5)
+    true, false = signed(made), replace(made, signature=b"forged")
+    [refusal] = checked(hosted, round_of(hosted, (false,), (ALICE,))).refusals
+    digests = [refusal_digest(hosted.separator, ALICE, each) for each in (false, true)]
+    assert [refusal.signature.endswith(digest) for digest in digests] == [True, False]
+
+
+def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endorse(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(Counting, "endorse", endorse)
+    made = signed(raised(hosted, 5)[0])
+    with capture_logs() as logs:
+        answer = checked(hosted, round_of(hosted, (made,), (ALICE,)))
+    assert (answer.refusals, answer.signature, answer.unjudged) == ((), b"", (made.leaf,))
+    [entry] = logs
+    assert (entry["event"], entry["leaf"], str(entry["exc_info"])) == ("domain_failed", made.leaf, "out of order")
+
+
+def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:
+    world, told = World(hosted), list[Event]()
+    services_of(world, told).perform(VerifyEndorsers(hosted.contract.address, RequestId(1, 1), ()))
+    assert told == [ForContract(hosted.contract.address, EndorsersVerified(RequestId(1, 1), ()))]
