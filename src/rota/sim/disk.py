@@ -220,6 +220,7 @@ class Disk:
     fate: Fate = Fate.WORKS
     contents: Contents = field(default_factory=Contents)
     untold: set[StatesAcknowledged] = field(default_factory=set)
+    accepted_for: dict[IntentId, ContractAddress] = field(default_factory=dict)
     # The leaves that parties of the node signed, by intent.
     signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
@@ -251,6 +252,7 @@ class Disk:
             match record:
                 case IntentAccepted(intent):
                     self.intents[intent.id] = None
+                    self.accepted_for[intent.id] = intent.contract
                     if intent.idempotency_key:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
@@ -291,14 +293,15 @@ class Disk:
         """Which intent has this key, and what became of these, as far as they are this node's own."""
         own = [intent for intent in order.intents if intent in self.intents]
         final = self._final(confirmations)
-        committed: dict[IntentId, Leaf] = {}
+        confirmed: set[IntentId] = set()
         for contract in contracts if own else ():
-            committed.update(self._committed(final, contract, own))
+            of_contract = [intent for intent in own if self.accepted_for[intent] == contract.address]
+            committed = self._committed(final, contract, of_contract)
+            confirmed.update(intent for intent, leaf in committed.items() if (intent, leaf) in self.signed)
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
         for intent in own:
-            is_confirmed = (intent, committed.get(intent)) in self.signed
-            outcome = Outcome.CONFIRMED if is_confirmed else self.intents[intent]
+            outcome = Outcome.CONFIRMED if intent in confirmed else self.intents[intent]
             if outcome is not None:
                 outcomes.append((intent, outcome))
             else:

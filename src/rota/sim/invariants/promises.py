@@ -18,6 +18,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     NodeStarted,
     PermissionGranted,
     PreparedAcknowledged,
@@ -31,6 +32,7 @@ from rota.core.effects import (
     TransitionPrepared,
 )
 from rota.messages import (
+    AssembleResponse,
     DelegationCommand,
     DispatchConfirmationError,
     DispatchConfirmationRequest,
@@ -163,6 +165,7 @@ class Said:
     prepared: dict[Leaf, IntentId] = field(default_factory=dict)
     acknowledged: set[Leaf] = field(default_factory=set)
     signed_away: dict[Leaf, IntentId] = field(default_factory=dict)
+    signed: set[Leaf] = field(default_factory=set)
 
 
 class RestartContradictsNothing(Invariant):
@@ -189,6 +192,7 @@ class RestartContradictsNothing(Invariant):
             Reported: self._reported,
             Started: self._started,
             DelegationCommand: self._delegated,
+            AssembleResponse: self._assembled,
             DispatchConfirmationRequest: self._asked,
             DispatchConfirmationResponse: self._permitted,
             DispatchConfirmationError: self._refused,
@@ -227,6 +231,8 @@ class RestartContradictsNothing(Invariant):
                 said.permitted[intent] = transition.leaf
                 if fact.is_told:
                     said.given[intent] = transition.leaf
+            case LeavesSigned(signed):
+                said.signed.update(each.leaf for each in signed)
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
@@ -286,6 +292,15 @@ class RestartContradictsNothing(Invariant):
                 words = f"under {tuple(number)} to {fact.peer} after {tuple(before)} to {peer}"
                 self.accuse(f"{fact.node} delegated {self.show(intent)} {words}")
             self.numbers[intent] = (number, fact.peer)
+
+    def _assembled(self, fact: Sent) -> None:
+        """Only a recorded leaf confirms its intent (trust rule 1)."""
+        said = self._speaks(fact)
+        body = fact.envelope.body
+        assert isinstance(body, AssembleResponse)
+        for made in (result.transition for result in body.results if result.transition is not None):
+            if not made.is_empty and made.leaf not in said.signed:
+                self.accuse(f"{fact.node} sent a leaf of {self.show(made.intent)}, and that is not on its disk")
 
     def _asked(self, fact: Sent) -> None:
         self._speaks(fact)
