@@ -172,8 +172,9 @@ class RestartContradictsNothing(Invariant):
     """S9: a restart from disk contradicts no message sent before.
 
     Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
-    numbers, permissions, parked and ending intents, nonces, acknowledged states and states that it owes others; of
-    prepared transitions those that it gave to its user, has to send to their senders, or has signed as an endorser.
+    numbers, signed leaves, permissions, parked and ending intents, nonces, acknowledged states and states that it owes
+    others; of prepared transitions those that it gave to its user, has to send to their senders, or has signed as an
+    endorser.
     """
 
     name = "S9"
@@ -231,7 +232,7 @@ class RestartContradictsNothing(Invariant):
                 said.permitted[intent] = transition.leaf
                 if fact.is_told:
                     said.given[intent] = transition.leaf
-            case LeavesSigned(signed):
+            case LeavesSigned(signed, _):
                 said.signed.update(each.leaf for each in signed)
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
@@ -294,13 +295,14 @@ class RestartContradictsNothing(Invariant):
             self.numbers[intent] = (number, fact.peer)
 
     def _assembled(self, fact: Sent) -> None:
-        """Only a recorded leaf confirms its intent (trust rule 1)."""
+        """What a party signed is on the disk before it leaves: only that confirms its intent."""
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, AssembleResponse)
-        for made in (result.transition for result in body.results if result.transition is not None):
-            if not made.is_empty and made.leaf not in said.signed:
-                self.accuse(f"{fact.node} sent a leaf of {self.show(made.intent)}, and that is not on its disk")
+        for result in body.results:
+            made = result.transition
+            if made is not None and not made.is_empty and made.leaf not in said.signed:
+                self.accuse(f"{fact.node} signed a leaf of {self.show(result.intent)}, which its disk does not have")
 
     def _asked(self, fact: Sent) -> None:
         self._speaks(fact)
