@@ -12,6 +12,7 @@ from rota.sim.invariants import AMONG_LIARS, Judge, Terms
 from rota.sim.liars.making import with_false_contents
 from rota.sim.services import verify
 from rota.types import (
+    INTENT_ID_USED,
     Contract,
     ContractAddress,
     Digest,
@@ -50,8 +51,8 @@ def committed(made: Transition) -> Committed:
     return Committed(ADDRESS, 1, made)
 
 
-def reported(outcome: Outcome, made: Transition | None = None, reason: str = "") -> Reported:
-    return Reported(A, Receipt(ID, outcome, reason, made.leaf if made is not None else OWN.leaf))
+def reported(outcome: Outcome, made: Transition | None = None, code: str = "") -> Reported:
+    return Reported(A, Receipt(ID, outcome, "", made.leaf if made is not None else OWN.leaf, code=code))
 
 
 def found_in(*facts: Fact, concludes: bool = False) -> set[str]:
@@ -83,8 +84,8 @@ CONFIRMED, REVERTED = Outcome.CONFIRMED, Outcome.REVERTED
         pytest.param((SIGNED, committed(OWN), reported(REVERTED)), {"T1"}, id="reverted and there"),
         pytest.param((SIGNED, reported(REVERTED), committed(OWN)), {"T1"}, id="reverted and revived"),
         pytest.param((VOIDED, committed(EMPTY), reported(REVERTED)), set(), id="reverted by the empty leaf"),
-        pytest.param((committed(OTHERS), reported(REVERTED, None, "INTENT_ID_USED")), {"R2"}, id="used by another"),
-        pytest.param((reported(REVERTED, None, "INTENT_ID_USED"),), {"T1"}, id="used by nobody"),
+        pytest.param((committed(OTHERS), reported(REVERTED, None, INTENT_ID_USED)), {"R2"}, id="used by another"),
+        pytest.param((reported(REVERTED, None, INTENT_ID_USED),), {"T1"}, id="used by nobody"),
         pytest.param(
             (SIGNED, reported(REVERTED), committed(OWN), reported(CONFIRMED)), {"T1"}, id="an outcome that changes"
         ),

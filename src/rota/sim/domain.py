@@ -111,6 +111,16 @@ def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName 
     )
 
 
+def hidden(order: CheckRound, contract: Contract) -> tuple[Refusal, ...]:
+    """Every endorser sees what is made. Whether its sender or its coordinator hid it no leaf tells: not a judgement."""
+    return tuple(
+        Refusal(transition.intent, "a state is hidden from endorsers", leaf=transition.leaf)
+        for transition in order.transitions
+        for state in transition.outputs
+        if state.content is None or not all(endorser in state.distribution for endorser in contract.endorsers)
+    )
+
+
 def failures(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Leaf, ...]:
     """On what an endorser's domain fails: `break` at everybody, `break:B+C` at B and C alone."""
     return tuple(

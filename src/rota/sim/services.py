@@ -65,7 +65,8 @@ class Services:
             case CheckRound():
                 found = unsigned(effect) or domain.check(effect, self.payloads, node)
                 judged = frozenset(refusal.leaf for refusal in found)
-                refusals = signed(self.separators[effect.contract], node, effect, found, judged)
+                hidden = domain.hidden(effect, self.contracts[effect.contract])
+                refusals = (*signed(self.separators[effect.contract], node, effect, found, judged), *hidden)
                 unjudged = () if refusals else domain.failures(effect, self.payloads, node)
                 missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
                 signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)

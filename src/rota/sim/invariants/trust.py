@@ -10,10 +10,7 @@ from rota.digests import state_commitment
 from rota.sim.facts import Committed, Expected, Recorded, Reorganised, Reported, Signed, Undone
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.sim.invariants.privacy import transitions_in
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
-
-# In the reason of a receipt: somebody else's transition is on the chain under the intent's id.
-ID_USED = "INTENT_ID_USED"
+from rota.types import INTENT_ID_USED, ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
 
 
 class OutcomesAreTrue(Invariant):
@@ -97,7 +94,7 @@ class OutcomesAreTrue(Invariant):
                 self.accuse(
                     f"{self.show(intent)} was reported reverted ({receipt.reason}) and has its effect on the ledger"
                 )
-            if found is None and ID_USED in receipt.reason:
+            if found is None and receipt.code == INTENT_ID_USED:
                 self.accuse(f"{self.show(intent)} was reported as used by another, and nobody used it")
         elif found is None:
             self.accuse(f"{self.show(intent)} was reported confirmed and is not on the ledger")

@@ -20,7 +20,7 @@ from rota.sim.liars.notebook import Notebook
 from rota.types import CONDITION_BYTES, ContractAddress, Digest, IntentId, Leaf, NodeName, Party
 
 NUMBERS = (0, 1, 2, 255, 2**31, 2**62, 2**63 - 1)
-TEXTS = ("", "x", "ein Text", "y" * 4_000)
+TEXTS = ("", "x", "a text", "y" * 4_000)
 REPEATED = 40
 ATTEMPTS = 6
 DEPTH_MAX = 8

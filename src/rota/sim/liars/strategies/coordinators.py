@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.core.effects import RoundDispatch
-from rota.digests import STATES_MAX, core_of, domain_separator, leaf_of, round_digest
+from rota.digests import refusal_digest, round_digest
 from rota.messages import (
     Answer,
     AssembleRequest,
@@ -33,9 +33,10 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.sim.liars.liar import Strategy, with_body
-from rota.sim.liars.making import with_false_contents
+from rota.sim.liars.making import made_transition, with_false_contents
+from rota.sim.liars.notebook import Delegated
 from rota.sim.services import sign
-from rota.types import NO_LEAF, Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId, Transition
+from rota.types import Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId, Transition
 
 FAR = 2**62
 HELD_BACK = 0.9
@@ -136,14 +137,23 @@ class SaysReverted(Strategy):
     name = "says-reverted"
 
     def acts(self) -> None:
-        """Any intent that was delegated to a liar is said to be reverted, under its number and any leaf."""
+        """Any intent that was delegated to a liar is said to be reverted, with refusals that it signed for all."""
         known = list(self.liar.book.delegated.values())[-20:]
-        leaves = {each.transition.intent: each.transition.leaf for each in self.liar.book.transitions.values()}
+        made = {each.transition.intent: each.transition for each in self.liar.book.transitions.values()}
         for delegated in known:
             if self.strikes():
-                leaf = leaves.get(delegated.intent.id, NO_LEAF) or Leaf(bytes(32))
-                body = TransactionReverted(delegated.intent.id, delegated.number, leaf, "gave up")
+                transition = made.get(delegated.intent.id, Transition(delegated.intent.id, Leaf(bytes(32))))
+                refusals = self._refusals(delegated, transition) if self.random.random() < 0.5 else ()
+                body = TransactionReverted(delegated.intent.id, delegated.number, transition.leaf, "gave up", refusals)
                 self.liar.send(delegated.peer, delegated.contract, body)
+
+    def _refusals(self, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
+        """Liars' own are true, the others are not."""
+        digest = refusal_digest(self.liar.separator(delegated.contract), delegated.intent.sender, transition)
+        return tuple(
+            EndorserSignature(name, sign(name if name in self.liar.book.liars else self.liar.name, digest))
+            for name in self.liar.world.by_address[delegated.contract].endorsers
+        )
 
 
 class RejectsIntents(Strategy):
@@ -340,7 +350,7 @@ class ClaimsDispatch(Strategy):
 
 
 class HandsOverFalsely(Strategy):
-    """Hands over points that never end and lock every state, in rounds that it alone has signed."""
+    """Hands over flush points that never end and lock every state, in rounds that nobody endorsed."""
 
     name = "hands-over-falsely"
 
@@ -349,19 +359,21 @@ class HandsOverFalsely(Strategy):
         body = envelope.body
         if not isinstance(body, Handover) or not self.strikes():
             return envelope
-        state = self.liar.world.ledger.states.get(envelope.contract)
-        locks = tuple(state.unspent)[-STATES_MAX:] if state is not None else ()
-        contract = self.liar.world.by_address[envelope.contract]
-        separator = domain_separator(contract.chain_id, contract.address)
-        points: list[HandedOver] = []
-        rounds: list[HandedRound] = []
-        for intent in tuple(self.liar.book.delegated)[-3:] or tuple(self.liar.foreknown[:3]):
-            made = Transition(intent, leaf_of(core_of(separator, intent, inputs=locks)), locks)
-            digest = round_digest(separator, (made.leaf,), FAR)
-            signatures = tuple(EndorserSignature(each, sign(self.liar.name, digest)) for each in contract.endorsers)
-            points.append(HandedOver(FlushPoint(digest, intent), made))
-            rounds.append(HandedRound((made.leaf,), FAR, signatures))
-        return with_body(envelope, replace(body, points=tuple(points), rounds=tuple(rounds)))
+        liar = self.liar
+        state = liar.world.ledger.states.get(envelope.contract)
+        locks = tuple(state.unspent)[-15:] if state is not None else ()
+        separator, until_s = liar.separator(envelope.contract), liar.time_s + liar.world.config.validity_s // 2
+        known = tuple(liar.book.delegated)[-3:] or liar.foreknown[:3]
+        made = tuple(made_transition(separator, each, (FALSE_CONTENT,), (peer,), until_s, locks) for each in known)
+        if not made:
+            return envelope
+        leaves = tuple(transition.leaf for transition in made)
+        digest = round_digest(separator, leaves, until_s)
+        endorsers = liar.world.by_address[envelope.contract].endorsers
+        signatures = tuple(EndorserSignature(name, sign(liar.name, digest)) for name in endorsers)
+        points = tuple(HandedOver(FlushPoint(digest, transition.intent), transition) for transition in made)
+        rounds = (HandedRound(leaves, until_s, signatures),)
+        return with_body(envelope, replace(body, points=points, rounds=rounds))
 
 
 class ShowsFalseMakers(Strategy):

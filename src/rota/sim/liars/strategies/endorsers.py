@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.digests import refusal_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
 from rota.sim.liars.liar import Strategy, with_body
 from rota.sim.services import sign
@@ -13,7 +14,7 @@ FAR = 2**62
 
 
 class RefusesAll(Strategy):
-    """Refuses every transition of every round."""
+    """Refuses every transition of every round, and signs that."""
 
     name = "refuses-all"
 
@@ -22,7 +23,16 @@ class RefusesAll(Strategy):
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True
-        refusals = tuple(Refusal(each.intent, "against my rules") for each in body.transitions)
+        separator = self.liar.separator(envelope.contract)
+        refusals = tuple(
+            Refusal(
+                each.intent,
+                "against my rules",
+                leaf=each.leaf,
+                signature=sign(self.liar.name, refusal_digest(separator, sender, each)),
+            )
+            for each, sender in zip(body.transitions, body.senders, strict=False)
+        )
         self.liar.send(peer, envelope.contract, EndorsementResponse(body.request_id, body.digest, b"", refusals))
         return False
 
@@ -90,7 +100,7 @@ class SignsAnything(Strategy):
 
 
 class NamesOthers(Strategy):
-    """Rejects every coordinator for another that it says it follows, or lacks states that nobody made."""
+    """Rejects every coordinator for another that it says it follows, lacks states that nobody made, or fails."""
 
     name = "names-others"
 
@@ -108,6 +118,9 @@ class NamesOthers(Strategy):
                 EndorsementError(body.request_id, Rejection.MISSING_STATES, missing=missing),
                 EndorsementError(body.request_id, Rejection.MISMATCHED_BLOCK_HEIGHT, accepted, number),
                 EndorsementError(body.request_id, Rejection.NOT_ALLOWED),
+                EndorsementError(
+                    body.request_id, Rejection.UNAVAILABLE, unjudged=tuple(each.leaf for each in body.transitions)
+                ),
             )
         )
         self.liar.send(peer, envelope.contract, error)

@@ -82,7 +82,7 @@ class Replays(Strategy):
 
 
 class Accuses(Strategy):
-    """Says in delegations and requests that it tried every other member in vain."""
+    """Says in delegations and requests that it tried every other member in vain, or demoted it."""
 
     name = "accuses"
 
@@ -93,7 +93,8 @@ class Accuses(Strategy):
         if not isinstance(body, DelegationCommand | EndorsementRequest) or contract is None or not self.strikes():
             return envelope
         number = HeartbeatNumber(FAR, FAR)
-        tried = tuple(Tried(node, number) for node in contract.committee if node not in (peer, self.liar.name))
+        others = [node for node in contract.committee if node not in (peer, self.liar.name)]
+        tried = tuple(Tried(node, number, self.random.random() < 0.7) for node in others)
         return with_body(envelope, replace(body, tried=tried))
 
 
