@@ -24,6 +24,7 @@ import pytest
 
 from rota.client import Unreachable
 from rota.config import Config
+from rota.core.consistency import Consistent
 from rota.core.effects import StatesReceived
 from rota.ledger.rounds_on_chain import latest_height
 from rota.network import namespaces
@@ -381,7 +382,7 @@ class Cluster:
         for name in self.kind.names:
             held = await self.held_by(name)
             carrier = Transition(next(iter(self.workload.promises)), Leaf(b"held"), outputs=held)
-            judge.tell(Recorded(name, self.contract, StatesReceived(Digest(b""), (carrier,)), True))
+            judge.tell(Recorded(name, self.contract, StatesReceived(Digest(b""), (Consistent(carrier),)), True))
             unspent = frozenset(state.id for state in held) & chain.unspent
             judge.tell(Indexed(name, self.contract, chain.height, unspent))
         judge.conclude()

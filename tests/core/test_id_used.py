@@ -23,6 +23,7 @@ from rota.core.effects import (
     VerifySignature,
 )
 from rota.core.events import (
+    AssemblyFinished,
     BlocksRemoved,
     CancelRequested,
     LedgerOutcome,
@@ -42,6 +43,7 @@ from rota.core.states.sender_transaction import Restored, State
 from rota.messages import (
     AssembleError,
     AssembleResponse,
+    AssemblyOutcome,
     DispatchConfirmationRequest,
     DispatchItem,
     ErrorCode,
@@ -284,7 +286,7 @@ def test_prepared_transition_of_an_intent_whose_id_is_used_is_declined() -> None
     bench = used(p.assembled)
     bench.hear(B, p.prepared(), height=x.HEIGHT)
     assert p.acknowledged(bench) == 1
-    assert p.machine(bench).issued is None
+    assert x.machine(bench).issued is None
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
@@ -293,8 +295,8 @@ def test_issue_that_is_being_written_when_another_leaf_uses_the_id_ends_as_it_di
     (issue,) = bench.take(Persist)
     bench.block(x.HEIGHT + 1, committed())
     bench.tell(Persisted(issue.token) if succeeded else PersistFailed(issue.token, "disk full"))
-    assert p.state(bench) is State.ID_USED
-    assert (p.machine(bench).issued is not None) is succeeded
+    assert x.state(bench) is State.ID_USED
+    assert (x.machine(bench).issued is not None) is succeeded
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
@@ -420,7 +422,7 @@ def signing() -> Bench:
     bench = x.assembling()
     bench.forget()
     made = transition("A-1", signature=b"")
-    bench.tell(x.AssemblyFinished(RequestId(1, 10), x.ID, x.AssemblyOutcome.ASSEMBLED, made))
+    bench.tell(AssemblyFinished(RequestId(1, 10), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 10), x.ID, b"signed"))
     return bench
 
@@ -454,7 +456,7 @@ def test_late_write_of_a_slot_that_was_replaced_says_nothing_of_the_present_one(
     bench.forget()
     bench.tell(Persisted(first.token))
     made = transition("A-1", version=1, signature=b"")
-    bench.tell(x.AssemblyFinished(RequestId(1, 11), x.ID, x.AssemblyOutcome.ASSEMBLED, made))
+    bench.tell(AssemblyFinished(RequestId(1, 11), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 11), x.ID, b"signed"))
     assert x.records(bench) == [LeavesSigned((signed_leaf(transition("A-1", version=1)),))]
 
@@ -473,7 +475,7 @@ def test_expired_versions_are_forgotten_in_the_next_record() -> None:
     bench.forget()
     x.ask_assembly(bench, 11)
     made = transition("A-1", version=1, valid_until_s=GENESIS_S + 1_201, signature=b"")
-    bench.tell(x.AssemblyFinished(RequestId(1, 11), x.ID, x.AssemblyOutcome.ASSEMBLED, made))
+    bench.tell(AssemblyFinished(RequestId(1, 11), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 11), x.ID, b"signed"))
     expired = signed_leaf(transition("A-1"))
     assert x.records(bench) == [LeavesSigned((signed_leaf(made),), (expired,))]
@@ -595,23 +597,23 @@ ISSUED_STATE = MADE.outputs[0]
 )
 def test_planted_state_in_a_prepared_transaction_issues_and_persists_nothing(planted: Transition) -> None:
     bench = p.restarted()
-    p.accept(bench)
+    x.accept(bench)
     bench.forget()
     sent: PreparedTransaction = replace(p.prepared(), transition=planted)
     bench.hear(B, sent, height=x.HEIGHT)
     assert bench.take(VerifySignature) == []
-    assert p.records(bench) == []
-    assert p.machine(bench).issued is None
+    assert x.records(bench) == []
+    assert x.machine(bench).issued is None
 
 
 def test_prepared_transaction_of_an_earlier_life_is_recorded_with_its_leaf() -> None:
     bench = p.restarted()
-    p.accept(bench)
+    x.accept(bench)
     bench.forget()
     bench.hear(B, p.prepared(), height=x.HEIGHT)
     (asked,) = bench.take(VerifySignature)
     judge(bench, asked, is_ours=True)
-    recorded, issued = p.records(bench)
+    recorded, issued = x.records(bench)
     assert recorded == LeavesSigned((signed_leaf(MADE),))
     assert isinstance(issued, TransitionIssued)
 

@@ -8,6 +8,7 @@ import pytest
 
 from rota.config import Config
 from rota.core import seen as seen_module
+from rota.core.consistency import Consistent
 from rota.core.effects import CheckRound, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, LedgerOutcome, LedgerStatus, RoundChecked
 from rota.core.explanation import explain_at_coordinator
@@ -151,7 +152,7 @@ def test_many_leaves_are_asked_for_in_several_requests() -> None:
 
 def test_what_has_no_content_for_us_is_not_remembered() -> None:
     seen = Seen()
-    seen.note(hidden_from(C, MAKER).as_seen_by(C))
+    seen.note(Consistent(hidden_from(C, MAKER).as_seen_by(C)))
     assert len(seen) == 0
     seen.note(MAKER)
     seen.note(MAKER)

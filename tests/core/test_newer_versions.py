@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import StatesReceived
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.core.states.sender_transaction import Permission
@@ -92,7 +93,7 @@ def test_a_sender_that_lost_its_states_gets_them_whole_and_stores_them_whole() -
     bench.hear(B, DispatchConfirmationError(asked.request_id, (error,)))
     [(_, repeated)] = bench.asked(DispatchConfirmationRequest)
     assert repeated.items[0].transition == made
-    stored = Permission(repeated.items[0].number, A, made)
+    stored = Permission(repeated.items[0].number, A, Authorised(Consistent(made)))
     assert decode_permission(encode(stored)) == stored
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
+from rota.core.consistency import Consistent
 from rota.core.context import Ids
 from rota.core.effects import Effect, LoadContract, ReplyToUser, RoundDispatch, SendMessage, StatesReceived
 from rota.core.events import (
@@ -439,7 +440,7 @@ def test_states_for_a_contract_that_sleeps_in_the_store_bring_it_back_and_are_ac
     made = made_states(X)
     bench = bench_of(OURS)
     bench.hear(B, StateDistribution(order(B1).digest, (made,)), X)
-    assert bench.records(StatesReceived) == [StatesReceived(order(B1).digest, (made,))]
+    assert bench.records(StatesReceived) == [StatesReceived(order(B1).digest, (Consistent(made),))]
     assert bench.said(StateDistributionAcknowledgement, B) == [StateDistributionAcknowledgement(order(B1).digest)]
 
 

@@ -235,7 +235,6 @@ def test_coordinator_that_makes_up_endorsements_does_not_end_an_external_intent(
     assert state(bench) is State.ENDORSEMENT_GATHERING
     assert records(bench) == []
     assert acknowledged(bench) == 1, "it need not be sent again"
-    assert bench.sequencer.sender.complaints == {B: 1}
 
 
 def test_prepared_transition_is_issued_when_its_endorsements_are_verified() -> None:

@@ -91,7 +91,6 @@ def test_coordinator_that_rejects_a_delegation_ends_nothing() -> None:
     bench.submit("A-1")
     accept(bench, answer=Answer.REJECTED, reason="refused by all")
     assert state(bench) is State.PENDING
-    assert bench.sequencer.sender.complaints == {B: 1}
 
 
 def test_intent_that_a_coordinator_drops_again_and_again_is_delegated_more_and_more_slowly() -> None:
@@ -106,13 +105,11 @@ def test_intent_that_a_coordinator_drops_again_and_again_is_delegated_more_and_m
         machine(bench).state = State.DELEGATED
     for pause, most in zip(pauses, (250, 500, 1_000), strict=True):
         assert most * 3 // 4 <= pause <= most
-    assert bench.sequencer.sender.complaints == {B: 3}
 
 
 def test_permission_forgets_what_was_held_against_the_coordinator() -> None:
     bench = prepared()
     assert machine(bench).dropped_count == 0
-    assert bench.sequencer.sender.complaints == {}
 
 
 def test_coordinator_cannot_drop_what_it_was_permitted_to_dispatch() -> None:
@@ -204,7 +201,6 @@ def test_snapshot_that_locks_a_partys_coins_ends_and_parks_nothing(outcome: Asse
     assert state(bench) is State.PENDING
     [error] = bench.said(AssembleError, B)
     assert [each.code for each in error.errors] == [ErrorCode.CONTENTION]
-    assert bench.sequencer.sender.complaints == {B: 1}
     assert machine(bench).not_before_ms > bench.now_ms
 
 
@@ -257,7 +253,6 @@ def refused_on_a_snapshot() -> Bench:
 def test_refusals_of_what_was_assembled_on_a_coordinators_snapshot_end_nothing() -> None:
     bench = refused_on_a_snapshot()
     assert state(bench) is State.PENDING
-    assert bench.sequencer.sender.complaints == {}, "it may be honest"
     bench.forget()
     bench.wait(3_900)
     assert bench.said(DelegationCommand) == [], "its coordinator would still reject it"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.core.consistency import Consistent
 from rota.core.distribution import DELIVERY_BYTES_MAX, FOUND_PARTS_FROM, deliveries_of, parts_of
 from rota.core.effects import DispatchRound, FindStates, SendMessage, StatesAcknowledged, StatesReceived
 from rota.core.events import StatesFound, StatesWanted, Tick
@@ -28,7 +29,7 @@ def bench_of_three(stored: StoredNode | None = None) -> NodeBench:
     return NodeBench(contracts=(OF_THREE,), stored=stored or StoredNode(blocks=(START,)))
 
 
-def states(name: str, *contents: tuple[bytes, tuple[NodeName, ...]]) -> Transition:
+def states(name: str, *contents: tuple[bytes, tuple[NodeName, ...]]) -> Consistent:
     """A transition that makes states of these contents, each for those nodes; its leaf is right."""
     commitments = tuple(state_commitment(content) for content, _ in contents)
     leaf = leaf_of(core_of(SEPARATOR, intent_id(name), outputs=commitments))
@@ -36,7 +37,7 @@ def states(name: str, *contents: tuple[bytes, tuple[NodeName, ...]]) -> Transiti
         State(StateId(leaf, number), commitment, nodes, content)
         for number, (commitment, (content, nodes)) in enumerate(zip(commitments, contents, strict=True))
     )
-    return Transition(intent_id(name), leaf, (), (), made, (), GENESIS_S + 600, b"signed")
+    return Consistent(Transition(intent_id(name), leaf, (), (), made, (), GENESIS_S + 600, b"signed"))
 
 
 def leaves(count: int) -> tuple[Leaf, ...]:

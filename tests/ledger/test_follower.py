@@ -22,11 +22,11 @@ from rota.ledger.follower import Follower, FollowerLimits, is_range_too_large
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.transaction import decode
 from rota.ledger.transports import RpcFailure
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id
 from rota.types import Contract, ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, FaultProxy, Request, View, proxied
-from tests.ledger.participant import PAYER, OneContract, Participant, deploy, taking_part
+from tests.ledger.participant import PARTY, PAYER, OneContract, Participant, deploy, taking_part
 
 KINDS = ("embedded", pytest.param("anvil", marks=pytest.mark.slow))
 LIMITS = ClientLimits(timeout_ms=5_000, backoff_ms=1, backoff_max_ms=5)
@@ -98,7 +98,9 @@ async def test_range_brings_its_ends_and_the_blocks_that_concern_us(kind: str, t
         fetched = await follower.fetch(0, made.last)
         assert fetched is not None
         concerning = [block for block in fetched.blocks if block.outcomes]
-        assert [block.outcomes[0][1].intent for block in concerning] == [intent_id(f"A-{n}") for n in range(3)]
+        assert [block.outcomes[0][1].intent for block in concerning] == [
+            drawn_id(f"A-{n}", PARTY, made.contract.address) for n in range(3)
+        ]
         assert [block.mined for block in concerning] == [
             (MinedTransaction(nonce, MinedStatus.SUCCEEDED),) for nonce in range(3)
         ]
@@ -443,7 +445,7 @@ async def test_node_that_is_100000_blocks_behind_catches_up_by_ranges(tmp_path: 
             await chain.mine(10_000)
         async with taking_part(Participant(chain.url, contract)) as node:
             await node.until(lambda: node.disk.height == 100_003)
-            assert [intent for _, intent in node.committed()] == [intent_id("A-1")]
+            assert [intent for _, intent in node.committed()] == [drawn_id("A-1", PARTY, contract.address)]
             fetches = len(node.saw(BlocksFetched))
             assert fetches <= 210
             assert node.client.request_count < 12 * fetches + 2 * len(node.saw(HeadSeen)) + 100

@@ -31,7 +31,8 @@ async def ledger_of_coins(home: Path) -> AsyncIterator[tuple[Chain, RpcClient, C
     """On a chain of its own, with a node's way to it. What verifies its proofs is not asked here."""
     async with running("embedded", home) as chain:
         verifier = await deploy_contract(chain, "VerifierAnon2x2")
-        made = await send(chain, {"data": data(creation_code("Proved", address_of(ISSUER), verifier, verifier))})
+        code = creation_code("Proved", address_of(ISSUER), verifier, verifier, False)
+        made = await send(chain, {"data": data(code)})
         assert made.contract is not None
         client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
         try:

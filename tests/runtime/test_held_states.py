@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from rota.core.consistency import Consistent
 from rota.core.effects import BlocksIndexed, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
@@ -34,7 +35,7 @@ def block(height: int, transitions: list[Transition]) -> ChainBlock:
 
 async def commit(opened: Opened, height: int, transitions: list[Transition]) -> None:
     """The states arrive, and the chain has them."""
-    received = StatesReceived(Digest(transitions[0].leaf), tuple(transitions))
+    received = StatesReceived(Digest(transitions[0].leaf), tuple(map(Consistent, transitions)))
     assert await opened.write(ADDRESS, received)
     assert await opened.write(OWN, BlocksIndexed(height - 1, (block(height, transitions),)))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     DispatchRound,
     IntentAccepted,
     IntentFinalised,
+    LeavesSigned,
     LookUpIntents,
     NodeStarted,
     PermissionGranted,
@@ -36,6 +38,7 @@ from rota.types import (
     Party,
     Receipt,
     Rotation,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -47,9 +50,10 @@ CONTRACT = Contract(ADDRESS, (A, B, C), (A, B), 2, Mode.RING, Rotation.STICKY, 1
 ROUND = Digest(b"r" * 32)
 
 
-def transition(name: str) -> Transition:
+def transition(name: str) -> Authorised:
     leaf = Leaf(name.encode().ljust(32, b"\0"))
-    return Transition(intent_id(name), leaf, outputs=(State(StateId(leaf, 0), bytes(32), (A, B, C), b"content"),))
+    made = State(StateId(leaf, 0), bytes(32), (A, B, C), b"content")
+    return Authorised(Consistent(Transition(intent_id(name), leaf, outputs=(made,))))
 
 
 def block(height: int, *leaves: tuple[IntentId, Leaf]) -> ChainBlock:
@@ -110,6 +114,8 @@ def test_own_intents_are_confirmed_by_the_chain_reverted_by_us_or_unfinished() -
     accepted(disk, "own", "ended", "open", "voided")
     void = void_leaf(domain_separator(CONTRACT.chain_id, ADDRESS), intent_id("voided"))
     disk.blocks.append(block(1, (own.intent, own.leaf), (intent_id("voided"), void)))
+    assert looked_up(disk, "own").outcomes == (), "its party is not known to have signed it"
+    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
     disk.write(ADDRESS, (IntentFinalised(Receipt(intent_id("ended"), Outcome.REVERTED)),))
     answer = looked_up(disk, "own", "ended", "open", "voided")
     assert answer.outcomes == ((own.intent, Outcome.CONFIRMED), (intent_id("ended"), Outcome.REVERTED))
@@ -169,6 +175,9 @@ def test_block_that_was_taken_back_confirms_nothing() -> None:
     disk, own = Disk(), transition("own")
     accepted(disk, "own")
     disk.blocks.append(block(1, (own.intent, own.leaf)))
+    (used,) = disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents
+    assert used.used_leaf == own.leaf
+    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
     assert disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents == ()
     disk.blocks.pop()
     assert [known.intent.id for known in disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents] == [own.intent]

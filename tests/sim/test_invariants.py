@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     DispatchRound,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
+    LeavesSigned,
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
@@ -22,6 +24,9 @@ from rota.core.effects import (
 )
 from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.messages import (
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
     CoordinatorState,
     Delegation,
     DelegationCommand,
@@ -71,6 +76,7 @@ from rota.types import (
     Receipt,
     RequestId,
     Rotation,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -86,13 +92,14 @@ NOTHING = Remembered(1, 0, {}, frozenset())
 LATE_MS = LEADERS_KNOWN_AFTER_MS + 1
 
 
-def transition(name: bytes = b"A-1", *inputs: StateId, seen_by: tuple[NodeName, ...] = (A, B)) -> Transition:
+def transition(name: bytes = b"A-1", *inputs: StateId, seen_by: tuple[NodeName, ...] = (A, B)) -> Authorised:
     intent = IntentId(name.ljust(16, b"\x00"))
     content = b"/".join((name, *(reference.leaf for reference in inputs)))
     commitment = state_commitment(content)
     separator = domain_separator(CONTRACT.chain_id, ADDRESS)
     leaf = leaf_of(core_of(separator, intent, inputs=inputs, outputs=(commitment,)))
-    return Transition(intent, leaf, inputs, (), (State(StateId(leaf, 0), commitment, seen_by, content),))
+    made = State(StateId(leaf, 0), commitment, seen_by, content)
+    return Authorised(Consistent(Transition(intent, leaf, inputs, (), (made,))))
 
 
 class Said(NamedTuple):
@@ -123,7 +130,7 @@ def recorded(node: NodeName, record: Record, is_told: bool = True) -> Recorded:
     return Recorded(node, ADDRESS, record, is_told)
 
 
-def granted(made: Transition = MADE, number: DelegationNumber = NUMBER, to: NodeName = B) -> Recorded:
+def granted(made: Authorised = MADE, number: DelegationNumber = NUMBER, to: NodeName = B) -> Recorded:
     return recorded(A, PermissionGranted(made.intent, number, to, made))
 
 
@@ -233,6 +240,11 @@ def test_message_that_binds_its_author_rests_on_a_record() -> None:
     assert found(sent, acknowledged) == ["S9"]
     assert found(sent, recorded(A, StatesReceived(digest, (MADE,))), acknowledged) == []
     assert found(Said(A, B, DispatchConfirmationResponse(RequestId(1, 1), (ID,)))) == ["S9"]
+    result = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, NUMBER, MADE)
+    answered = Said(A, B, AssembleResponse(RequestId(1, 1), (result,)))
+    signed = LeavesSigned((SignedLeaf(MADE.intent, MADE.leaf, MADE.valid_until_s),))
+    assert found(answered) == ["S9"]
+    assert found(recorded(A, signed), answered) == []
 
 
 def test_next_life_goes_on_where_the_last_one_stopped() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rota.core.consistency import Consistent
 from rota.core.effects import IntentAccepted, IntentFinalised, StatesReceived
 from rota.digests import core_of, domain_separator, leaf_of, state_commitment, void_leaf
 from rota.sim.facts import Committed, Fact, Recorded, Reorganised, Reported, Signed, Undone
@@ -104,7 +105,7 @@ def test_outcomes_and_ids_among_liars(facts: tuple[Fact, ...], found: set[str]) 
 
 
 def received(node: NodeName, made: Transition) -> Recorded:
-    return Recorded(node, ADDRESS, StatesReceived(Digest(bytes(32)), (made,)), True)
+    return Recorded(node, ADDRESS, StatesReceived(Digest(bytes(32)), (Consistent(made),)), True)
 
 
 PLANTED = with_false_contents(OWN, b"planted")

@@ -13,6 +13,7 @@ from typing import ParamSpec
 import asyncpg  # type: ignore[import-untyped]
 
 from rota.config import Config
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -25,6 +26,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     NodeStarted,
     PermissionGranted,
     Persist,
@@ -68,6 +70,7 @@ from rota.types import (
     Party,
     Receipt,
     RequestId,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -238,7 +241,7 @@ def an_intent(
     return Intent(intent_id(number), contract, Party("alice@node1"), payload, others, idempotency_key=key)
 
 
-def a_transition(intent: int, version: int = 0) -> Transition:
+def a_transition(intent: int, version: int = 0) -> Authorised:
     """A version of an intent: two states that this node and a peer may see, and between them one of strangers."""
     name = leaf(intent * 100 + version)
     outputs = (
@@ -246,7 +249,13 @@ def a_transition(intent: int, version: int = 0) -> Transition:
         State(StateId(name, 1), b"\2" * 32, (STRANGER,)),
         State(StateId(name, 2), b"\3" * 32, (NODE, PEER), b""),
     )
-    return Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=outputs, valid_until_s=1_000)
+    made = Transition(intent_id(intent), name, (StateId(leaf(0), intent),), outputs=outputs, valid_until_s=1_000)
+    return Authorised(Consistent(made))
+
+
+def signed(*transitions: Transition) -> LeavesSigned:
+    """The parties of these intents signed these."""
+    return LeavesSigned(tuple(SignedLeaf(made.intent, made.leaf, made.valid_until_s) for made in transitions))
 
 
 def a_dispatch(
@@ -306,6 +315,7 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
         (FIRST, IntentParked(made.intent, "parked")),
         (FIRST, IntentResumed(made.intent)),
         (FIRST, EndingDecided(made.intent, "cancelled")),
+        (FIRST, replace(signed(made), expired=(SignedLeaf(made.intent, leaf(99), 1),))),
         (FIRST, PermissionGranted(made.intent, DelegationNumber(1, 2), PEER, made)),
         (FIRST, TransitionIssued(prepared, 900)),
         (FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "cancelled", made.leaf))),

@@ -40,9 +40,12 @@ def transactions_on(disk: Disk, contracts: tuple[Contract, ...], confirmations: 
                 found[intent_id] = replace(found[intent_id], issued=prepared)
             case _:
                 pass
-    for height, outcome in (commit for contract in contracts for commit in commits_of(disk, contract)):
+    for address, height, outcome in (
+        (contract.address, *commit) for contract in contracts for commit in commits_of(disk, contract)
+    ):
         intent_id, leaf = outcome.intent, outcome.leaf
-        if intent_id in found:
+        is_its_own = intent_id in found and found[intent_id].intent.contract == address
+        if is_its_own and (intent_id, leaf) in disk.signed:
             found[intent_id] = replace(found[intent_id], height=height, leaf=leaf, transaction=outcome.transaction)
             if height <= disk.height - confirmations:
                 confirmed = Receipt(intent_id, Outcome.CONFIRMED, leaf=leaf)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, PermissionGranted, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
@@ -12,12 +15,24 @@ from rota.digests import domain_separator, void_leaf
 from rota.ports import DueReceipt, ListenerPosition, StoredListener
 from rota.store.database import Reading, Statement
 from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
-from rota.types import NO_CONTRACT, BlockHash, DelegationNumber, IntentId, Leaf, Outcome, Receipt, Transition
+from rota.types import (
+    INTENT_ID_USED,
+    NO_CONTRACT,
+    BlockHash,
+    ContractAddress,
+    DelegationNumber,
+    IntentId,
+    Leaf,
+    Outcome,
+    Receipt,
+    Transition,
+)
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
     NOW_MS,
     PEER,
+    SECOND,
     Make,
     Opened,
     a_dispatch,
@@ -29,6 +44,7 @@ from tests.store.kit import (
     intent_id,
     new_sqlite,
     opened_on,
+    signed,
 )
 
 NUMBER = DelegationNumber(1, 1)
@@ -55,12 +71,45 @@ async def number_all(opened: Opened) -> list[tuple[int, IntentId]]:
     return [(each.sequence, each.intent) for each in await listening.receipts_after(0, 100)]
 
 
-async def accept_and_permit(opened: Opened, *numbers: int) -> list[Transition]:
+async def accept_and_permit(opened: Opened, *numbers: int) -> list[Authorised]:
     made = [a_transition(number) for number in numbers]
     for number, transition in zip(numbers, made, strict=True):
         accepted = IntentAccepted(an_intent(number))
-        assert await opened.write(FIRST, accepted, PermissionGranted(transition.intent, NUMBER, PEER, transition))
+        permitted = PermissionGranted(transition.intent, NUMBER, PEER, transition)
+        assert await opened.write(FIRST, accepted, signed(transition), permitted)
     return made
+
+
+@in_loop
+@pytest.mark.parametrize("other", [FIRST, SECOND])
+async def test_leaf_that_its_party_did_not_sign_has_no_receipt_of_our_intent(
+    make: Make, other: ContractAddress
+) -> None:
+    """A member sends us states under the id of an intent of ours, and commits them there or in another contract."""
+    async with opened_on(await make()) as opened:
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        foreign = a_transition(1, 1)
+        assert await opened.write(other, StatesReceived(digest(1), (foreign,)))
+        outcome = LedgerOutcome(foreign.intent, foreign.leaf, digest(1), LedgerStatus.COMMITTED)
+        used = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((other, outcome),))
+        assert await opened.write(FIRST, BlocksIndexed(0, (used, block(2))))
+        assert await number_all(opened) == []
+        ended = Receipt(intent_id(1), Outcome.REVERTED, "used", foreign.leaf, code=INTENT_ID_USED)
+        assert await opened.write(FIRST, IntentFinalised(ended))
+        assert [intent for _, intent in await number_all(opened)] == [intent_id(1)]
+        assert await opened.store.receipt_of(intent_id(1)) == ended
+
+
+@in_loop
+async def test_leaf_that_is_recognised_later_has_its_receipt(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        made = a_transition(1)
+        permitted = PermissionGranted(made.intent, NUMBER, PEER, made)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), permitted)
+        await commit(opened, 1, made)
+        assert await number_all(opened) == []
+        assert await opened.write(FIRST, signed(made))
+        assert [intent for _, intent in await number_all(opened)] == [intent_id(1)]
 
 
 @in_loop
@@ -129,10 +178,9 @@ async def test_a_leaf_that_is_known_without_its_states_waits_for_them(make: Make
     """Its sender restarted between signing and permitting."""
     async with opened_on(await make()) as opened:
         whole = a_transition(1)
-        stub = Transition(whole.intent, whole.leaf, valid_until_s=1_000, signature=b"signed")
-        assert await opened.write(
-            FIRST, IntentAccepted(an_intent(1)), PermissionGranted(stub.intent, NUMBER, PEER, stub)
-        )
+        stub = Authorised(Consistent(Transition(whole.intent, whole.leaf, valid_until_s=1_000, signature=b"signed")))
+        permitted = PermissionGranted(stub.intent, NUMBER, PEER, stub)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(stub), permitted)
         await commit(opened, 1, whole)
         assert await number_all(opened) == []
         assert await opened.write(FIRST, StatesReceived(digest(1), (whole,)))
@@ -142,10 +190,9 @@ async def test_a_leaf_that_is_known_without_its_states_waits_for_them(make: Make
 @in_loop
 async def test_a_leaf_without_states_for_us_is_complete_when_its_time_has_passed(make: Make) -> None:
     async with opened_on(await make()) as opened:
-        stub = Transition(intent_id(1), a_transition(1).leaf, valid_until_s=1_000)
-        assert await opened.write(
-            FIRST, IntentAccepted(an_intent(1)), PermissionGranted(stub.intent, NUMBER, PEER, stub)
-        )
+        stub = Authorised(Consistent(Transition(intent_id(1), a_transition(1).leaf, valid_until_s=1_000)))
+        permitted = PermissionGranted(stub.intent, NUMBER, PEER, stub)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(stub), permitted)
         await commit(opened, 1, stub)
         assert await number_all(opened) == []
         assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))

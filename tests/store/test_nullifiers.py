@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.core.consistency import Consistent
 from rota.core.effects import BlocksIndexed, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
@@ -47,7 +48,7 @@ async def index(opened: Opened, parted_at: int, *blocks: ChainBlock) -> None:
 
 
 async def receive(opened: Opened, *transitions: Transition) -> None:
-    assert await opened.write(FIRST, StatesReceived(Digest(transitions[0].leaf), transitions))
+    assert await opened.write(FIRST, StatesReceived(Digest(transitions[0].leaf), tuple(map(Consistent, transitions))))
 
 
 async def unspent(opened: Opened) -> list[bytes | None]:

@@ -29,6 +29,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from rota.core.consistency import Consistent
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -41,6 +42,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    LeavesSigned,
     LoadContract,
     LookUpIntents,
     NodeStarted,
@@ -61,6 +63,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.issuing import kept_for
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
+from rota.core.states.sender_transaction import Restored
 from rota.digests import domain_separator, void_leaf
 from rota.ports import StatePlace, StoredTransaction
 from rota.sim.disk import Disk, Fate
@@ -78,6 +81,7 @@ from rota.types import (
     NodeName,
     Outcome,
     Receipt,
+    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -107,6 +111,7 @@ from tests.store.kit import (
     leaf,
     new_postgres,
     new_sqlite,
+    signed,
 )
 from tests.store.model import transactions_on
 from tests.store.servers import PostgresServer
@@ -253,7 +258,7 @@ class Sameness(RuleBasedStateMachine):
 
     @rule(
         choice=SMALL,
-        kind=st.sampled_from(["park", "resume", "end", "permit", "issue", "finalise"]),
+        kind=st.sampled_from(["park", "resume", "end", "sign", "sign", "permit", "issue", "finalise"]),
         version=VERSIONS,
         outcome=st.sampled_from(Outcome),
         fate=FATES,
@@ -268,6 +273,7 @@ class Sameness(RuleBasedStateMachine):
             "park": IntentParked(intent, f"because \0 {choice}"),
             "resume": IntentResumed(intent),
             "end": EndingDecided(intent, f"cancelled {choice}"),
+            "sign": LeavesSigned((SignedLeaf(intent, made.leaf, choice),)),
             "permit": PermissionGranted(intent, DelegationNumber(1, choice), PEER, made),
             "issue": TransitionIssued(a_prepared(made, choice), choice),
             "finalise": IntentFinalised(Receipt(intent, outcome, f"reason {choice}", made.leaf)),
@@ -304,12 +310,14 @@ class Sameness(RuleBasedStateMachine):
         contract, _ = self.an_intent_of(choices[0])
         found = [self.an_intent_of(choice) for choice in choices]
         numbers = dict.fromkeys(number for address, number in found if address == contract)
-        transitions = tuple(a_transition(number, 7).as_seen_by(NODE if is_seen else STRANGER) for number in numbers)
+        transitions = tuple(
+            Consistent(a_transition(number, 7).as_seen_by(NODE if is_seen else STRANGER)) for number in numbers
+        )
         name = digest(10_000 + choices[0] + 100 * is_seen)
         if self.write(fate, contract, StatesReceived(name, transitions, part)):
             self.rounds.append((contract, name, transitions))
 
-    def receive_all(self, transitions: tuple[Transition, ...]) -> None:
+    def receive_all(self, transitions: tuple[Consistent, ...]) -> None:
         """In a round of their own."""
         self.write(Fate.WORKS, FIRST, StatesReceived(digest(40_000 + self.next_number()), transitions))
 
@@ -439,7 +447,8 @@ class Sameness(RuleBasedStateMachine):
     ) -> tuple[ContractAddress, LedgerOutcome]:
         """Of a transition of a round that we know, mostly; or of somebody's. It spends what we hold, or not."""
         contract, number = self.an_intent_of(choice)
-        made, name = a_transition(number, version), digest(20_000 + choice)
+        made: Transition = a_transition(number, version)
+        name = digest(20_000 + choice)
         if self.rounds and choice % 3:
             contract, name, transitions = self.rounds[choice % len(self.rounds)]
             made = transitions[choice % len(transitions)]
@@ -729,6 +738,7 @@ def committed_of(number: int) -> tuple[ContractAddress, LedgerOutcome]:
 
 
 def test_an_intent_whose_block_is_gone_is_unfinished_again(machine: Sameness) -> None:
+    machine.write(Fate.WORKS, FIRST, signed(a_transition(1)))
     machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
     assert intent_id(1) not in machine.unfinished_found()
     machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
@@ -763,7 +773,7 @@ def test_states_are_unspent_from_their_commit_to_their_spending_and_again_when_t
 def test_content_that_comes_after_commit_and_spending_is_held_and_known_as_what_it_is(machine: Sameness) -> None:
     made = a_transition(FOREIGN)
     machine.index(0, (a_block(1, committed_of(FOREIGN)), a_block(2, spending(1, made))), Fate.WORKS)
-    machine.receive_all((made.as_seen_by(STRANGER),))
+    machine.receive_all((Consistent(made.as_seen_by(STRANGER)),))
     assert StateId(made.leaf, 0) not in unspent(machine)
     machine.receive_all((made,))
     assert StateId(made.leaf, 0) not in unspent(machine)
@@ -828,6 +838,75 @@ def test_what_is_kept_ends_with_the_block_that_makes_its_outcome_final(machine: 
     assert len(machine.expected().contracts[FIRST].kept) == 1
     machine.index(1, (a_block(2),), Fate.WORKS)
     assert machine.expected().contracts[FIRST].kept == ()
+
+
+def restored_first(machine: Sameness) -> Restored:
+    machine.a_new_life_finds_the_same()
+    return machine.expected().contracts[FIRST].intents[0]
+
+
+def test_another_leaf_under_an_intents_id_does_not_settle_it_and_is_restored(machine: Sameness) -> None:
+    machine.write(Fate.WORKS, FIRST, signed(a_transition(1, 1)))
+    machine.index(0, (a_block(1, committed_of(1)),), Fate.WORKS)
+    assert restored_first(machine).used_leaf is None, "it is not final"
+    machine.index(1, (a_block(2),), Fate.WORKS)
+    found = restored_first(machine)
+    assert found.used_leaf == a_transition(1).leaf
+    assert [each.leaf for each in found.versions] == [a_transition(1, 1).leaf]
+    assert machine.do(lambda: machine.opened.store.receipt_of(intent_id(1))) is None
+    machine.look_up("")
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert restored_first(machine).used_leaf is None, "its block is gone"
+
+
+def test_leaf_that_is_recognised_later_settles_its_intent(machine: Sameness) -> None:
+    machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
+    assert restored_first(machine).used_leaf == a_transition(1).leaf
+    machine.write(Fate.WORKS, FIRST, signed(a_transition(1)))
+    machine.a_new_life_finds_the_same()
+    machine.look_up("")
+    assert intent_id(1) not in machine.unfinished_found()
+    receipt = machine.do(lambda: machine.opened.store.receipt_of(intent_id(1)))
+    assert receipt == Receipt(intent_id(1), Outcome.CONFIRMED, leaf=a_transition(1).leaf)
+    machine.index(0, (a_block(1), a_block(2), a_block(3)), Fate.WORKS)
+    assert intent_id(1) in machine.unfinished_found()
+
+
+def test_commit_of_the_same_id_in_another_contract_does_not_count(machine: Sameness) -> None:
+    """Before, whoever committed the id in another contract of this node confirmed the intent."""
+    machine.write(Fate.WORKS, FIRST, signed(a_transition(1)))
+    _, outcome = committed_of(1)
+    machine.index(0, (a_block(1, (SECOND, outcome)), a_block(2)), Fate.WORKS)
+    found = restored_first(machine)
+    assert (found.intent.id, found.used_leaf) == (intent_id(1), None)
+    assert machine.do(lambda: machine.opened.store.receipt_of(intent_id(1))) is None
+    machine.ask_for_transactions("", 2)
+
+
+def test_leaf_that_is_signed_again_keeps_its_later_bound(machine: Sameness) -> None:
+    made = a_transition(1)
+    for until_s in (1_000, 2_000, 1_500):
+        machine.write(Fate.WORKS, FIRST, LeavesSigned((SignedLeaf(made.intent, made.leaf, until_s),)))
+    assert [each.valid_until_s for each in restored_first(machine).versions] == [2_000]
+
+
+def test_expired_leaves_are_forgotten(machine: Sameness) -> None:
+    old, new = a_transition(1), a_transition(1, 1)
+    machine.write(Fate.WORKS, FIRST, signed(old))
+    machine.write(Fate.WORKS, FIRST, replace(signed(new), expired=signed(old).signed))
+    assert [each.leaf for each in restored_first(machine).versions] == [new.leaf]
+
+
+def test_dependency_is_confirmed_only_by_a_leaf_of_its_party(machine: Sameness) -> None:
+    machine.accept(FIRST, "", [0], Fate.WORKS)
+    dependency = machine.intents()[0][1]
+    number = int.from_bytes(dependency, "big")
+    machine.index(0, (a_block(1, committed_of(number)), a_block(2)), Fate.WORKS)
+    machine.a_new_life_finds_the_same()
+    assert machine.expected().contracts[FIRST].outcomes == ()
+    machine.write(Fate.WORKS, FIRST, signed(a_transition(number)))
+    machine.a_new_life_finds_the_same()
+    assert (dependency, Outcome.CONFIRMED) in machine.expected().contracts[FIRST].outcomes
 
 
 def test_an_intent_whose_voiding_is_gone_is_not_voided(machine: Sameness) -> None:

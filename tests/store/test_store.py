@@ -53,6 +53,7 @@ from tests.store.kit import (
     new_sqlite,
     one_of_each,
     opened_on,
+    signed,
 )
 
 TOO_LARGE = 2**63
@@ -205,6 +206,38 @@ async def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: P
 
 
 @in_loop
+async def test_what_was_confirmed_before_leaves_were_recorded_stays_confirmed(tmp_path: Path) -> None:
+    """A database of schema 13: an intent that its chain has, and one whose id only another contract used."""
+    made = a_transition(1)
+    with closing(sqlite3.connect(tmp_path / "node.db")) as connection:
+        connection.execute(VERSION_TABLE.sql)
+        for migration in migrations()[:13]:
+            for statement in migration.statements:
+                connection.execute(statement.sql)
+        connection.execute("INSERT INTO schema_version (version) VALUES (13)")
+        for number, settled_at in ((1, 1), (2, None)):
+            intent = an_intent(number)
+            connection.execute(
+                "INSERT INTO intents (id, contract, position, intent, settled_at) VALUES (?, ?, ?, ?, ?)",
+                (intent.id, intent.contract, number, encode(intent), settled_at),
+            )
+        for place, (contract, committed) in enumerate(((FIRST, made), (SECOND, a_transition(2)))):
+            outcome = LedgerOutcome(committed.intent, committed.leaf, digest(1), LedgerStatus.COMMITTED)
+            connection.execute(
+                "INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome)"
+                " VALUES (1, ?, ?, ?, ?, ?, 'committed', ?)",
+                (place, contract, committed.intent, committed.leaf, digest(1), encode(outcome)),
+            )
+        connection.commit()
+    async with opened_on(new_sqlite(tmp_path), Config(confirmations=0)) as opened:
+        later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 20)
+        assert await opened.write(OWN, BlocksIndexed(1, (later,)))
+        confirmed = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=made.leaf)
+        assert await opened.store.receipt_of(intent_id(1)) == confirmed
+        assert await opened.store.receipt_of(intent_id(2)) is None
+
+
+@in_loop
 async def test_a_second_process_does_not_get_the_database(make: Make) -> None:
     database = await make()
     async with opened_on(database):
@@ -241,7 +274,8 @@ async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(make: 
         outcome = LedgerOutcome(intent_id(1), committed.leaf, digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
         reverted = Receipt(intent_id(2), Outcome.REVERTED, "it was cancelled")
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
+        accepted = IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2))
+        assert await opened.write(FIRST, *accepted, signed(committed))
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))
         assert await opened.write(FIRST, IntentFinalised(reverted))
         receipt = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=committed.leaf)
@@ -253,7 +287,7 @@ async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(make: 
 @in_loop
 async def test_blocks_are_kept_for_a_window_and_what_they_did_for_ever(make: Make) -> None:
     async with opened_on(await make()) as opened:
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(a_transition(1)))
         for height in range(1, 11):
             outcome = LedgerOutcome(intent_id(height), a_transition(height).leaf, digest(1), LedgerStatus.COMMITTED)
             block = ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b""), height, ((FIRST, outcome),))

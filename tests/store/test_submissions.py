@@ -6,14 +6,14 @@ from dataclasses import replace
 from uuid import UUID
 
 from rota.abi import entries_of, hash_of
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, LeavesSigned
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
-from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode
+from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SignedLeaf, SubmitMode
 from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
@@ -136,6 +136,7 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
             assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
         public = await store.public.accept(PUBLIC, WAITING, ())
         assert len(await store.submissions.find(Query(), is_open=True)) == 3
+        assert await opened.write(FIRST, LeavesSigned((SignedLeaf(intent_id(1), leaf(1), 1_000),)))
         committed = LedgerOutcome(intent_id(1), leaf(1), digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, committed),))
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))

@@ -23,6 +23,7 @@ from tests.store.kit import (
     digest,
     in_loop,
     intent_id,
+    signed,
 )
 
 
@@ -107,7 +108,7 @@ async def test_what_its_user_was_given_tells_what_it_did(make: Make) -> None:
             await submissions.add(asked, ())
         assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
         assert await submissions.find(Query(), is_prepared=True) == ()
-        assert await opened.write(FIRST, TransitionIssued(prepared, 900))
+        assert await opened.write(FIRST, signed(prepared.transition), TransitionIssued(prepared, 900))
         assert [each.id for each in await submissions.find(Query(), is_prepared=True)] == [intent_id(1)]
         outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))

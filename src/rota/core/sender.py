@@ -209,8 +209,6 @@ class Sender(Machine):
         self.work_posted = False
         self.end_posted = False
         self.why_waiting = ""
-        # How often each coordinator was of no use, since it last asked for a permission that we gave.
-        self.complaints: dict[NodeName, int] = {}
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
         self.assembly = Assembly(self)
         self.parties = Parties(self)
@@ -301,7 +299,6 @@ class Sender(Machine):
 
     def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
         """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
-        self.complain(peer)
         transition = prepared.transition
         self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
@@ -367,10 +364,6 @@ class Sender(Machine):
             transaction.handle(GivenUp(held.reverted.reason))
         else:
             transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
-
-    def complain(self, coordinator: NodeName) -> None:
-        """It gave an intent up without evidence, or its snapshot kept one from being assembled."""
-        self.complaints[coordinator] = self.complaints.get(coordinator, 0) + 1
 
     # From the ledger.
 

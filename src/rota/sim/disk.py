@@ -181,7 +181,7 @@ class Reading:
             known = {version.leaf: version for version in intents[each.intent].versions}
             if each.leaf not in known or known[each.leaf].valid_until_s < each.valid_until_s:
                 known[each.leaf] = each
-            intents[each.intent] = replace(intents[each.intent], versions=tuple(known.values()))
+            intents[each.intent] = replace(intents[each.intent], versions=tuple(sorted(known.values(), key=_by_bound)))
 
     def _take_deployment(
         self, record: DeploymentAgreed | DeploymentProposed | ProposalForgotten | ContractTaken
@@ -517,3 +517,8 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
             intents[intent] = replace(intents[intent], permission=Permission(number, delegate, transition))
         case _:
             raise AssertionError(f"the disk does not know {type(record).__name__}")
+
+
+def _by_bound(signed: SignedLeaf) -> tuple[int, Leaf]:
+    """The order in which a database tells of them."""
+    return signed.valid_until_s, signed.leaf

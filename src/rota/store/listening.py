@@ -224,7 +224,8 @@ INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_unti
 ON CONFLICT (contract, leaf) DO NOTHING"""
 
 # Little is due at a time: that is gone through, whatever order a planner of queries would like better. The contract is
-# compared as an expression, so that no database goes through all outcomes of it for each that is due.
+# compared as an expression, so that no database goes through all outcomes of it for each that is due. Of an intent of
+# this node only a leaf that its party signed has a receipt, in the intent's own contract (trust rule 1).
 _COMMITTED_AND_DUE: Final = f"""
 SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf
 FROM receipts_due CROSS JOIN outcomes
@@ -232,6 +233,10 @@ WHERE receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
 AND outcomes.contract || '' = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
 AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?
 AND (receipts_due.is_whole = 1 OR receipts_due.valid_until_s < ?)
+AND NOT EXISTS (
+    SELECT 1 FROM intents WHERE intents.id = receipts_due.intent AND (
+        intents.contract <> receipts_due.contract OR intents.settled_at IS NULL
+        OR intents.settled_at <> outcomes.height))
 ORDER BY outcomes.height, outcomes.place LIMIT ?"""
 
 _ENDED_AND_DUE: Final = """

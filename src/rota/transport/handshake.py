@@ -17,7 +17,7 @@ from rota.messages import PROTOCOL_VERSION
 from rota.ports import Registration
 from rota.transport.certificates import SHOWN_DIGITS, Certificate, fingerprint_of, read_certificate
 from rota.transport.endings import Reason, Refused, harmless, refused
-from rota.transport.parts import LIFE_BYTES, Goodbye, Hello, read_part
+from rota.transport.parts import ACCOUNT_BYTES, LIFE_BYTES, Announcement, Goodbye, Hello, read_part
 from rota.types import NodeName
 
 
@@ -54,6 +54,7 @@ def read_hello(data: bytes | None, us: NodeName, peer: NodeName) -> Hello:
         case Hello() as hello:
             _require_version(hello.version)
             _require_names(hello, us, peer)
+            require_announcement(hello.announcement)
             return hello
         case Goodbye(ending):
             raise Refused(ending)
@@ -66,6 +67,14 @@ def _require_version(version: tuple[int, int]) -> None:
     if version[0] != PROTOCOL_VERSION[0]:
         theirs, ours = (".".join(map(str, numbers)) for numbers in (version, PROTOCOL_VERSION))
         raise refused(Reason.VERSION, f"protocol version {theirs} cannot be spoken with a node of version {ours}")
+
+
+def require_announcement(announcement: Announcement) -> None:
+    """It takes part in automation with an address, or not at all; names of triggers are bounded as they are read."""
+    if len(announcement.account) not in (0, ACCOUNT_BYTES):
+        raise refused(
+            Reason.MALFORMED, f"automation account: must have {ACCOUNT_BYTES} bytes, not {len(announcement.account)}"
+        )
 
 
 def _require_names(hello: Hello, us: NodeName, peer: NodeName) -> None:

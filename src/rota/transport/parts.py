@@ -13,6 +13,7 @@ from rota.types import NodeName
 from rota.wire import transport_pb2 as pb
 
 LIFE_BYTES: Final = 8
+ACCOUNT_BYTES: Final = 20
 RANKED_TRIGGERS_MAX: Final = 256
 TRIGGER_CHARACTERS_MAX: Final = 63
 

@@ -272,8 +272,6 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
-        transaction.sender.complain(transaction.delegate)
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
 
@@ -288,7 +286,6 @@ def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
         delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
         transaction.not_before_ms = _look_after(transaction, delay_ms)
         return
-    transaction.sender.complain(event.peer)
     transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
     transaction.dropped_count += 1
 
@@ -571,7 +568,6 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Aut
     transaction.is_permission_durable = False
     transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
     transaction.dropped_count = 0
-    transaction.sender.complaints.pop(request.peer, None)
     record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))

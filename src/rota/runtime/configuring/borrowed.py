@@ -43,6 +43,7 @@ SEQUENCER: Final[Meanings] = {
     "handover_timeout_ms": ("ms", "How long a new coordinator waits for the old one's answer."),
     "flush_timeout_ms": ("ms", "How long a new coordinator waits for what the old one had dispatched."),
     "submitter_grace_ms": ("ms", "How long a permitted intent is held after its submitter last listed it."),
+    "id_used_grace_ms": ("ms", "How long members are asked whose leaf uses an intent's id on the chain."),
     "step_down_pause_ms": ("ms", "How long a node that stepped down does not choose itself."),
     "closing_heartbeats": ("heartbeats", "Heartbeats with which a coordinator takes its leave."),
     "idle_grace": ("heartbeats", "Heartbeats with nothing to do before a coordinator rests."),

@@ -165,7 +165,7 @@ class Said:
     prepared: dict[Leaf, IntentId] = field(default_factory=dict)
     acknowledged: set[Leaf] = field(default_factory=set)
     signed_away: dict[Leaf, IntentId] = field(default_factory=dict)
-    signed: set[Leaf] = field(default_factory=set)
+    signed: set[IntentId] = field(default_factory=set)
 
 
 class RestartContradictsNothing(Invariant):
@@ -233,7 +233,7 @@ class RestartContradictsNothing(Invariant):
                 if fact.is_told:
                     said.given[intent] = transition.leaf
             case LeavesSigned(signed, _):
-                said.signed.update(each.leaf for each in signed)
+                said.signed.update(each.intent for each in signed)
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
                 said.dispatches[fact.record.nonce] = fact.record
@@ -295,13 +295,13 @@ class RestartContradictsNothing(Invariant):
             self.numbers[intent] = (number, fact.peer)
 
     def _assembled(self, fact: Sent) -> None:
-        """What a party signed is on the disk before it leaves: only that confirms its intent."""
+        """What a party signed is on the disk before it leaves. Messages may be altered, so leaves are not compared."""
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, AssembleResponse)
         for result in body.results:
             made = result.transition
-            if made is not None and not made.is_empty and made.leaf not in said.signed:
+            if made is not None and not made.is_empty and made.intent not in said.signed:
                 self.accuse(f"{fact.node} signed a leaf of {self.show(result.intent)}, which its disk does not have")
 
     def _asked(self, fact: Sent) -> None:
