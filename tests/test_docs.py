@@ -6,6 +6,7 @@ Theory of operation. This docstring is also that of the page of the machine belo
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from enum import Enum
@@ -339,3 +340,16 @@ def test_every_event_of_a_machine_stands_on_its_page() -> None:
     text = render_pages()["sender.md"]
     for event in Sender.table.events:
         assert f"| `{event.__name__}` |" in text
+
+
+def test_security_page_names_tests_that_there_are() -> None:
+    """Each row of what stops a liar names the test that shows it."""
+    repository = Path(__file__).parents[1]
+    page = (repository / "docs" / "security.md").read_text()
+    sources = "\n".join(path.read_text() for path in (repository / "tests").rglob("test_*.py"))
+    functions = re.findall(r"`(test_\w+)`", page)
+    files = re.findall(r"`(tests/[\w/]+\.py)`", page)
+    assert functions
+    assert files
+    assert [name for name in functions if f"def {name}(" not in sources] == []
+    assert [name for name in files if not (repository / name).is_file()] == []

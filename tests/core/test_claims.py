@@ -32,7 +32,7 @@ def sent() -> dict[type[Any], None]:
         if kind not in found and kind is not messages.Message:
             found[kind] = None
             waiting += [part for name in names_of(kind) for part in nested(get_type_hints(kind)[name])]
-    return found
+    return dict.fromkeys(sorted(found, key=lambda kind: kind.__name__))
 
 
 def names_of(kind: type[Any]) -> set[str]:
