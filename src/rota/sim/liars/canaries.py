@@ -15,25 +15,19 @@ from rota.core.consistency import Consistent
 from rota.core.demotion import Demotions
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsersVerified
-from rota.core.events.sender import DelegationRefused
 from rota.core.events.sender_transaction import AssembleRevert, GivenUp
-from rota.core.handover import Claims
-from rota.core.observer import Observer
-from rota.core.probation import Probation
-from rota.core.quotas import Quotas
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction as sender_transaction_rules
 from rota.core.rules import sender_transaction_ending as ending_rules
 from rota.core.rules import sender_transaction_used as used_rules
-from rota.core.sender import TABLE as SENDER
 from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import HeldRefusals
-from rota.messages import EndorsementRequest, Handover, TransactionReverted
+from rota.messages import EndorsementRequest, TransactionReverted
 from rota.sim import services
-from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, with_action, without_guard
+from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, without_guard
 from rota.sim.plan import Settings
 from rota.sim.services import sign
 from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Party, Transition, node_of
@@ -92,10 +86,6 @@ def _spare_nobody(_contract: Contract) -> int:
     return 0
 
 
-def _believe_handover(claims: Claims, _are_valid: object) -> Handover:
-    return Handover(claims.request_id, claims.points, tuple(claims.rounds.values()))
-
-
 def _believe_the_coordinator(sender: Sender, peer: NodeName, message: TransactionReverted) -> None:
     transaction = sender.transactions.get(message.intent)
     if transaction is not None and transaction.delegate == peer:
@@ -113,25 +103,8 @@ def _believe_the_snapshot(_assembly: Assembly, _slot: Slot, transaction: SenderT
 # Whom a node waits for.
 
 
-def _any_height(_observer: Observer, _node: NodeName, claimed: int) -> int:
-    return claimed
-
-
-def _wait_for_any_range(sender: Sender, event: DelegationRefused) -> None:
-    sender_rules._close_command(sender)
-    sender.awaited_range = sender_rules._claimed_range(sender, event)
-
-
 def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
     """Whoever gives signs of life stays."""
-
-
-def _suspect_nobody(_probation: Probation, _sender: NodeName) -> bool:
-    return False
-
-
-def _has_any_place(quotas: Quotas, _sender: NodeName) -> bool:
-    return len(quotas.coordinator.transactions) < quotas.context.config.in_flight_max
 
 
 _flaw_of = Endorser._flaw_of
@@ -213,19 +186,6 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         replacing(Assembly, "_assemble_alone", _believe_the_snapshot),
         lying("locks-coins"),
     ),
-    Canary(
-        "waits for any height",
-        "L1",
-        both(
-            replacing(Observer, "height_bound", _any_height),
-            with_action(SENDER, sender_rules.wait_for_range, _wait_for_any_range),
-            replacing(Demotions, "demote", _demote_nobody),
-        ),
-        lying("claims-heights"),
-    ),
     Canary("demotes nobody", "L1", replacing(Demotions, "demote", _demote_nobody), lying("never-assembles")),
-    Canary("suspects nobody", "L1", replacing(Probation, "has", _suspect_nobody), lying("withholds-permission")),
-    Canary("has room for anybody", "L1", replacing(Quotas, "has_place", _has_any_place), lying("floods")),
-    Canary("believes a hand-over", "L1", replacing(Claims, "believed", _believe_handover), lying("hands-over-falsely")),
 )
 EVERY_CANARY: tuple[Canary, ...] = (*CANARIES, *CANARIES_AMONG_LIARS)
