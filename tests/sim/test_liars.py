@@ -9,7 +9,10 @@ from random import Random
 import pytest
 
 from rota.messages import Message
+from rota.sim.canaries import try_canary
 from rota.sim.frames import acceptable
+from rota.sim.invariants import TRUST
+from rota.sim.liars.canaries import CANARIES_AMONG_LIARS, EVERY_CANARY
 from rota.sim.liars.drawing import is_bearable
 from rota.sim.liars.mutator import Mutator
 from rota.sim.liars.notebook import Notebook
@@ -21,6 +24,8 @@ from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 
 ROOT = Path(__file__).parents[2]
 NODES = (NodeName("A"), NodeName("B"), NodeName("C"))
+# Those that show within a seed or two; `rota simulate --canaries` tries them all.
+QUICK = ("endorses any id", "is confirmed by any leaf", "stores contents that do not have their commitment")
 LYING_FOR_MS = 20_000
 NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
 
@@ -125,3 +130,22 @@ def test_every_strategy_is_in_the_documentation_as_it_describes_itself() -> None
     text = (ROOT / "docs" / "reliability.md").read_text()
     for name, strategy in STRATEGIES.items():
         assert f"| `{name}` | {(strategy.__doc__ or '').splitlines()[0].rstrip('.')} |" in text
+
+
+# Canaries.
+
+
+def test_every_invariant_of_trust_has_a_canary_and_there_are_at_least_twelve() -> None:
+    assert {invariant.name for invariant in TRUST} <= {canary.invariant for canary in CANARIES_AMONG_LIARS}
+    assert len({canary.name for canary in EVERY_CANARY}) == len(EVERY_CANARY)
+    assert len(CANARIES_AMONG_LIARS) >= 12
+    assert all(canary.settings.liars and canary.settings.strategies for canary in CANARIES_AMONG_LIARS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_core_without_a_defence_is_caught_among_liars(name: str) -> None:
+    (canary,) = [each for each in CANARIES_AMONG_LIARS if each.name == name]
+    outcome = try_canary(canary, seeds_max=3)
+    assert outcome.is_clean_without
+    assert outcome.caught

@@ -82,6 +82,8 @@ class Settings:
     codec: bool | None = None
     liars: int | None = 0
     strategies: tuple[str, ...] | None = None
+    # Invariants that are not judged: one may see an attack before its consequence shows in another.
+    unjudged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

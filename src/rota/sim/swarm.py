@@ -100,6 +100,7 @@ class Swarm:
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
+        self.world.judge.leave_out(settings.unjudged)
         self.found = self.world.judge.found
         self.is_over = False
         self.expected: set[int] = set()

@@ -81,6 +81,7 @@ class Judge:
 
     def __init__(self, terms: Terms, invariants: tuple[type[Invariant], ...]) -> None:
         self.found: list[Violation] = []
+        self.left_out: tuple[str, ...] = ()
         self.invariants = tuple(invariant(terms, self._note) for invariant in invariants)
         self._handlers: dict[type[Any], tuple[Handler, ...]] = {}
         for invariant in self.invariants:
@@ -88,6 +89,10 @@ class Judge:
                 if terms.liars and kind not in invariant.hears_of_liars:
                     handler = _of_honest(terms.liars, handler)
                 self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
+
+    def leave_out(self, names: tuple[str, ...]) -> None:
+        """What these invariants find does not count."""
+        self.left_out = names
 
     def tell(self, fact: Fact) -> None:
         """Something happened."""
@@ -108,7 +113,7 @@ class Judge:
             invariant.conclude()
 
     def _note(self, name: str, text: str) -> None:
-        if len(self.found) < FOUND_MAX:
+        if len(self.found) < FOUND_MAX and name not in self.left_out:
             self.found.append(Violation(name, text))
 
 

@@ -1,17 +1,36 @@
 """Cores without one of the defences against liars: each must be caught by a dishonest seed.
 
-A canary of this module says, beside its invariant, which strategy its liars follow: its settings have them.
+A canary of this module says, beside its invariant, which strategy its liars follow: its settings have them. Where one
+defence stands before another, the first is taken away too, and the invariant that would see that is not judged.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rota.core import endorser as endorser_module
+from rota.core import private_states as private_states_module
+from rota.core.assembly import Assembly, Slot
+from rota.core.consistency import Consistent
+from rota.core.demotion import Demotions
+from rota.core.endorser import Endorser
+from rota.core.events import EndorsersVerified
+from rota.core.events.sender_transaction import AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
+from rota.core.rules import sender as sender_rules
+from rota.core.rules import sender_transaction as sender_transaction_rules
+from rota.core.rules import sender_transaction_ending as ending_rules
+from rota.core.rules import sender_transaction_used as used_rules
+from rota.core.sender import Sender
+from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.core.sender_transaction import SenderTransaction
+from rota.core.states.sender_transaction import HeldRefusals
+from rota.messages import EndorsementRequest, TransactionReverted
 from rota.sim import services
-from rota.sim.canaries import CANARIES, MINUTES, Canary, replacing
+from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, without_guard
 from rota.sim.plan import Settings
 from rota.sim.services import sign
-from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Party, node_of
+from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Party, Transition, node_of
 
 
 def lying(
@@ -23,6 +42,9 @@ def lying(
 ) -> Settings:
     """Seeds with so many liars that follow these strategies."""
     return Settings(minutes=minutes, faults=faults, mode=mode, liars=liars, strategies=strategies)
+
+
+# Whose an id is, and until when a signature is good.
 
 
 def _is_of_the_peer(_contract: Contract, peer: NodeName, intent: Intent) -> bool:
@@ -37,12 +59,72 @@ def _sign_leaf_alone(party: Party, leaf: Leaf, _valid_until_s: int) -> bytes:
     return sign(party, leaf)
 
 
+# What is written and believed.
+
+
+def _believe_contents(_separator: bytes, transition: Transition) -> Consistent:
+    return Consistent(transition)
+
+
+def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transition) -> Consistent:
+    return Consistent(transition)
+
+
+def _flaw_but_for_bounds(
+    endorser: Endorser, transition: Transition, request: EndorsementRequest, is_signed_over: bool
+) -> str:
+    return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, is_signed_over)
+
+
+def _believe_refusals(
+    sender: Sender, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified
+) -> None:
+    _take_refusals(sender, transaction, held, replace(event, are_valid=(True,) * len(event.are_valid)))
+
+
+def _spare_nobody(_contract: Contract) -> int:
+    return 0
+
+
+def _believe_the_coordinator(sender: Sender, peer: NodeName, message: TransactionReverted) -> None:
+    transaction = sender.transactions.get(message.intent)
+    if transaction is not None and transaction.delegate == peer:
+        transaction.handle(GivenUp(message.reason))
+
+
+def _given_up(_peer: NodeName, reason: str, _was_refused: bool = False) -> GivenUp:
+    return GivenUp(reason)
+
+
+def _believe_the_snapshot(_assembly: Assembly, _slot: Slot, transaction: SenderTransaction, reason: str) -> None:
+    transaction.handle(AssembleRevert(reason))
+
+
+# Whom a node waits for.
+
+
+def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
+    """Whoever gives signs of life stays."""
+
+
+_flaw_of = Endorser._flaw_of
+_take_refusals = Sender._take_refusals
+_endorses_any_id = replacing(endorser_module, "is_id_of", _is_anybodys)
+_coordinates_any_id = replacing(coordinator_rules, "_is_its_own", _is_of_the_peer)
+
 CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
     Canary(
-        "coordinates any id", "T3", replacing(coordinator_rules, "_is_its_own", _is_of_the_peer), lying("squats-ids")
+        "nobody looks whose an id is",
+        "R2",
+        both(_coordinates_any_id, _endorses_any_id),
+        replace(lying("squats-ids"), unjudged=("S5", "T3")),
     ),
+    Canary("endorses any id", "R2", _endorses_any_id, lying("squats-as-coordinator")),
     Canary(
-        "endorses any id", "R2", replacing(endorser_module, "is_id_of", _is_anybodys), lying("squats-as-coordinator")
+        "is confirmed by any leaf",
+        "T1",
+        both(_endorses_any_id, _coordinates_any_id, without_guard(SENDER_TRANSACTION, used_rules.is_by_another, False)),
+        replace(lying("squats-as-coordinator"), unjudged=("R2", "S5", "T3")),
     ),
     Canary(
         "a signature that does not say until when",
@@ -50,5 +132,60 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         replacing(services, "sign_leaf", _sign_leaf_alone),
         lying("revives"),
     ),
+    Canary(
+        "permits contents that were not signed",
+        "T2",
+        replacing(sender_transaction_rules, "consistent", _believe_contents),
+        lying("plants-states", faults=("crash",)),
+    ),
+    Canary(
+        "stores contents that do not have their commitment",
+        "T2",
+        replacing(private_states_module, "consistent_for", _believe_contents_for),
+        lying("plants-states"),
+    ),
+    Canary(
+        "endorses for longer than a leaf allows",
+        "T1",
+        replacing(Endorser, "_flaw_of", _flaw_but_for_bounds),
+        lying("revives"),
+    ),
+    Canary(
+        "reports as reverted what may still be committed",
+        "T1",
+        both(
+            without_guard(SENDER_TRANSACTION, ending_rules.something_may_be_endorsed, False),
+            without_guard(SENDER_TRANSACTION, ending_rules.versions_are_void, True),
+        ),
+        lying("commits-unpermitted"),
+    ),
+    Canary(
+        "believes refusals that nobody signed",
+        "T3",
+        replacing(Sender, "_take_refusals", _believe_refusals),
+        lying("says-reverted"),
+    ),
+    Canary(
+        "takes one refusal for all", "T3", replacing(Contract, "spare", property(_spare_nobody)), lying("says-reverted")
+    ),
+    Canary(
+        "ends what its coordinator gave up",
+        "T3",
+        replacing(Sender, "take_reverted", _believe_the_coordinator),
+        lying("says-reverted"),
+    ),
+    Canary(
+        "ends what its coordinator rejects",
+        "T3",
+        replacing(sender_rules, "Dropped", _given_up),
+        lying("rejects-intents"),
+    ),
+    Canary(
+        "ends what a snapshot does not allow",
+        "T3",
+        replacing(Assembly, "_assemble_alone", _believe_the_snapshot),
+        lying("locks-coins"),
+    ),
+    Canary("demotes nobody", "L1", replacing(Demotions, "demote", _demote_nobody), lying("never-assembles")),
 )
 EVERY_CANARY: tuple[Canary, ...] = (*CANARIES, *CANARIES_AMONG_LIARS)

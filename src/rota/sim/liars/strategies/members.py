@@ -190,7 +190,9 @@ class Revives(Strategy):
             if contract is None:
                 continue
             until_s = liar.time_s + liar.world.config.validity_s // 2
-            revived = replace(known.transition, valid_until_s=until_s)
+            # A longer end in the transition, which its signature does not bear, or in the round alone.
+            is_said = self.random.random() < 0.5
+            revived = replace(known.transition, valid_until_s=until_s) if is_said else known.transition
             liar.ask_to_endorse(contract, (revived,), (known.sender,), until_s)
         for known_round, signatures in liar.book.complete():
             if known_round.valid_until_s >= liar.time_s:
