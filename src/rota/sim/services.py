@@ -63,8 +63,9 @@ class Services:
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
                 return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                found = unsigned(effect) or domain.check(effect, self.payloads, node)
-                judged = frozenset(refusal.leaf for refusal in found)
+                shown_badly = misshown(self.contracts[effect.contract], effect)
+                found = shown_badly or unsigned(effect) or domain.check(effect, self.payloads, node)
+                judged = frozenset(refusal.leaf for refusal in found if refusal not in shown_badly)
                 refusals = signed(self.separators[effect.contract], node, effect, found, judged)
                 unjudged = () if refusals else domain.failures(effect, self.payloads, node)
                 missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
@@ -89,6 +90,21 @@ class Services:
                 return [ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier))]
             case _:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+
+def misshown(contract: Contract, order: CheckRound) -> tuple[Refusal, ...]:
+    """An endorser has to see what is made, and so has every other: no state may be that nobody can judge the use of.
+
+    That is the coordinator's doing as much as the sender's, and no judgement of the leaf.
+    """
+    return tuple(
+        Refusal(transition.intent, "the bytes of an output are missing", leaf=transition.leaf)
+        for transition in order.transitions
+        if any(
+            state.content is None or not set(contract.endorsers) <= set(state.distribution)
+            for state in transition.outputs
+        )
+    )
 
 
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:

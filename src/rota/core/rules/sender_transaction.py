@@ -272,7 +272,8 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
-    if event.code is ErrorCode.CONTENTION and transaction.delegate is not None:
+    is_complaint = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
+    if is_complaint and transaction.delegate is not None:
         transaction.sender.complain(transaction.delegate)
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
