@@ -26,7 +26,7 @@ from rota.core.node import Node
 from rota.keys.secret import Secret
 from rota.runtime.configuration import LogFormat, LogLevel
 from rota.runtime.observability import CannotTrace, TransactionSpans, about, configure_logging, root_of, tracing_to
-from rota.sim.domain import intent_id
+from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.world import World
 from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
 
@@ -164,7 +164,9 @@ class Watched:
             watch(core, self.spans[name])
 
     def submit(self, node: NodeName, name: str) -> IntentId:
-        intent = Intent(intent_id(name), CONTRACT.address, Party(f"alice@{node}"), b"mint")
+        party = Party(f"alice@{node}")
+        drawn = drawn_id(name, party, CONTRACT.address)
+        intent = Intent(drawn, CONTRACT.address, party, b"mint", nonce=nonce_of(name))
         self.world.submit(node, CONTRACT.address, IntentSubmitted(name, intent))
         return intent.id
 

@@ -275,6 +275,7 @@ class Relay:
         # All that came through, in both directions.
         self.passed: Final[list[bytes]] = []
         self.port = 0
+        self.connections = 0
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, HOST, 0)
@@ -304,6 +305,7 @@ class Relay:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self._writers.add(writer)
+        self.connections += 1
         try:
             onward_reader, onward_writer = await asyncio.open_connection(HOST, self.target_port)
         except OSError:

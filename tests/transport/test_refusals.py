@@ -203,10 +203,10 @@ def test_another_major_version_is_refused_with_both_versions(caplog: pytest.LogC
             await mallory.until_known(one)
             for _ in range(2):
                 async with mallory.dial(one) as call:
-                    await call.say_hello(version=(2, 5))
+                    await call.say_hello(version=(3, 5))
                     goodbye = await call.read_until(Goodbye)
                 assert goodbye.ending.reason is Reason.VERSION
-                assert "2.5" in goodbye.ending.text
+                assert "3.5" in goodbye.ending.text
                 assert "2.0" in goodbye.ending.text
             assert one.peers.endings.counts[Reason.VERSION] == 2
 
