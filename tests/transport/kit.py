@@ -281,11 +281,6 @@ class Relay:
         self._server = await asyncio.start_server(self._serve, HOST, 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    @property
-    def is_idle(self) -> bool:
-        """Nobody is connected."""
-        return not self._writers
-
     def cut(self) -> None:
         """Break every connection, without a word to either side."""
         for writer in tuple(self._writers):
