@@ -9,12 +9,22 @@ import pytest
 
 from rota.config import Config
 from rota.core.context import Context, Ids
-from rota.core.events import ConnectionLost, LedgerBack, LedgerLost, LedgerOutcome, LedgerStatus, OutcomesFinal
+from rota.core.events import (
+    AssemblyFailed,
+    AssemblyFinished,
+    ConnectionLost,
+    LedgerBack,
+    LedgerLost,
+    LedgerOutcome,
+    LedgerStatus,
+    OutcomesFinal,
+)
 from rota.core.progress import GROWTH_MAX, Progress
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import (
     Answer,
     AssembleRequest,
+    AssemblyOutcome,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationAccepted,
@@ -28,6 +38,7 @@ from rota.messages import (
     Snapshot,
     SubmittedIntent,
     SubmitterHeartbeat,
+    TransactionReverted,
 )
 from rota.types import (
     Contract,
@@ -151,6 +162,43 @@ def test_no_answer_renews_our_patience(answer: Answer) -> None:
     delegate.answer = answer
     delegate.live(TIMEOUT_MS)
     assert delegate.is_left()
+
+
+def test_delegate_that_takes_an_intent_and_gives_it_up_again_and_again_is_left() -> None:
+    """The waiting that it causes is its own, although nothing is with it meanwhile."""
+    delegate = Delegate("A-1")
+    number = DelegationNumber(1, 1)
+    for _ in range(2 * TIMEOUT_MS // 500):
+        delegate.bench.hear(
+            B, TransactionReverted(intent_id("A-1"), number, transition("A-1").leaf, "no"), height=HEIGHT
+        )
+        delegate.live(500)
+    assert delegate.is_left()
+
+
+def test_delegate_on_whose_snapshots_nothing_can_be_assembled_is_left() -> None:
+    delegate = Delegate("A-1")
+    locked = Snapshot(locks=(StateId(transition("X-1").leaf, 0),))
+    for counter in range(1, 3 * TIMEOUT_MS // 500):
+        request_id = RequestId(1, counter)
+        delegate.bench.hear(B, AssembleRequest(request_id, (intent_id("A-1"),), locked), height=HEIGHT)
+        for outcome, made in (
+            (AssemblyOutcome.REVERTED, None),
+            (AssemblyOutcome.ASSEMBLED, transition("A-1", signature=b"")),
+        ):
+            delegate.bench.tell(AssemblyFinished(request_id, intent_id("A-1"), outcome, made, "no funds"))
+        delegate.live(500)
+    assert delegate.is_left()
+
+
+def test_delegate_is_not_left_because_our_own_domain_fails() -> None:
+    delegate = Delegate("A-1")
+    for counter in range(1, 4 * TIMEOUT_MS // 500):
+        request_id = RequestId(1, counter)
+        delegate.bench.hear(B, AssembleRequest(request_id, (intent_id("A-1"),), Snapshot()), height=HEIGHT)
+        delegate.bench.tell(AssemblyFailed(request_id, intent_id("A-1"), "the domain is down"))
+        delegate.live(500)
+    assert not delegate.is_left()
 
 
 def test_intent_that_is_asked_for_again_and_again_renews_our_patience_once() -> None:

@@ -59,6 +59,15 @@ def test_others_always_get_their_shares_and_all_of_it_together_is_never_too_much
     assert shares.total == 119
 
 
+def test_everybody_has_a_place_where_there_are_hardly_more_than_senders() -> None:
+    """Seed 39: of six places half was divided among five senders, nobody had a share, and one that floods had all."""
+    shares = Shares(contract(A, B, C))
+    for sender in (C, B, A):
+        while shares.has_room(sender, 1, 4):
+            shares.take(sender, 1)
+    assert shares.held == {C: 2, B: 1, A: 1}
+
+
 def test_newcomers_to_a_contract_for_anybody_have_room() -> None:
     shares = Shares(contract(A, mode=Mode.STATIC))
     while shares.has_room(B, 1, 320):

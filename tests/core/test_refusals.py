@@ -107,6 +107,19 @@ def test_intent_that_a_coordinator_drops_again_and_again_is_delegated_more_and_m
         assert most * 3 // 4 <= pause <= most
 
 
+def test_coordinator_that_says_all_the_time_that_it_gave_up_does_not_make_an_intent_wait_longer() -> None:
+    """Seed 190: each such message put the next delegation off."""
+    bench = assembled()
+    give_up(bench, endorsers=())
+    due_ms = machine(bench).not_before_ms
+    for _ in range(5):
+        bench.now_ms += 10
+        give_up(bench, endorsers=())
+        give_up(bench)
+    assert machine(bench).not_before_ms == due_ms
+    assert machine(bench).dropped_count == 1
+
+
 def test_permission_forgets_what_was_held_against_the_coordinator() -> None:
     bench = prepared()
     assert machine(bench).dropped_count == 0

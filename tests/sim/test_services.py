@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import CheckRound
+from rota.core.effects import CheckRound, DispatchRound, RoundDispatch
 from rota.core.events import ForContract, RoundChecked
 from rota.digests import domain_separator
 from rota.sim.contents import Contents
+from rota.sim.ledger import Ledger
+from rota.sim.liars.rules import bound_part
 from rota.sim.services import Services, sign_leaf
-from rota.types import Party, RequestId, Transition
+from rota.types import Party, RequestId, StateId, Transition
 from tests.core.kit import A, B, contract, digest_of, transition
 
 CONTRACT = contract()
@@ -51,3 +53,17 @@ def test_sender_that_hides_what_it_makes_is_refused_without_a_signature(hidden: 
     told = judged(hidden)
     assert not told.signature
     assert [(each.reason, each.signature) for each in told.refusals] == [("the bytes of an output are missing", b"")]
+
+
+def test_contract_knows_states_by_leaf_and_place_whatever_a_liar_calls_them() -> None:
+    """Seed 60: a liar committed a round whose transition called its state otherwise, and the model believed it."""
+    made = transition("B-1")
+    renamed = with_output(id=StateId(made.leaf, 2))
+    ledger = Ledger((CONTRACT,))
+    order = DispatchRound(CONTRACT.address, digest_of(made.leaf), (made.leaf,), (renamed,), (), (), made.valid_until_s)
+    ledger.send(RoundDispatch(replace(order, signatures=tuple((node, b"") for node in CONTRACT.endorsers)), "B", 0))
+    ledger.mine(made.valid_until_s)
+    assert list(ledger.states[CONTRACT.address].unspent) == [StateId(made.leaf, 0)]
+    assert [state.id for state in bound_part(renamed).outputs] == [StateId(made.leaf, 0)]
+    ledger.take_back(1)
+    assert not ledger.states[CONTRACT.address].unspent

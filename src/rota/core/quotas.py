@@ -34,13 +34,16 @@ class Shares:
 
     def has_room(self, sender: NodeName, amount: int, most: int) -> bool:
         """Whether a sender may take so much more: it is in its share, or in what nobody has a share in."""
-        if self.total + amount <= most // 2:
-            return True
         if self.total + amount > most:
             return False
-        after, share = self.held.get(sender, 0) + amount, most // (2 * self.sender_count)
+        count = self.sender_count
+        # Where half is not enough for all, each has a share of one, as far as there are so many.
+        share = most // (2 * count) or int(most >= count)
+        if self.total + amount <= most // 2 and share * count <= most // 2:
+            return True
+        after = self.held.get(sender, 0) + amount
         others = sum(max(0, held - share) for each, held in self.held.items() if each != sender)
-        return after <= share or others + after - share <= most - share * self.sender_count
+        return after <= share or others + after - share <= most - share * count
 
     def take(self, sender: NodeName, amount: int) -> None:
         """The sender holds so much more."""

@@ -322,6 +322,7 @@ TABLE = Table(
         *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
         *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
         *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(State.PENDING, Dropped, when=rules.backs_off),
         Row(State.PENDING, Dropped, do=rules.delegate_later),
         *in_states(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
         *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
@@ -611,6 +612,8 @@ class SenderTransaction(Machine):
         # What it would be, if its states were not kept for a prepared transition of another intent.
         self.kept_from: Transition | None = None
         self.not_before_ms = 0
+        # Its delegate is the reason that it waits until then.
+        self.is_put_off = False
         self.skipped_leaf: Leaf | None = None
         self.left_leaf: Leaf | None = None
         self.confirmed_leaf = restored.used_leaf
@@ -677,7 +680,16 @@ class SenderTransaction(Machine):
     @property
     def is_ready(self) -> bool:
         """Nothing of our own keeps it from being delegated."""
-        return not self.unmet and not self.unresolved and self.not_before_ms <= self.context.now_ms
+        return self._may_go and self.not_before_ms <= self.context.now_ms
+
+    @property
+    def is_with_delegate(self) -> bool:
+        """If it is not delegated, that is its delegate's doing, or will be its delegate's next."""
+        return self.is_ready or (self._may_go and self.is_put_off)
+
+    @property
+    def _may_go(self) -> bool:
+        return not self.unmet and not self.unresolved
 
     @property
     def is_undispatched(self) -> bool:

@@ -131,8 +131,8 @@ class Ledger:
     def _undo(self, contract: ContractAddress, transition: Transition) -> None:
         state = self.states[contract]
         del state.used[transition.intent]
-        for made in transition.outputs:
-            del state.unspent[made.id]
+        for made in _made_by(transition):
+            del state.unspent[made]
         for reference in transition.inputs:
             del state.spent[reference]
             state.unspent[reference] = self._made[reference]
@@ -178,11 +178,17 @@ class Ledger:
             del state.unspent[reference]
             state.spent[reference] = transition.leaf
         state.used[transition.intent] = transition.leaf
-        state.unspent.update({made.id: made for made in transition.outputs})
-        self._made.update({made.id: made for made in transition.outputs})
+        made = _made_by(transition)
+        state.unspent.update(made)
+        self._made.update(made)
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
         committed = LedgerStatus.COMMITTED
         return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
+
+
+def _made_by(transition: Transition) -> dict[StateId, State]:
+    """The contract is not told what states are called: it knows them by their leaf and place."""
+    return {StateId(transition.leaf, number): state for number, state in enumerate(transition.outputs)}
 
 
 def _skipped(

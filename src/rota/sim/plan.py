@@ -13,6 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from rota.config import Config
+from rota.core.quotas import SENDERS_RECKONED
 from rota.frozen import dataclass
 from rota.sim.liars.drawing import LiarPlan, draw_liars
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
@@ -145,6 +146,9 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     cast = draw_liars(seed, settings.liars, settings.strategies, names, contracts)
     names, contracts = cast.names, cast.contracts
     config = _draw_config(random)
+    if cast.liars:
+        # With fewer places than senders are reckoned with, one that floods may have them all.
+        config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
     drawn = tuple(kind for kind in FAULTS if random.random() < 0.5)

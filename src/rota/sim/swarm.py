@@ -36,6 +36,8 @@ SELDOM_PROBES_EVERY_MS = 1_000
 CALM_BLOCK_MS = 1_000
 # Every index reaches the last block in this time.
 CATCH_UP_MS = 2_000
+# Liars bring transactions to the ledger until the end: so often every index is given that time.
+CATCH_UPS_MAX = 5
 # More than an endorser lets a round be valid beyond `validity`.
 VOID_MARGIN_S = 61
 # What ends by itself has ended so long after the last probe; then time is let pass, again and again.
@@ -143,6 +145,7 @@ class Swarm:
         self._calm()
         if not self.found and self.world.conspiracy is not None:
             self._drain(self.world.conspiracy)
+            self._let_catch_up()
         if not self.found:
             self._conclude()
 
@@ -263,6 +266,17 @@ class Swarm:
                 self.world.run_until(self.world.now_ms + self.plan.block_ms + CATCH_UP_MS, self._is_condemned)
                 self.world.chain.mine()
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
+
+    def _let_catch_up(self) -> None:
+        """A block that came just now is on its way to the indexes."""
+        for _ in range(CATCH_UPS_MAX):
+            if self.found or self._all_have_caught_up():
+                return
+            self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
+
+    def _all_have_caught_up(self) -> bool:
+        cores = [node.core for name, node in self.world.nodes.items() if name not in self.world.liars]
+        return all(core is not None and core.height == self.world.ledger.height for core in cores)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""

@@ -514,7 +514,7 @@ def _is_waiting(sender: Sender) -> bool:
     present = sum(not sender.observer.is_silent(node) for node in contract.endorsers)
     if sender.delegate is None or not sender.context.has_ledger or present < contract.threshold:
         return False
-    ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
+    ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
     is_asked = any(not transaction.is_kept_away for transaction in chain(sender.delegated.values(), ready))
     return is_asked or _is_on_its_way(sender)
 

@@ -185,6 +185,11 @@ def _is_current(transaction: SenderTransaction, event: DispatchConfirmationReque
     return event.peer == transaction.delegate and (not is_old or from_before_restart)
 
 
+def backs_off(transaction: SenderTransaction, event: Dropped) -> bool:
+    """it waits already: saying so again and again does not make it wait longer"""
+    return transaction.not_before_ms > transaction.context.now_ms
+
+
 # Actions, in the table's order.
 
 
@@ -272,6 +277,7 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     """The coordinator removes it; we delegate again with backoff."""
     transaction.reason = event.reason
+    transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
     transaction.not_before_ms = retry_later(transaction)
 
@@ -281,11 +287,12 @@ def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
     transaction.reason = f"{event.peer} gave it up: {event.reason}"
     if event.was_refused:
         # The delegate did what it could; until it has forgotten the intent it would reject it.
-        transaction.needs_own_states = True
+        transaction.needs_own_states, transaction.is_put_off = True, False
         config = transaction.context.config
         delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
         transaction.not_before_ms = _look_after(transaction, delay_ms)
         return
+    transaction.is_put_off = True
     transaction.not_before_ms = _back_off(transaction, transaction.dropped_count)
     transaction.dropped_count += 1
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rota.core.effects import DispatchRound
 from rota.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
 from rota.sim.services import verify
-from rota.types import Contract, ContractAddress, State, Transition
+from rota.types import Contract, ContractAddress, State, StateId, Transition
 
 
 class RoundRules:
@@ -36,11 +36,12 @@ class RoundRules:
 
 
 def bound_part(transition: Transition) -> Transition:
-    """A transition with those contents only that their commitments bind."""
-    outputs = tuple(_bound(state) for state in transition.outputs)
+    """A transition with those contents only that their commitments bind, and states called after leaf and place."""
+    outputs = tuple(_bound(transition, number) for number in range(len(transition.outputs)))
     return replace(transition, outputs=outputs)
 
 
-def _bound(state: State) -> State:
+def _bound(transition: Transition, number: int) -> State:
+    state = transition.outputs[number]
     is_bound = state.content is not None and state_commitment(state.content) == state.commitment
-    return state if is_bound else replace(state, content=None)
+    return replace(state, id=StateId(transition.leaf, number), content=state.content if is_bound else None)
