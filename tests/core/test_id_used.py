@@ -40,6 +40,7 @@ from rota.core.events import (
 )
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
+from rota.digests import void_leaf
 from rota.messages import (
     AssembleError,
     AssembleResponse,
@@ -52,13 +53,14 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
 )
-from rota.types import INTENT_ID_USED, Digest, NodeName, Outcome, Receipt, RequestId, StateId, Transition
+from rota.types import INTENT_ID_USED, Digest, Leaf, NodeName, Outcome, Receipt, RequestId, StateId, Transition
 from tests.core import node_bench
 from tests.core import test_prepared as p
 from tests.core import test_sender_transaction as x
 from tests.core.kit import (
     ADDRESS,
     GENESIS_S,
+    SEPARATOR,
     A,
     B,
     Bench,
@@ -626,3 +628,16 @@ def test_planted_state_in_a_distribution_is_neither_stored_nor_acknowledged_nor_
     assert bench.records(StatesReceived) == []
     assert bench.said(StateDistributionAcknowledgement, C) == []
     assert bench.all(VerifySignature) == []
+
+
+@pytest.mark.parametrize(("is_void", "code"), [(False, INTENT_ID_USED), (True, "")], ids=["another leaf", "empty leaf"])
+def test_intent_whose_id_was_used_before_it_was_submitted_ends(is_void: bool, code: str) -> None:
+    """Ids count upwards on a page of the chain: enough lying endorsers can burn the next one."""
+    bench = Bench(height=x.HEIGHT)
+    leaf = void_leaf(SEPARATOR, x.ID) if is_void else Leaf(b"b" * 32)
+    bench.block(x.HEIGHT + 1, LedgerOutcome(x.ID, leaf, Digest(bytes(32)), LedgerStatus.COMMITTED))
+    bench.submit("A-1")
+    bench.wait(bench.config.id_used_grace_ms + bench.config.request_timeout_ms)
+    bench.write()
+    [receipt] = receipts(bench)
+    assert (receipt.outcome, receipt.code) == (Outcome.REVERTED, code)

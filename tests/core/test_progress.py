@@ -29,8 +29,19 @@ from rota.messages import (
     SubmittedIntent,
     SubmitterHeartbeat,
 )
-from rota.types import Contract, DelegationNumber, HeartbeatNumber, Mode, NodeName, RequestId, Rotation, Tried
-from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent_id, transition
+from rota.types import (
+    Contract,
+    DelegationNumber,
+    HeartbeatNumber,
+    KeptStates,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    StateId,
+    Tried,
+)
+from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent_id, prepared_transition, transition
 from tests.core.test_assembly import assemble, sign
 
 HEIGHT = 400
@@ -400,3 +411,32 @@ def test_stranger_cannot_take_the_place_of_an_early_request() -> None:
     delegate.bench.hear(C, AssembleRequest(RequestId(1, 7), (intent_id("A-1"),), Snapshot()), height=HEIGHT + 50)
     delegate.bench.block(HEIGHT + 1)
     assert delegate.state_of("A-1") is TransactionState.ASSEMBLING
+
+
+def test_delegate_is_not_left_for_what_waits_for_a_prepared_transition() -> None:
+    """The sender's own node keeps the state, so that no coordinator could get the intent endorsed."""
+    delegate = Delegate("A-1")
+    kept = kept_away(delegate)
+    delegate.live(10 * TIMEOUT_MS)
+    assert not delegate.bench.sequencer.observer.is_demoted(B)
+    delegate.bench.sequencer.kept.forget(kept.leaf)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B), "now it could do something"
+
+
+def test_delegate_is_left_for_what_does_not_wait_for_a_prepared_transition() -> None:
+    delegate = Delegate("A-1", "A-2")
+    kept_away(delegate)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B)
+
+
+def kept_away(delegate: Delegate) -> KeptStates:
+    """A-1 cannot be assembled but on a state that is kept for a prepared transition."""
+    sequencer = delegate.bench.sequencer
+    state = StateId(transition("X-2").leaf, 0)
+    made = prepared_transition("X-9", state)
+    kept = KeptStates(made.intent, made.leaf, made.inputs, made.valid_until_s)
+    sequencer.kept.sign(kept)
+    sequencer.sender.transactions[intent_id("A-1")].kept_from = transition("A-1", state)
+    return kept

@@ -291,6 +291,73 @@ def test_refusals_of_what_was_assembled_on_our_own_states_end_the_intent() -> No
     assert state(bench) is State.ENDING
 
 
+# States that are kept for a prepared transition: own knowledge, and nobody's fault.
+
+
+def with_kept(bench: Bench) -> KeptStates:
+    """This node, an endorser, has signed away a state to a prepared transition."""
+    made = prepared_transition("X-9", StateId(transition("X-2").leaf, 0))
+    kept = KeptStates(made.intent, made.leaf, made.inputs, made.valid_until_s)
+    bench.sequencer.kept.sign(kept)
+    return kept
+
+
+def test_refused_intent_is_assembled_on_our_own_states_but_for_those_that_are_kept() -> None:
+    bench = refused_on_a_snapshot()
+    kept = with_kept(bench)
+    bench.wait(4_000)
+    accept(bench)
+    bench.take(AssembleIntents)
+    ask_on(bench, LOCKED, 11)
+    [order] = bench.take(AssembleIntents)
+    assert order.snapshot == Snapshot(locks=kept.inputs)
+    finish(bench, AssemblyOutcome.ASSEMBLED, 11)
+    assert state(bench) is State.SIGNING
+    assert machine(bench).is_on_own_states
+
+
+@pytest.mark.parametrize("first", [AssemblyOutcome.REVERTED, AssemblyOutcome.PARKED])
+def test_intent_that_needs_what_is_kept_waits_and_its_coordinator_is_not_to_blame(first: AssemblyOutcome) -> None:
+    bench = delegated()
+    kept = with_kept(bench)
+    ask_on(bench, LOCKED)
+    bench.take(AssembleIntents)
+    finish(bench, first)
+    [own] = bench.take(AssembleIntents)
+    assert own.snapshot == Snapshot(locks=kept.inputs)
+    finish(bench, first)
+    [bare] = bench.take(AssembleIntents)
+    assert bare.snapshot == Snapshot()
+    made = transition("A-1", *kept.inputs, signature=b"")
+    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.ASSEMBLED, made))
+    assert state(bench) is State.PENDING
+    [error] = bench.said(AssembleError, B)
+    assert [each.code for each in error.errors] == [ErrorCode.CONTENTION]
+    assert machine(bench).is_kept_away
+    bench.sequencer.kept.forget(kept.leaf)
+    assert not machine(bench).is_kept_away, "what it waited for is gone: from now on its delegate is to act"
+
+
+def test_intent_that_is_invalid_even_with_what_is_kept_ends() -> None:
+    bench = delegated()
+    with_kept(bench)
+    ask_on(bench, LOCKED)
+    for _ in range(3):
+        finish(bench, AssemblyOutcome.REVERTED)
+    assert state(bench) is State.REVERTED
+
+
+def test_coordinator_whose_locks_leave_nothing_is_to_blame_although_a_state_is_kept() -> None:
+    """On our own states without the kept one it can be assembled: what is kept is no excuse."""
+    bench = delegated()
+    with_kept(bench)
+    ask_on(bench, LOCKED)
+    finish(bench, AssemblyOutcome.REVERTED)
+    finish(bench, AssemblyOutcome.ASSEMBLED)
+    assert state(bench) is State.PENDING
+    assert not machine(bench).is_kept_away
+
+
 # Endorsers that refuse.
 
 

@@ -32,7 +32,7 @@ from tests.store.kit import an_intent
 # A class may get more fields with defaults, at any place; a named tuple may get none.
 STORED = {
     Contract: "address committee endorsers threshold mode rotation range_size virtual_nodes chain_id",
-    Intent: "id contract sender payload depends_on parties idempotency_key submit_mode",
+    Intent: "id contract sender payload depends_on parties idempotency_key submit_mode nonce",
     Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation unknown",
     State: "id commitment distribution content unknown",
     Call: "to gas data",
@@ -41,7 +41,7 @@ STORED = {
     TransitionPrepared: "sender prepared",
     RoundDispatch: "round signer nonce fees transaction hash",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
-    Receipt: "intent outcome reason leaf contract",
+    Receipt: "intent outcome reason leaf contract code",
     LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction "
     "transaction_index log_index",
     ChainBlock: "height hash parent time_s outcomes mined deployments",

@@ -220,7 +220,7 @@ def test_a_newer_minor_version_is_spoken_with_and_what_it_adds_is_skipped() -> N
             one = made["node1"]
             await mallory.until_known(one)
             async with mallory.dial(one) as call:
-                await call.say_hello(version=(1, 7))
+                await call.say_hello(version=(2, 7))
                 assert isinstance(await call.read(), Hello)
                 await call.write(pong_bytes((await call.read_until(Ping)).number))
                 frame = peer_pb2.Frame.FromString(encode_frame([envelope(3)]))
@@ -229,7 +229,7 @@ def test_a_newer_minor_version_is_spoken_with_and_what_it_adds_is_skipped() -> N
                 await call.write(frame_bytes(frame.SerializeToString()))
                 await one.until(lambda: one.numbers("mallory") == [3])
                 (status,) = one.peers.status()
-                assert status.version == (1, 7)
+                assert status.version == (2, 7)
 
     play(story)
 

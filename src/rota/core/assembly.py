@@ -86,6 +86,9 @@ class Slot:
     alone: dict[IntentId, str] = field(default_factory=dict)
     # Those that are assembled on our own states to begin with.
     own: dict[IntentId, None] = field(default_factory=dict)
+    # Of both, those that were not given what is kept for prepared transitions; and those that were in the end.
+    without_kept: dict[IntentId, None] = field(default_factory=dict)
+    with_kept: dict[IntentId, None] = field(default_factory=dict)
 
 
 class Early(NamedTuple):
@@ -199,17 +202,35 @@ class Assembly:
         told = self._told_by(transaction, event)
         needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
         transaction.is_on_own_states = needs_none
-        if slot is not None and event.intent in slot.alone and isinstance(told, Assembled):
-            transaction.handle(AssembleError(f"contention: {slot.alone[event.intent]}", ErrorCode.CONTENTION))
-        elif not isinstance(told, AssembleRevert | AssemblePark):
-            transaction.handle(told)
-        elif slot is None:
+        transaction.kept_from = None
+        if slot is None and isinstance(told, AssembleRevert | AssemblePark):
             # Its coordinator went on to another slot: on what this one was assembled is not known any more.
             transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
-        elif needs_none or event.intent in slot.alone:
+        elif slot is not None and isinstance(told, AssembleRevert | AssemblePark):
+            self._take_invalid(slot, transaction, told, needs_none)
+        elif slot is not None and isinstance(told, Assembled) and event.intent in slot.alone:
+            if event.intent in slot.with_kept:
+                transaction.kept_from = told.transition
+            transaction.handle(AssembleError(f"contention: {slot.alone[event.intent]}", ErrorCode.CONTENTION))
+        else:
+            transaction.handle(told)
+
+    def _take_invalid(
+        self, slot: Slot, transaction: SenderTransaction, told: AssembleRevert | AssemblePark, needs_none: bool
+    ) -> None:
+        """It counts on our own states, with those that are kept for others for a while; else it is tried on more."""
+        intent = transaction.intent.id
+        if intent in slot.without_kept:
+            del slot.without_kept[intent]
+            slot.with_kept[intent] = None
+            slot.alone[intent] = told.reason
+            self._order(slot, (transaction.intent,), Snapshot())
+        elif needs_none or intent in slot.alone:
             transaction.handle(told)
         else:
-            self._assemble_alone(slot, transaction, told.reason)
+            # Others wrote the snapshot: what it does not allow is tried once on what our own index says.
+            slot.alone[intent] = told.reason
+            self._order_alone(slot, transaction)
 
     def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
         if event.outcome is AssemblyOutcome.REVERTED:
@@ -257,15 +278,18 @@ class Assembly:
                 transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
             elif transaction.needs_own_states:
                 slot.own[transaction.intent.id] = None
-                self._order(slot, (transaction.intent,), Snapshot())
+                self._order_alone(slot, transaction)
         intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
             self._order(slot, intents, slot.request.snapshot)
 
-    def _assemble_alone(self, slot: Slot, transaction: SenderTransaction, reason: str) -> None:
-        """Others wrote the snapshot: what it does not allow is tried once on what our own index says."""
-        slot.alone[transaction.intent.id] = reason
-        self._order(slot, (transaction.intent,), Snapshot())
+    def _order_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
+        """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
+        intent = transaction.intent
+        locks = self.sender.coordinator.kept.locks((intent.id,))
+        if locks:
+            slot.without_kept[intent.id] = None
+        self._order(slot, (intent,), Snapshot(locks))
 
     def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
         config, chain_time_s = self.context.config, self.context.chain_time_s

@@ -48,3 +48,7 @@ class RecentOutcomes:
     def is_committed(self, intent: IntentId) -> bool:
         """The intent is on the chain."""
         return intent in self._committed
+
+    def leaf_of(self, intent: IntentId) -> Leaf | None:
+        """The leaf that uses the intent's id on the chain."""
+        return self._committed.get(intent)

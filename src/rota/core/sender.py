@@ -243,6 +243,11 @@ class Sender(Machine):
             if other in outcomes:
                 transaction.note_dependency(other, outcomes[other])
                 transaction.handle(dependency_event(other, outcomes[other]))
+        leaf = self.coordinator.outcomes.leaf_of(intent.id)
+        if leaf is not None and not transaction.is_ended:
+            # Somebody used the id before its party did: nothing that we sign can be committed under it.
+            transaction.handle(ConfirmedSuccess(leaf))
+            transaction.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
 
     # From the coordinator.

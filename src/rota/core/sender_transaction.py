@@ -608,6 +608,8 @@ class SenderTransaction(Machine):
         self.dropped_count = 0
         # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
         self.is_on_own_states = self.needs_own_states = False
+        # What it would be, if its states were not kept for a prepared transition of another intent.
+        self.kept_from: Transition | None = None
         self.not_before_ms = 0
         self.skipped_leaf: Leaf | None = None
         self.left_leaf: Leaf | None = None
@@ -623,6 +625,11 @@ class SenderTransaction(Machine):
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: IntentId | None = None
         self.unknown_party: Party | None = None
+
+    @property
+    def is_kept_away(self) -> bool:
+        """As far as our own node knows, nobody could get it endorsed before a prepared transition has its end."""
+        return self.kept_from is not None and self.sender.coordinator.kept.is_taken(self.kept_from)
 
     @property
     def open_dependencies(self) -> tuple[IntentId, ...]:

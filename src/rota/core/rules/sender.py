@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rota.core.effects import ReplyToUser
@@ -514,7 +514,8 @@ def _is_waiting(sender: Sender) -> bool:
     present = sum(not sender.observer.is_silent(node) for node in contract.endorsers)
     if sender.delegate is None or not sender.context.has_ledger or present < contract.threshold:
         return False
-    is_asked = bool(sender.delegated) or any(transaction.is_ready for transaction in sender.pending.values())
+    ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
+    is_asked = any(not transaction.is_kept_away for transaction in chain(sender.delegated.values(), ready))
     return is_asked or _is_on_its_way(sender)
 
 

@@ -1,0 +1,53 @@
+"""What the simulated world's endorsers see for themselves, as the hosted domains do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.core.effects import CheckRound
+from rota.core.events import ForContract, RoundChecked
+from rota.digests import domain_separator
+from rota.sim.contents import Contents
+from rota.sim.services import Services, sign_leaf
+from rota.types import Party, RequestId, Transition
+from tests.core.kit import A, B, contract, digest_of, transition
+
+CONTRACT = contract()
+SENDER = Party("bob@B")
+
+
+def judged(made: Transition) -> RoundChecked:
+    """A's judgement of a round of one, which B coordinates."""
+    services = Services({CONTRACT.address: CONTRACT}, {})
+    assert services.separators == {CONTRACT.address: domain_separator(CONTRACT.chain_id, CONTRACT.address)}
+    signed = replace(made, signature=sign_leaf(SENDER, made.leaf, made.valid_until_s))
+    order = CheckRound(
+        CONTRACT.address, B, RequestId(1, 1), digest_of(made.leaf), (signed,), (SENDER,), made.valid_until_s, ()
+    )
+    [told] = services.answer(A, order, {}, 1, Contents())
+    assert isinstance(told, ForContract)
+    assert isinstance(told.event, RoundChecked)
+    return told.event
+
+
+def with_output(**changes: object) -> Transition:
+    made = transition("B-1")
+    [state] = made.outputs
+    return replace(made, outputs=(replace(state, **changes),))  # type: ignore[arg-type]
+
+
+def test_endorser_signs_what_it_can_see() -> None:
+    assert judged(transition("B-1")).signature
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [with_output(content=None), with_output(content=None, distribution=(B,)), with_output(distribution=(A, B))],
+)
+def test_sender_that_hides_what_it_makes_is_refused_without_a_signature(hidden: Transition) -> None:
+    """Seed 18: endorsers signed a shared state that only its sender could read, and nobody could spend it."""
+    told = judged(hidden)
+    assert not told.signature
+    assert [(each.reason, each.signature) for each in told.refusals] == [("the bytes of an output are missing", b"")]
