@@ -18,7 +18,6 @@ from rota.core.events import EndorsersVerified
 from rota.core.events.sender_transaction import AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
-from rota.core.rules import sender_transaction as sender_transaction_rules
 from rota.core.rules import sender_transaction_ending as ending_rules
 from rota.core.rules import sender_transaction_used as used_rules
 from rota.core.sender import Sender
@@ -60,10 +59,6 @@ def _sign_leaf_alone(party: Party, leaf: Leaf, _valid_until_s: int) -> bytes:
 
 
 # What is written and believed.
-
-
-def _believe_contents(_separator: bytes, transition: Transition) -> Consistent:
-    return Consistent(transition)
 
 
 def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transition) -> Consistent:
@@ -131,12 +126,6 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "T1",
         replacing(services, "sign_leaf", _sign_leaf_alone),
         lying("revives"),
-    ),
-    Canary(
-        "permits contents that were not signed",
-        "T2",
-        replacing(sender_transaction_rules, "consistent", _believe_contents),
-        lying("plants-states", faults=("crash",)),
     ),
     Canary(
         "stores contents that do not have their commitment",
