@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.config import Config
+from rota.core import coordinator
 from rota.core.effects import AssembleIntents, ReportReceipt, VerifyEndorsers
 from rota.core.events import AssemblyFailed, AssemblyFinished, EndorsementVerified, EndorsersVerified, OutcomesFinal
 from rota.core.states.coordinator_transaction import State as Held
@@ -21,6 +22,7 @@ from rota.messages import (
     EndorsementResponse,
     EndorserSignature,
     ErrorCode,
+    IntentError,
     Refusal,
     Snapshot,
     TransactionReverted,
@@ -384,6 +386,36 @@ def test_refusal_with_a_false_signature_leaves_the_coordinator_without_evidence(
         bench.refuse(B, "B-1", signature=FORGED)
     assert bench.state_of("B-1") is Held.REVERTED
     assert [each.refusals for each in bench.said(TransactionReverted, B)] == [()]
+
+
+def refused_once_and_dropped(name: str, bench: CoordinatorBench) -> None:
+    """Its endorser refuses it, and its sender does not assemble it again so soon."""
+    bench.delegate(name)
+    bench.assemble(transition(name))
+    bench.refuse(B, name)
+    while not (asked := bench.said(AssembleRequest)):
+        bench.wait(50)
+    error = IntentError(intent_id(name), ErrorCode.FAILED)
+    bench.hear(NodeName(name[0]), AssembleError(asked[-1].request_id, (error,)))
+    bench.forget()
+
+
+def test_refusals_are_counted_although_the_sender_drops_the_intent_between_them() -> None:
+    """Seed 2: a sender that has signed many versions signs more only now and then, and nobody ever gave it up."""
+    bench = active(of=endorsed_by_others(endorsers=(B,)))
+    refused_once_and_dropped("B-1", bench)
+    assert intent_id("B-1") not in bench.coordinator.transactions
+    bench.delegate("B-1")
+    assert bench.transaction("B-1").refused_count == 1
+    assert bench.coordinator.refused_before == {}
+
+
+def test_count_of_refusals_that_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "REFUSED_KEPT_MAX", 1)
+    bench = active(of=endorsed_by_others(endorsers=(B,)))
+    refused_once_and_dropped("B-1", bench)
+    refused_once_and_dropped("B-2", bench)
+    assert list(bench.coordinator.refused_before) == [intent_id("B-2")]
 
 
 def answer(bench: CoordinatorBench, endorser: NodeName, *refusals: Refusal) -> None:

@@ -85,6 +85,9 @@ from rota.types import (
     Tried,
 )
 
+# Intents that were refused, and dropped before they were given up.
+REFUSED_KEPT_MAX = 1_024
+
 
 def _with_flush_points(guard: Guard | None) -> Guard:
     """The same guard, and a flush point is open: such a row ends in Flush."""
@@ -321,6 +324,7 @@ class Coordinator(Machine):
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
         self.redirects: dict[NodeName, Tried] = {}
+        self.refused_before: dict[IntentId, int] = {}
         self.unanswered: dict[NodeName, RequestId] = {}
         self.closing_left = 0
         self.idle_heartbeats = 0
@@ -502,9 +506,13 @@ class Coordinator(Machine):
             self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
 
     def forget(self, transaction: CoordinatorTransaction) -> None:
-        """Final: out of memory."""
+        """Final: out of memory, but for how often it was refused: its sender may have dropped it for a while only."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
+        if transaction.refused_count and transaction.reverted is None:
+            self.refused_before[transaction.intent.id] = transaction.refused_count
+            if len(self.refused_before) > REFUSED_KEPT_MAX:
+                del self.refused_before[next(iter(self.refused_before))]
         transaction.let_go()
         self.quotas.places.give_back(transaction.sender, 1)
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))

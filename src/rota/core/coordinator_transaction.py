@@ -388,7 +388,8 @@ class CoordinatorTransaction(Machine):
         self.number = delegation.number
         self.is_voiding = delegation.is_voiding
         self.revert_count = delegation.revert_count
-        self.refused_count = 0
+        refused_before = coordinator.refused_before.pop(delegation.intent.id, 0)
+        self.refused_count = 0 if delegation.is_voiding else refused_before
         self.request_count = 0
         self.submission_count = 0
         self.signer_and_nonce: tuple[str, int] | None = None
