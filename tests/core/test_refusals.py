@@ -411,7 +411,7 @@ def test_refusals_are_counted_although_the_sender_drops_the_intent_between_them(
 
 
 def test_count_of_refusals_that_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "REFUSED_KEPT_MAX", 1)
+    monkeypatch.setattr(coordinator, "REFUSED_INTENTS_MAX", 1)
     bench = active(of=endorsed_by_others(endorsers=(B,)))
     refused_once_and_dropped("B-1", bench)
     refused_once_and_dropped("B-2", bench)

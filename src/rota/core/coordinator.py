@@ -86,7 +86,7 @@ from rota.types import (
 )
 
 # Intents that were refused, and dropped before they were given up.
-REFUSED_KEPT_MAX = 1_024
+REFUSED_INTENTS_MAX = 1_024
 
 
 def _with_flush_points(guard: Guard | None) -> Guard:
@@ -511,7 +511,7 @@ class Coordinator(Machine):
         del self.transactions[transaction.intent.id]
         if transaction.refused_count and transaction.reverted is None:
             self.refused_before[transaction.intent.id] = transaction.refused_count
-            if len(self.refused_before) > REFUSED_KEPT_MAX:
+            if len(self.refused_before) > REFUSED_INTENTS_MAX:
                 del self.refused_before[next(iter(self.refused_before))]
         transaction.let_go()
         self.quotas.places.give_back(transaction.sender, 1)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
-from rota.core.coordinator import REFUSED_KEPT_MAX, Coordinator
+from rota.core.coordinator import REFUSED_INTENTS_MAX, Coordinator
 from rota.core.distribution import RECEIVED_KEPT_MAX
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
@@ -119,7 +119,7 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) 
     if slot is not None:
         yield ("a slot", len(slot.request.intents), config.assembly_slot_max)
     yield ("redirects", len(coordinator.redirects), node_count)
-    yield ("refusals remembered", len(coordinator.refused_before), REFUSED_KEPT_MAX)
+    yield ("refusals remembered", len(coordinator.refused_before), REFUSED_INTENTS_MAX)
     yield ("unanswered requests to yield", len(coordinator.unanswered), node_count)
     yield ("recent outcomes", len(coordinator.outcomes._points), OUTCOMES_KEPT_MAX)
     if sender.command is not None:
