@@ -257,16 +257,31 @@ def test_leaf_of_another_version_that_becomes_durable_says_nothing_of_the_one_on
     assert x.state(bench) is State.ID_USED
 
 
-def test_intent_that_has_ended_while_its_leaf_was_written_is_left_alone() -> None:
+def test_inquiry_does_not_end_while_a_leaf_that_was_shown_is_looked_at_or_written() -> None:
+    """Else the intent would be reported as reverted, and its record would make it confirmed afterwards."""
     bench = used(is_final=True)
+    bench.wait(GRACE_MS - 1)
+    (asked,) = show(bench)
+    bench.wait(1)
+    assert x.state(bench) is State.ID_USED
     (asked,) = show(bench)
     judge(bench, asked, is_ours=True)
     (recording,) = bench.take(Persist)
     bench.wait(GRACE_MS + bench.config.request_timeout_ms)
-    bench.write()
-    assert x.ID not in bench.sequencer.sender.transactions
+    assert x.state(bench) is State.ID_USED
     bench.tell(Persisted(recording.token))
-    assert x.ID not in bench.sequencer.sender.transactions
+    assert [receipt.outcome for receipt in receipts(bench)] == [Outcome.CONFIRMED]
+
+
+def test_inquiry_ends_when_the_leaf_that_was_shown_could_not_be_written() -> None:
+    bench = used(is_final=True)
+    (asked,) = show(bench)
+    judge(bench, asked, is_ours=True)
+    (recording,) = bench.take(Persist)
+    bench.tell(PersistFailed(recording.token, "the disk is full"))
+    bench.wait(GRACE_MS + bench.config.request_timeout_ms)
+    bench.write()
+    assert [receipt.code for receipt in receipts(bench)] == [INTENT_ID_USED]
 
 
 # What users and coordinators may ask of it meanwhile.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
+from rota.core.consistency import Authorised, Consistent, consistent, is_whole
 from rota.core.effects import (
     IntentFinalised,
     IntentParked,
@@ -171,8 +171,7 @@ def _states_of_held(transaction: SenderTransaction) -> Consistent | None:
         return None
     if (sent.valid_until_s, sent.signature) != (item.valid_until_s, item.signature):
         return None
-    is_whole = has_contents_for(transaction.context.node, sent)
-    return consistent(transaction.context.separator, sent) if is_whole else None
+    return consistent(transaction.context.separator, sent) if is_whole(sent) else None
 
 
 def _is_current(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
