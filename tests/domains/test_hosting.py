@@ -392,13 +392,14 @@ def test_setting_that_a_domain_does_not_have_is_refused_by_its_name() -> None:
 
 
 def test_snapshot_does_not_take_the_place_of_what_our_own_index_has(hosted: Hosted) -> None:
-    """A coordinator that tells of another content under a confirmed state's id would have the party sign its invention."""
+    """A coordinator that tells another content of a confirmed state would have the party sign its invention."""
     made = raised(hosted, 5)
     held = states_after(made)
     real = made[0].outputs[0]
     content = unseal(hosted.known, real.content or b"")
     invented = seal(replace(content, record=Counter(50)))
-    for false in (replace(real, content=invented), replace(real, content=invented, commitment=state_commitment(invented))):
+    for commitment in (real.commitment, state_commitment(invented)):
+        false = replace(real, content=invented, commitment=commitment)
         order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), (false,)))
         (assembled,) = map(transition_of, assemble(hosted, order, held, NODE2))
         assert unseal(hosted.known, assembled.outputs[0].content or b"").record == Counter(12)

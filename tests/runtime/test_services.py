@@ -18,6 +18,7 @@ from rota.domains.base import Refused
 from rota.hosting import Hosted
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
+from rota.ports import Unavailable
 from rota.runtime.services import Services
 from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition
 from tests.domains.kit import ALICE, Counting, hosted_by, round_of
@@ -130,7 +131,8 @@ def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:
 
 def test_party_whose_node_does_not_say_its_verifier_holds_no_other_round_up(hosted: Hosted) -> None:
     """It was waited for while the contract's turn was held, and nobody was told why."""
-    made, told = signed(raised(hosted, 5)[0]), []
+    made = signed(raised(hosted, 5)[0])
+    told: list[Event] = []
     silent = Party("m@mallory")
 
     class Silent(World):
