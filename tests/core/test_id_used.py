@@ -53,7 +53,18 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
 )
-from rota.types import INTENT_ID_USED, Digest, Leaf, NodeName, Outcome, Receipt, RequestId, StateId, Transition
+from rota.types import (
+    INTENT_ID_USED,
+    DelegationNumber,
+    Digest,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+    StateId,
+    Transition,
+)
 from tests.core import node_bench
 from tests.core import test_prepared as p
 from tests.core import test_sender_transaction as x
@@ -257,16 +268,31 @@ def test_leaf_of_another_version_that_becomes_durable_says_nothing_of_the_one_on
     assert x.state(bench) is State.ID_USED
 
 
-def test_intent_that_has_ended_while_its_leaf_was_written_is_left_alone() -> None:
+def test_inquiry_does_not_end_while_a_leaf_that_was_shown_is_looked_at_or_written() -> None:
+    """Else the intent would be reported as reverted, and its record would make it confirmed afterwards."""
     bench = used(is_final=True)
+    bench.wait(GRACE_MS - 1)
+    (asked,) = show(bench)
+    bench.wait(1)
+    assert x.state(bench) is State.ID_USED
     (asked,) = show(bench)
     judge(bench, asked, is_ours=True)
     (recording,) = bench.take(Persist)
     bench.wait(GRACE_MS + bench.config.request_timeout_ms)
-    bench.write()
-    assert x.ID not in bench.sequencer.sender.transactions
+    assert x.state(bench) is State.ID_USED
     bench.tell(Persisted(recording.token))
-    assert x.ID not in bench.sequencer.sender.transactions
+    assert [receipt.outcome for receipt in receipts(bench)] == [Outcome.CONFIRMED]
+
+
+def test_inquiry_ends_when_the_leaf_that_was_shown_could_not_be_written() -> None:
+    bench = used(is_final=True)
+    (asked,) = show(bench)
+    judge(bench, asked, is_ours=True)
+    (recording,) = bench.take(Persist)
+    bench.tell(PersistFailed(recording.token, "the disk is full"))
+    bench.wait(GRACE_MS + bench.config.request_timeout_ms)
+    bench.write()
+    assert [receipt.code for receipt in receipts(bench)] == [INTENT_ID_USED]
 
 
 # What users and coordinators may ask of it meanwhile.
@@ -641,3 +667,32 @@ def test_intent_whose_id_was_used_before_it_was_submitted_ends(is_void: bool, co
     bench.write()
     [receipt] = receipts(bench)
     assert (receipt.outcome, receipt.code) == (Outcome.REVERTED, code)
+
+
+def test_verdict_on_one_leaf_permits_no_other_that_was_asked_for_under_the_same_id() -> None:
+    """Two requests in one frame: a leaf that the party signed, and another one that nobody did."""
+    true, false = transition("A-1"), transition("A-1", version=666, signature=b"forged", valid_until_s=2**62)
+    bench = x.restarted(versions=(true,))
+    x.accept(bench)
+    for made in (true, false):
+        item = DispatchItem(x.ID, DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s, made)
+        request = DispatchConfirmationRequest(RequestId(1, 20), digest_of(made.leaf), (item,))
+        bench.hear(B, request, height=x.HEIGHT)
+    for asked in bench.take(VerifySignature):
+        bench.tell(SignatureVerified(asked.request_id, asked.intent, asked.leaf == true.leaf))
+    assert not [each for persist in bench.take(Persist) for each in persist.records if isinstance(each, LeavesSigned)]
+    assert false.leaf not in x.machine(bench).versions
+    assert x.machine(bench).void_after_s < 2**62
+
+
+def test_permission_is_not_given_for_a_copy_whose_contents_were_taken_out_with_their_lists() -> None:
+    """No leaf binds the lists that say who may see what: without the contents our own change would be lost to us."""
+    bench = x.restarted()
+    x.accept(bench)
+    made = transition("A-1")
+    stripped = replace(made, outputs=tuple(replace(each, content=None, distribution=(B,)) for each in made.outputs))
+    item = DispatchItem(x.ID, DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s, stripped)
+    bench.hear(B, DispatchConfirmationRequest(RequestId(1, 20), digest_of(made.leaf), (item,)), height=x.HEIGHT)
+    x.verified(bench, 20)
+    assert x.state(bench) is State.DELEGATED
+    assert x.refusals(bench) == [ErrorCode.STATES_MISSING]

@@ -32,6 +32,7 @@ from rota.messages import (
     DelegationRejected,
     DispatchConfirmationRequest,
     DispatchItem,
+    EndorsementRequest,
     IntentAnswer,
     ListedIntent,
     Rejection,
@@ -52,7 +53,21 @@ from rota.types import (
     StateId,
     Tried,
 )
-from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent_id, prepared_transition, transition
+from tests.core.kit import (
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    contract,
+    digest_of,
+    intent_id,
+    nonce_of,
+    prepared_transition,
+    sender_of,
+    transition,
+)
 from tests.core.test_assembly import assemble, sign
 
 HEIGHT = 400
@@ -488,3 +503,27 @@ def kept_away(delegate: Delegate) -> KeptStates:
     sequencer.kept.sign(kept)
     sequencer.sender.transactions[intent_id("A-1")].kept_from = transition("A-1", state)
     return kept
+
+
+def lie(delegate: Delegate, number: int) -> None:
+    """An endorsement request of the delegate's own, which says that C and D are out of reach."""
+    made = transition("B-1", version=number)
+    tried = (Tried(C, HeartbeatNumber(2**40, 1)), Tried(D, HeartbeatNumber(2**40, 1)))
+    request = EndorsementRequest(
+        RequestId(1, 10_000 + number),
+        digest_of(made.leaf),
+        (made,),
+        (sender_of("B-1"),),
+        made.valid_until_s,
+        tried,
+        nonces=(nonce_of("B-1"),),
+    )
+    delegate.bench.hear(B, request, height=HEIGHT)
+
+
+def test_coordinator_that_says_that_all_others_are_out_of_reach_is_left() -> None:
+    delegate = Delegate("A-1", of=contract(A, B, C, D, threshold=3))
+    for second in range(2 * TIMEOUT_MS // 1_000):
+        lie(delegate, second)
+        delegate.live(1_000)
+    assert delegate.is_left()

@@ -106,6 +106,7 @@ class Assembly:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}
+        self._recording: dict[SignedLeaf, None] = {}
         self.early: dict[NodeName, Early] = {}
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
@@ -141,10 +142,10 @@ class Assembly:
 
     def handle(self, event: Event) -> None:
         """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
-        if isinstance(event, VersionDurable):
-            self._version_recorded(event.signed)
-            return
-        if isinstance(event, VersionNotWritten):
+        if isinstance(event, VersionDurable | VersionNotWritten):
+            self._recording.pop(event.signed, None)
+            if isinstance(event, VersionDurable):
+                self._version_recorded(event.signed)
             return
         assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
         slot = self.slots.get(event.peer)
@@ -158,7 +159,12 @@ class Assembly:
             return
         transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
         signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
-        self.context.persist(LeavesSigned((signed,)), self, VersionDurable(signed), VersionNotWritten())
+        self._recording[signed] = None
+        self.context.persist(LeavesSigned((signed,)), self, VersionDurable(signed), VersionNotWritten(signed))
+
+    def is_recording(self, intent: IntentId) -> bool:
+        """A leaf of this intent that an earlier life signed is being written."""
+        return any(signed.intent == intent for signed in self._recording)
 
     def _version_recorded(self, signed: SignedLeaf) -> None:
         transaction = self.sender.transactions.get(signed.intent)

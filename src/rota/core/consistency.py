@@ -46,6 +46,6 @@ def consistent_for(separator: bytes, node: NodeName, transition: Transition) -> 
     return consistent(separator, transition)
 
 
-def has_contents_for(node: NodeName, transition: Transition) -> bool:
-    """The contents that are meant for this node are there; without them what it makes would be lost to the node."""
-    return all(state.content is not None or node not in state.distribution for state in transition.outputs)
+def is_whole(transition: Transition) -> bool:
+    """All contents are there: a sender sees all that it makes, and no leaf binds the lists of who may see what."""
+    return all(state.content is not None for state in transition.outputs)

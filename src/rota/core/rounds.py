@@ -222,8 +222,7 @@ class Rounds:
         if len(opened.members) > 1 and len(failing) > len(contract.endorsers) - contract.threshold:
             for member in unjudged:
                 member.goes_alone = True
-            self._ask_anew(opened)
-            self.coordinator.something_changed()
+                self.set_apart(member)
 
     def _note_lack(self, opened: Round, peer: NodeName, missing: tuple[Leaf, ...]) -> None:
         """An endorser asks the members for what we cannot show. If it lacks it all the same, perhaps nobody has it."""

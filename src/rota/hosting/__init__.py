@@ -342,11 +342,11 @@ def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made."""
-    under_way = (state.as_seen_by(node) for state in order.snapshot.states)
-    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, under_way)
+    told = [state.as_seen_by(node) for state in order.snapshot.states if _may_be_told(state, held)]
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, told)
     # Also what is locked or spent by now: states stand on others.
-    new = {state.id: state for state in order.snapshot.states}
-    history = history_of(hosted, node, new.get, held.get, background.recall)
+    new = {state.id: state for state in told}
+    history = history_of(hosted, node, held.get, new.get, background.recall)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
         result = _assemble_one(hosted, order, intent, available, history, background)
@@ -359,6 +359,12 @@ def assemble(
             for state in result.transition.outputs if intent.submit_mode is not SubmitMode.EXTERNAL else ():
                 available.add(state)
     return results
+
+
+def _may_be_told(state: State, held: Held) -> bool:
+    """A coordinator tells of what our own index does not have; its bytes are those of its commitment."""
+    is_bound = state.content is None or state_commitment(state.content) == state.commitment
+    return is_bound and state.id not in held
 
 
 def _assemble_one(

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
@@ -120,7 +121,7 @@ class Services:
             case AssembleIntents():
                 self._begin(self._in_turn(effect, self._assemble))
             case CheckRound():
-                self._begin(self._in_turn(effect, self._check))
+                self._begin(self._check_in_turn(effect))
             case _:
                 raise AssertionError(f"the runtime does not know {type(effect).__name__}")
 
@@ -257,7 +258,23 @@ class Services:
         """A public call of a party of ours, with the issuer's signature where the contract wants that."""
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
-    async def _check(self, order: DomainOrder) -> list[Event]:
+    async def _check_in_turn(self, order: CheckRound) -> None:
+        """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
+        verifiers: dict[Party, str] = {}
+        asked = (self._verifiers.of(order.contract, (party,)) for party in dict.fromkeys(order.senders))
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, dict):
+                verifiers.update(answer)
+            elif not isinstance(answer, Unavailable):
+                raise answer
+        pairs = zip(order.transitions, order.senders, strict=True)
+        silent = tuple(transition.leaf for transition, sender in pairs if sender not in verifiers)
+        if silent:
+            self._tell(ForContract(order.contract, RoundChecked(order.peer, order.request_id, unjudged=silent)))
+        else:
+            await self._in_turn(order, partial(self._check, verifiers=verifiers))
+
+    async def _check(self, order: DomainOrder, verifiers: Mapping[Party, str]) -> list[Event]:
         """A round is judged by its signatures first, then by its domain, and signed when all is right.
 
         What the domain refuses for its own sake is signed as well. Where it failed, an operator sees why.
@@ -266,7 +283,6 @@ class Services:
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
-        verifiers = await self._verifiers.of(order.contract, order.senders)
         checked = _unsigned(order, verifiers) or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
             logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)

@@ -476,7 +476,8 @@ ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s
 WHERE signed_leaves.valid_until_s < excluded.valid_until_s"""
 _EXPIRE: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?"
 _RECOGNISE: Final = """
-UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL WHERE id = ? AND used_leaf = ?"""
+UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL
+WHERE id = ? AND used_leaf = ? AND receipt IS NULL"""
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
 
 _CHAIN: Final = "INSERT INTO chained_intents (nonce, intent, chained) VALUES (?, ?, ?)"

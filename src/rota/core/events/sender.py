@@ -138,6 +138,8 @@ class VersionDurable(Event):
 class VersionNotWritten(Event):
     """It could not be written that our party signed a leaf."""
 
+    signed: SignedLeaf
+
 
 @dataclass(frozen=True, slots=True)
 class LeavesDurable(Event):

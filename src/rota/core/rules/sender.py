@@ -511,12 +511,24 @@ def _stop_waiting(sender: Sender) -> None:
 def _is_waiting(sender: Sender) -> bool:
     """The delegate has something to do for us, we could see it, and enough endorsers are there for anybody to do it."""
     contract = sender.context.contract
-    present = sum(not sender.observer.is_silent(node) for node in contract.endorsers)
-    if sender.delegate is None or not sender.context.has_ledger or present < contract.threshold:
+    delegate = sender.delegate
+    if delegate is None or not sender.context.has_ledger:
+        return False
+    if sum(_is_there(sender, delegate, node) for node in contract.endorsers) < contract.threshold:
         return False
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
     is_asked = any(not transaction.is_kept_away for transaction in chain(sender.delegated.values(), ready))
     return is_asked or _is_on_its_way(sender)
+
+
+def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:
+    """Not silent. That the delegate lists it as tried does not count: one that does nothing would list all others."""
+    observer = sender.observer
+    if not observer.is_silent(node):
+        return True
+    accuser = observer.demotions.accusers.get(delegate)
+    is_listed = accuser is not None and node in accuser.listed
+    return is_listed and observer.is_reachable(node) and not observer.is_gone(node)
 
 
 def _is_on_its_way(sender: Sender) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rota.core.consistency import Authorised, Consistent, consistent, has_contents_for
+from rota.core.consistency import Authorised, Consistent, consistent, is_whole
 from rota.core.effects import ReportPrepared, TransitionIssued, VerifySignature
 from rota.core.events.sender_transaction import (
     ConfirmationUndone,
@@ -53,9 +53,7 @@ def is_what_we_assembled(transaction: SenderTransaction, event: PreparedTransact
 
 def may_be_ours(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
     """sound, of an external intent that nobody is to void: of before a restart, or for another coordinator"""
-    return _is_wanted(transaction, event.prepared) and has_contents_for(
-        transaction.context.node, event.prepared.transition
-    )
+    return _is_wanted(transaction, event.prepared) and is_whole(event.prepared.transition)
 
 
 def is_being_issued(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
@@ -196,7 +194,13 @@ def _is_wanted(transaction: SenderTransaction, prepared: PreparedTransaction) ->
         and consistent(context.separator, transition) is not None
         and prepared.digest == round_digest(context.separator, prepared.leaves, prepared.valid_until_s)
         and prepared.valid_until_s <= transition.valid_until_s
+        and _leaves_time(context.chain_time_s, prepared)
     )
+
+
+def _leaves_time(now_s: int, prepared: PreparedTransaction) -> bool:
+    """At least half of what the party allows: nobody coordinates the intent once it is issued."""
+    return 2 * (prepared.valid_until_s - now_s) >= prepared.transition.valid_until_s - now_s
 
 
 def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTransaction) -> None:

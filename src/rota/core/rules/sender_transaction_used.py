@@ -62,7 +62,9 @@ def is_known_now(transaction: SenderTransaction, event: LeafRecorded) -> bool:
 
 
 def has_been_asked_for_long(transaction: SenderTransaction, event: InquiryDue) -> bool:
-    """members were asked for `id_used_grace` since the block is final"""
+    """members were asked for `id_used_grace` since the block is final, and nothing that they showed is looked at now"""
+    if transaction.shown or transaction.sender.assembly.is_recording(transaction.intent.id):
+        return False
     final_ms, now_ms = transaction.used_for_good_ms, transaction.context.now_ms
     return final_ms is not None and now_ms - final_ms >= transaction.context.config.id_used_grace_ms
 
