@@ -8,7 +8,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.assembly import flaw_of_size
-from rota.core.effects import AssembleIntents, SignTransition
+from rota.core.effects import AssembleIntents, SignTransition, VerifySignature
 from rota.core.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -116,7 +116,8 @@ def bench_with_two_delegates() -> Bench:
     made = transition("A-1")
     item = DispatchItem(made.intent, DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s, made)
     bench.hear(B, DispatchConfirmationRequest(RequestId(1, 1), digest_of(made.leaf), (item,)), height=HEIGHT)
-    bench.tell(SignatureVerified(RequestId(1, 1), made.intent, is_ours=True))
+    [asked] = bench.take(VerifySignature)
+    bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
     bench.write()
     bench.tell(ConnectionLost(B))
     bench.submit("A-2")

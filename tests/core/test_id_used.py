@@ -53,7 +53,18 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
 )
-from rota.types import INTENT_ID_USED, Digest, Leaf, NodeName, Outcome, Receipt, RequestId, StateId, Transition
+from rota.types import (
+    INTENT_ID_USED,
+    DelegationNumber,
+    Digest,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+    StateId,
+    Transition,
+)
 from tests.core import node_bench
 from tests.core import test_prepared as p
 from tests.core import test_sender_transaction as x
@@ -656,3 +667,32 @@ def test_intent_whose_id_was_used_before_it_was_submitted_ends(is_void: bool, co
     bench.write()
     [receipt] = receipts(bench)
     assert (receipt.outcome, receipt.code) == (Outcome.REVERTED, code)
+
+
+def test_verdict_on_one_leaf_permits_no_other_that_was_asked_for_under_the_same_id() -> None:
+    """Two requests in one frame: a leaf that the party signed, and another one that nobody did."""
+    true, false = transition("A-1"), transition("A-1", version=666, signature=b"forged", valid_until_s=2**62)
+    bench = x.restarted(versions=(true,))
+    x.accept(bench)
+    for made in (true, false):
+        item = DispatchItem(x.ID, DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s, made)
+        request = DispatchConfirmationRequest(RequestId(1, 20), digest_of(made.leaf), (item,))
+        bench.hear(B, request, height=x.HEIGHT)
+    for asked in bench.take(VerifySignature):
+        bench.tell(SignatureVerified(asked.request_id, asked.intent, asked.leaf == true.leaf))
+    assert not [each for persist in bench.take(Persist) for each in persist.records if isinstance(each, LeavesSigned)]
+    assert false.leaf not in x.machine(bench).versions
+    assert x.machine(bench).void_after_s < 2**62
+
+
+def test_permission_is_not_given_for_a_copy_whose_contents_were_taken_out_with_their_lists() -> None:
+    """No leaf binds the lists that say who may see what: without the contents our own change would be lost to us."""
+    bench = x.restarted()
+    x.accept(bench)
+    made = transition("A-1")
+    stripped = replace(made, outputs=tuple(replace(each, content=None, distribution=(B,)) for each in made.outputs))
+    item = DispatchItem(x.ID, DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s, stripped)
+    bench.hear(B, DispatchConfirmationRequest(RequestId(1, 20), digest_of(made.leaf), (item,)), height=x.HEIGHT)
+    x.verified(bench, 20)
+    assert x.state(bench) is State.DELEGATED
+    assert x.refusals(bench) == [ErrorCode.STATES_MISSING]

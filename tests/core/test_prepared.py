@@ -486,3 +486,12 @@ def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> 
     assert numbers(bench, B)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert state(bench) is not State.REVERTED
+
+
+@pytest.mark.parametrize("left_s", [1, 0, -1_000])
+def test_prepared_transition_in_a_round_that_ends_soon_is_not_issued(left_s: int) -> None:
+    """Nobody coordinates an intent that is issued: it would be dead until its own bound, a day later."""
+    bench = assembled()
+    bench.hear(B, prepared(valid_until_s=GENESIS_S + left_s), height=HEIGHT)
+    bench.write()
+    assert state(bench) is not State.ISSUED

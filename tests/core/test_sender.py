@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from rota.config import Config
-from rota.core.effects import IntentAccepted, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.core.effects import IntentAccepted, Persist, ReplyToUser, ReportReceipt, SendMessage, VerifySignature
 from rota.core.events import (
     BlocksRemoved,
     ConnectionLost,
@@ -205,7 +205,8 @@ def permit(bench: Bench, name: str) -> None:
     machine = transaction(bench, name)
     assert machine.delegate is not None
     bench.hear(machine.delegate, DispatchConfirmationRequest(RequestId(1, 90), digest_of(made.leaf), (item,)))
-    bench.tell(SignatureVerified(RequestId(1, 90), intent_id(name), is_ours=True))
+    [asked] = bench.take(VerifySignature)
+    bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
     bench.write()
     assert machine.state is TransactionState.PREPARED
 

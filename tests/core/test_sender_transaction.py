@@ -218,8 +218,11 @@ def ask_permission(
 
 
 def verified(bench: Bench, counter: int, *, is_ours: bool = True) -> None:
-    """The signer has looked at the leaf's signature."""
-    bench.tell(SignatureVerified(RequestId(1, counter), ID, is_ours))
+    """The signer has looked at the signature of the leaf that was asked for under this id."""
+    known = bench.sequencer.sender.transactions.get(ID)
+    held = known.held if known is not None else None
+    asked = held.verified_as if held is not None and held.request_id == RequestId(1, counter) else None
+    bench.tell(SignatureVerified(asked or RequestId(1, counter), ID, is_ours))
 
 
 def list_dispatched(
@@ -572,9 +575,10 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     accept(bench)
     ask_permission(bench, 20, with_states=True)
     made = transition("A-1")
-    assert bench.take(VerifySignature) == [
-        VerifySignature(ADDRESS, RequestId(1, 20), ID, Party("a@A"), made.leaf, made.valid_until_s, made.signature)
-    ]
+    [asked] = bench.take(VerifySignature)
+    own = asked.request_id
+    assert own != RequestId(1, 20), "the verdict is matched by an id of our own"
+    assert asked == VerifySignature(ADDRESS, own, ID, Party("a@A"), made.leaf, made.valid_until_s, made.signature)
     assert state(bench) is State.DELEGATED
     verified(bench, 20)
     assert state(bench) is State.PREPARED

@@ -360,8 +360,9 @@ def test_verified_signature_of_before_a_restart_is_permitted() -> None:
     accept_delegation(bench)
     with_states = DispatchItem(B1, DelegationNumber(1, 1), transition("B-1").leaf, b"signed", 1_600, transition("B-1"))
     bench.hear(A, DispatchConfirmationRequest(ASKED, Digest(b"\x01" * 32), (with_states,)))
-    assert [verify.leaf for verify in bench.take(VerifySignature)] == [transition("B-1").leaf]
-    bench.tell(SignatureVerified(ASKED, B1, is_ours=True))
+    [asked] = bench.take(VerifySignature)
+    assert asked.leaf == transition("B-1").leaf
+    bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
     bench.write()
     assert bench.said(DispatchConfirmationResponse, A) == [DispatchConfirmationResponse(ASKED, (B1,))]
 

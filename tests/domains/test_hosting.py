@@ -389,3 +389,27 @@ def test_domain_is_given_what_its_nodes_operator_has_set(monkeypatch: pytest.Mon
 def test_setting_that_a_domain_does_not_have_is_refused_by_its_name() -> None:
     with pytest.raises(Rejected, match=r"^synthetic\.workers: must be left out: synthetic has no settings$"):
         hosting.load_domains({"synthetic": {"workers": 2}})
+
+
+def test_snapshot_does_not_take_the_place_of_what_our_own_index_has(hosted: Hosted) -> None:
+    """A coordinator that tells another content of a confirmed state would have the party sign its invention."""
+    made = raised(hosted, 5)
+    held = states_after(made)
+    real = made[0].outputs[0]
+    content = unseal(hosted.known, real.content or b"")
+    invented = seal(replace(content, record=Counter(50)))
+    for commitment in (real.commitment, state_commitment(invented)):
+        false = replace(real, content=invented, commitment=commitment)
+        order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), (false,)))
+        (assembled,) = map(transition_of, assemble(hosted, order, held, NODE2))
+        assert unseal(hosted.known, assembled.outputs[0].content or b"").record == Counter(12)
+
+
+def test_snapshot_does_not_tell_of_a_state_whose_content_is_not_its_commitment(hosted: Hosted) -> None:
+    made = raised(hosted, 5)
+    real = made[0].outputs[0]
+    content = unseal(hosted.known, real.content or b"")
+    false = replace(real, content=seal(replace(content, record=Counter(50))))
+    order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), (false,)))
+    (assembled,) = map(transition_of, assemble(hosted, order, {}, NODE2))
+    assert assembled.inputs == ()

@@ -18,6 +18,7 @@ from rota.domains.base import Refused
 from rota.hosting import Hosted
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
+from rota.ports import Unavailable
 from rota.runtime.services import Services
 from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition
 from tests.domains.kit import ALICE, Counting, hosted_by, round_of
@@ -127,3 +128,28 @@ def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:
     world, told = World(hosted), list[Event]()
     services_of(world, told).perform(VerifyEndorsers(hosted.contract.address, RequestId(1, 1), ()))
     assert told == [ForContract(hosted.contract.address, EndorsersVerified(RequestId(1, 1), ()))]
+
+
+def test_party_whose_node_does_not_say_its_verifier_holds_no_other_round_up(hosted: Hosted) -> None:
+    """It was waited for while the contract's turn was held, and nobody was told why."""
+    made = signed(raised(hosted, 5)[0])
+    told: list[Event] = []
+    silent = Party("m@mallory")
+
+    class Silent(World):
+        async def of(self, *asked: object) -> Mapping[Any, Any]:
+            if len(asked) == 2 and silent in cast(Iterable[Party], asked[1]):
+                raise Unavailable("its node does not say")
+            return await super().of(*asked)
+
+    async def run() -> None:
+        world = cast(Any, Silent(hosted))
+        services = Services(NODE, world, cast(Any, Endorser()), world, world, world, told.append)
+        services.perform(round_of(hosted, (made, made), (ALICE, silent)))
+        services.perform(round_of(hosted, (made,), (ALICE,)))
+        while len(told) < 2:
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    answers = [each.event for each in told if isinstance(each, ForContract)]
+    assert [answer.unjudged for answer in answers if isinstance(answer, RoundChecked)] == [(made.leaf,), ()]

@@ -51,6 +51,8 @@ class Ledger:
         self.deployed: dict[IntentId, FactoryDeployment] = {}
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
+        # What each block committed, in order: the same leaf may come twice in a block and be skipped once.
+        self._committed: list[list[tuple[ContractAddress, Transition]]] = [[]]
         self._made: dict[StateId, State] = {}
         # Where nobody lies, what is sent holds together: only its signatures are counted.
         self.flaw_of: Callable[[DispatchRound], str] | None = None
@@ -76,6 +78,7 @@ class Ledger:
         """A block with everything in the pool whose nonce has come, or with nothing."""
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
+        self._committed.append([])
         while not is_empty and (dispatch := self._next_in_pool()) is not None:
             self.next_nonce[dispatch.signer] = dispatch.nonce + 1
             contract = dispatch.round.contract
@@ -116,15 +119,12 @@ class Ledger:
                 del self.deployed[made.intent]
                 if keeps_transactions:
                     self.waiting[made.intent] = made
-            committed = {outcome.leaf for _, outcome in block.outcomes if outcome.status is LedgerStatus.COMMITTED}
+            for contract, transition in reversed(self._committed.pop()):
+                self._undo(contract, transition)
             for dispatch, _ in reversed(self._mined.pop()):
                 self.next_nonce[dispatch.signer] = dispatch.nonce
                 if keeps_transactions:
                     self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
-                for transition in reversed(dispatch.round.transitions):
-                    if transition.leaf in committed:
-                        committed.remove(transition.leaf)
-                        self._undo(dispatch.round.contract, transition)
         self.commits = [commit for commit in self.commits if commit[0] <= self.height]
         return tuple(removed)
 
@@ -181,6 +181,7 @@ class Ledger:
         made = _made_by(transition)
         state.unspent.update(made)
         self._made.update(made)
+        self._committed[-1].append((contract, transition))
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
         committed = LedgerStatus.COMMITTED
         return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)

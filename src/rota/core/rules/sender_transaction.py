@@ -121,7 +121,7 @@ def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirm
 def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
     """our signature, and the states came with the request or are on our disk"""
     held = transaction.held
-    is_held = held is not None and held.request_id == event.request_id
+    is_held = held is not None and held.verified_as == event.request_id
     return is_held and event.is_ours and _states_of_held(transaction) is not None
 
 
@@ -204,7 +204,8 @@ def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
     transaction.lease_ms = transaction.context.now_ms
     held, transaction.held = transaction.held, None
     if held is not None:
-        transaction.context.post(transaction, DispatchConfirmationRequestReceived(*held))
+        request = DispatchConfirmationRequestReceived(held.peer, held.request_id, held.item)
+        transaction.context.post(transaction, request)
 
 
 def lose_delegation(transaction: SenderTransaction, event: CoordinatorChanged) -> None:
@@ -318,7 +319,7 @@ def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """Not our signature, or the states are missing: say which."""
     held = transaction.held
-    if held is not None and held.request_id == event.request_id:
+    if held is not None and held.verified_as == event.request_id:
         transaction.held = None
         code = ErrorCode.STATES_MISSING if event.is_ours else ErrorCode.WRONG_LEAF
         transaction.sender.refuse_dispatch(held.peer, held.request_id, transaction.intent.id, code)
@@ -334,11 +335,12 @@ def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequ
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """Did we sign that leaf before our restart?"""
     transaction.held_prepared = None
-    transaction.held = HeldRequest(event.peer, event.request_id, event.item)
+    verified_as = transaction.context.next_id()
+    transaction.held = HeldRequest(event.peer, event.request_id, event.item, verified_as)
     transaction.context.effects.append(
         VerifySignature(
             transaction.intent.contract,
-            event.request_id,
+            verified_as,
             transaction.intent.id,
             transaction.intent.sender,
             event.item.leaf,

@@ -62,11 +62,15 @@ class Permission(NamedTuple):
 
 
 class HeldRequest(NamedTuple):
-    """A permission request that waits until our delegation is accepted, or its signature is verified."""
+    """A permission request that waits until our delegation is accepted, or its signature is verified.
+
+    A verdict is matched by an id of our own: two requests may have one id, which the coordinator chose.
+    """
 
     peer: NodeName
     request_id: RequestId
     item: DispatchItem
+    verified_as: RequestId | None = None
 
 
 class HeldPrepared(NamedTuple):
