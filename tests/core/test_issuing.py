@@ -629,7 +629,7 @@ def test_signature_of_a_prepared_round_does_not_leave_for_another_round_under_th
     assert records(bench) == [PreparedEndorsed((KEPT,))]
 
 
-@pytest.mark.parametrize("digest", [request(transition("B-9")).digest, b""])
+@pytest.mark.parametrize("digest", [request(transition("B-9")).digest, b""], ids=["another", "none"])
 def test_verdict_that_names_another_round_signs_nothing(digest: Digest) -> None:
     bench = Bench(node=C)
     bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
