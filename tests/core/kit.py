@@ -16,6 +16,7 @@ from rota.core.events import (
     IntentSubmitted,
     MessageReceived,
     Persisted,
+    RoundChecked,
     Tick,
 )
 from rota.core.machine import Event
@@ -188,6 +189,12 @@ class Bench:
         if self.verifies:
             self.verify()
         return found
+
+    def judge(self, peer: NodeName, request_id: RequestId, signature: bytes = b"", **options: object) -> None:
+        """The domain's verdict on the round that is being checked for that request."""
+        check = self.sequencer.endorser.checking.get((peer, request_id))
+        digest = check.request.digest if check is not None else digest_of(Leaf(b"-" * 32))
+        self.tell(RoundChecked(peer, request_id, signature, digest=digest, **options))  # type: ignore[arg-type]
 
     def verify(self) -> None:
         """Whose signatures are these? The keys of the endorsers are known."""

@@ -222,8 +222,8 @@ class NodeBench:
                 ]
             case SignTransition(of, request_id, each):
                 return [ForContract(of, TransitionSigned(request_id, each, b"signed"))]
-            case CheckRound(of, peer, request_id):
-                return [ForContract(of, RoundChecked(peer, request_id, b"signature"))]
+            case CheckRound(of, peer, request_id, digest):
+                return [ForContract(of, RoundChecked(peer, request_id, b"signature", digest=digest))]
             case VerifyEndorsement(of, peer, digest, signature):
                 return [ForContract(of, EndorsementVerified(peer, digest, signature, is_valid=True))]
             case _:

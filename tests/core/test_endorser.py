@@ -8,7 +8,7 @@ import pytest
 
 from rota.core.effects import CheckRound
 from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
-from rota.core.events import BlockIndexed, ConnectionLost, LedgerBack, LedgerLost, RoundChecked
+from rota.core.events import BlockIndexed, ConnectionLost, LedgerBack, LedgerLost
 from rota.core.selection import ranking
 from rota.digests import ROUND_LEAVES_MAX
 from rota.messages import (
@@ -121,7 +121,7 @@ def test_signature_of_the_domain_goes_to_the_coordinator() -> None:
     bench = endorser()
     asked = request()
     bench.hear(A, asked)
-    bench.tell(RoundChecked(A, FIRST, b"signature"))
+    bench.judge(A, FIRST, b"signature")
     assert responses(bench) == [EndorsementResponse(FIRST, asked.digest, b"signature")]
 
 
@@ -130,7 +130,7 @@ def test_refusals_of_the_domain_go_to_the_coordinator() -> None:
     asked = request()
     bench.hear(A, asked)
     refusals = (Refusal(intent_id("A-1"), "not enough"),)
-    bench.tell(RoundChecked(A, FIRST, refusals=refusals))
+    bench.judge(A, FIRST, refusals=refusals)
     assert responses(bench) == [EndorsementResponse(FIRST, asked.digest, b"", refusals)]
 
 
@@ -144,7 +144,7 @@ def test_copy_while_it_is_being_checked_is_not_checked_again() -> None:
 def test_every_copy_of_an_answered_request_gets_the_same_answer() -> None:
     bench = endorser()
     bench.hear(A, request())
-    bench.tell(RoundChecked(A, FIRST, b"signature"))
+    bench.judge(A, FIRST, b"signature")
     bench.take(CheckRound)
     bench.hear(A, request())
     bench.hear(A, request())
@@ -155,7 +155,7 @@ def test_every_copy_of_an_answered_request_gets_the_same_answer() -> None:
 def test_same_request_id_of_another_coordinator_is_another_request() -> None:
     bench = endorser()
     bench.hear(A, request())
-    bench.tell(RoundChecked(A, FIRST, b"signature"))
+    bench.judge(A, FIRST, b"signature")
     bench.take(CheckRound)
     bench.hear(B, request(tried=(Tried(A, NEVER_HEARD),)))
     assert responses(bench, B) == []
@@ -167,7 +167,7 @@ def test_answers_are_kept_up_to_a_bound_and_the_oldest_goes_first() -> None:
     asked = [request(request_id=RequestId(1, number)) for number in range(ANSWERS_KEPT_MAX + 1)]
     for each in asked:
         bench.hear(A, each)
-        bench.tell(RoundChecked(A, each.request_id, b"signature"))
+        bench.judge(A, each.request_id, b"signature")
     bench.forget()
     bench.hear(A, asked[1])
     assert bench.take(CheckRound) == []
@@ -179,16 +179,16 @@ def test_answers_are_kept_up_to_a_bound_and_the_oldest_goes_first() -> None:
 def test_result_of_a_check_that_nobody_asked_for_is_not_sent() -> None:
     bench = endorser()
     bench.hear(A, request())
-    bench.tell(RoundChecked(A, RequestId(1, 99), b"signature"))
-    bench.tell(RoundChecked(B, FIRST, b"signature"))
+    bench.judge(A, RequestId(1, 99), b"signature")
+    bench.judge(B, FIRST, b"signature")
     assert bench.said(EndorsementResponse) == []
 
 
 def test_request_that_is_answered_is_answered_once() -> None:
     bench = endorser()
     bench.hear(A, request())
-    bench.tell(RoundChecked(A, FIRST, b"signature"))
-    bench.tell(RoundChecked(A, FIRST, b"another"))
+    bench.judge(A, FIRST, b"signature")
+    bench.judge(A, FIRST, b"another")
     assert [answer.signature for answer in responses(bench)] == [b"signature"]
 
 
@@ -196,7 +196,7 @@ def test_domain_that_fails_is_told_as_unavailable_and_checked_again_when_asked_a
     bench = endorser()
     made = transition("A-1")
     bench.hear(A, request(made))
-    bench.tell(RoundChecked(A, FIRST, unjudged=(made.leaf,)))
+    bench.judge(A, FIRST, unjudged=(made.leaf,))
     assert responses(bench) == []
     [error] = bench.said(EndorsementError, A)
     assert error == EndorsementError(FIRST, Rejection.UNAVAILABLE, unjudged=(made.leaf,))
@@ -523,8 +523,8 @@ def test_in_sender_mode_the_endorser_signs_for_several_coordinators_at_a_time() 
     bench = endorser(of=contract(mode=Mode.SENDER))
     bench.hear(A, request(senders=(Party("a@A"),), tried=(Tried(B, HeartbeatNumber(9, 9)),)))
     bench.hear(B, request(transition("B-1")))
-    bench.tell(RoundChecked(A, FIRST, b"for A"))
-    bench.tell(RoundChecked(B, FIRST, b"for B"))
+    bench.judge(A, FIRST, b"for A")
+    bench.judge(B, FIRST, b"for B")
     assert [answer.signature for answer in responses(bench, A)] == [b"for A"]
     assert [answer.signature for answer in responses(bench, B)] == [b"for B"]
     assert bench.sequencer.observer.accepted is None
@@ -535,7 +535,7 @@ def test_in_static_mode_only_the_fixed_node_may_ask_in_whatever_range() -> None:
     bench = endorser(of=contract(B, mode=Mode.STATIC, endorsers=(A, B, C)))
     assert rejection_of(bench, A, request()) is Rejection.NOT_ALLOWED
     assert rejection_of(bench, B, request(), height=5 * NEXT_RANGE) is None
-    bench.tell(RoundChecked(B, FIRST, b"signature"))
+    bench.judge(B, FIRST, b"signature")
     assert [answer.signature for answer in responses(bench, B)] == [b"signature"]
 
 
@@ -546,8 +546,8 @@ def test_endorser_that_switched_while_it_checked_does_not_sign_for_the_first() -
     bench = endorser()
     bench.hear(B, request())
     bench.hear(A, request())
-    bench.tell(RoundChecked(B, FIRST, b"for B"))
-    bench.tell(RoundChecked(A, FIRST, b"for A"))
+    bench.judge(B, FIRST, b"for B")
+    bench.judge(A, FIRST, b"for A")
     assert responses(bench, B) == []
     assert [answer.signature for answer in responses(bench, A)] == [b"for A"]
 
@@ -556,14 +556,14 @@ def test_endorser_that_heard_a_better_one_while_it_checked_does_not_sign_for_the
     bench = endorser()
     bench.hear(B, request())
     bench.hear(A, heartbeat())
-    bench.tell(RoundChecked(B, FIRST, b"for B"))
+    bench.judge(B, FIRST, b"for B")
     assert responses(bench, B) == []
 
 
 def test_signed_answer_is_not_repeated_to_one_that_is_no_longer_accepted() -> None:
     bench = endorser()
     bench.hear(B, request())
-    bench.tell(RoundChecked(B, FIRST, b"for B"))
+    bench.judge(B, FIRST, b"for B")
     bench.hear(A, heartbeat())
     bench.forget()
     assert rejection_of(bench, B, request()) is Rejection.NOT_PREFERRED_COORDINATOR
@@ -574,7 +574,7 @@ def test_check_that_was_dropped_by_a_switch_is_made_anew_when_the_first_is_accep
     bench = endorser()
     bench.hear(B, request())
     bench.hear(A, heartbeat())
-    bench.tell(RoundChecked(B, FIRST, b"for B"))
+    bench.judge(B, FIRST, b"for B")
     bench.tell(ConnectionLost(A))
     bench.take(CheckRound)
     bench.hear(B, request())

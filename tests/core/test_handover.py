@@ -142,6 +142,36 @@ def test_nothing_is_believed_before_it_is_verified_and_nothing_twice() -> None:
     assert len(bench.coordinator.graph.foreign()) == 1
 
 
+def test_verdict_on_one_hand_over_is_not_taken_for_another_that_nobody_signed() -> None:
+    """Both answer one request; the second comes while the first is being verified."""
+    bench = elect()
+    bench.verifies = False
+    other = handed("A-8")
+    answer(bench, (other,), (round_of(other, B, C),))
+    point, shown = forged()
+    answer(bench, (point,), (shown,))
+    first, second = bench.take(VerifyEndorsers)
+    bench.tell(EndorsersVerified(first.request_id, (True, True)))
+    assert bench.state() is State.ELECT
+    bench.tell(EndorsersVerified(second.request_id, (True, False)))
+    assert bench.state() is State.ACTIVE
+    assert bench.coordinator.graph.foreign() == ()
+
+
+def test_second_hand_over_with_more_signatures_does_not_stop_the_node() -> None:
+    bench = elect()
+    bench.verifies = False
+    other = handed("A-8")
+    answer(bench, (POINT,), (ROUND,))
+    answer(bench, (POINT, other), (ROUND, round_of(other, B, C)))
+    first, second = bench.take(VerifyEndorsers)
+    bench.tell(EndorsersVerified(first.request_id, (True, True)))
+    assert bench.state() is State.ELECT
+    bench.tell(EndorsersVerified(second.request_id, (True,) * 4))
+    assert bench.state() is State.PREPARED
+    assert len(bench.coordinator.graph.foreign()) == 2
+
+
 def test_no_more_signatures_are_verified_than_a_coordinator_has_rounds() -> None:
     bench = elect()
     bench.verifies = False

@@ -54,7 +54,7 @@ from rota.messages import (
     PreparedTransaction,
     PreparedTransactionAcknowledgement,
 )
-from rota.types import DelegationNumber, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
+from rota.types import DelegationNumber, Digest, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
 from tests.core.coordinator_bench import CoordinatorBench, active, answers, handed, name_of
 from tests.core.kit import (
     GENESIS_S,
@@ -532,7 +532,7 @@ def endorsing(**options: object) -> Bench:
     """C is asked for a prepared transition, and the domain has nothing against it."""
     bench = Bench(**{"node": C, **options})  # type: ignore[arg-type]
     bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
-    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature"))
+    bench.judge(A, RequestId(1, 1), b"signature")
     return bench
 
 
@@ -559,7 +559,7 @@ def test_failed_write_of_a_second_round_leaves_what_was_signed_before() -> None:
     bench = endorsing()
     bench.write()
     bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S, request_id=RequestId(1, 2)))
-    bench.tell(RoundChecked(A, RequestId(1, 2), b"signature"))
+    bench.judge(A, RequestId(1, 2), b"signature")
     fail_write(bench)
     assert MADE.leaf in bench.sequencer.kept.signed
 
@@ -595,13 +595,48 @@ def test_what_was_signed_away_while_the_domain_was_judging_is_refused() -> None:
     bench = Bench(node=C)
     bench.hear(A, request(transition("B-9", INPUT), request_id=RequestId(1, 2)))
     bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
-    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature"))
+    bench.judge(A, RequestId(1, 1), b"signature")
     bench.write()
     bench.forget()
-    bench.tell(RoundChecked(A, RequestId(1, 2), b"signature"))
+    bench.judge(A, RequestId(1, 2), b"signature")
     (answer,) = responses(bench)
     assert answer.signature == b""
     assert [refusal.intent for refusal in answer.refusals] == [intent_id("B-9")]
+
+
+def test_verdict_on_a_harmless_round_keeps_no_states_for_a_prepared_one_under_the_same_id() -> None:
+    """The second round comes when a lost check would be repeated, and before the verdict on the first."""
+    bench = Bench(node=C)
+    harmless = request(transition("B-9"))
+    bench.hear(A, harmless)
+    bench.wait(bench.config.request_timeout_ms)
+    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    assert [check.digest for check in bench.take(CheckRound)] == [harmless.digest]
+    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=harmless.digest))
+    assert records(bench) == []
+    assert [answer.digest for answer in responses(bench)] == [harmless.digest]
+
+
+def test_signature_of_a_prepared_round_does_not_leave_for_another_round_under_the_same_id() -> None:
+    """Else it would leave, and nothing would be kept."""
+    bench = Bench(node=C)
+    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.wait(bench.config.request_timeout_ms)
+    bench.hear(A, request(transition("B-9")))
+    [check] = bench.take(CheckRound)
+    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=check.digest))
+    assert responses(bench) == []
+    assert records(bench) == [PreparedEndorsed((KEPT,))]
+
+
+@pytest.mark.parametrize("digest", [request(transition("B-9")).digest, b""], ids=["another", "none"])
+def test_verdict_that_names_another_round_signs_nothing(digest: Digest) -> None:
+    bench = Bench(node=C)
+    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=digest))
+    assert (records(bench), responses(bench)) == ([], [])
+    bench.judge(A, RequestId(1, 1), b"signature")
+    assert records(bench) == [PreparedEndorsed((KEPT,))]
 
 
 def test_prepared_transition_may_be_valid_for_a_day_and_no_other() -> None:

@@ -10,7 +10,7 @@ from rota.config import Config
 from rota.core import seen as seen_module
 from rota.core.consistency import Consistent
 from rota.core.effects import CheckRound, StatesReceived
-from rota.core.events import ConnectionLost, ConnectionMade, LedgerOutcome, LedgerStatus, RoundChecked
+from rota.core.events import ConnectionLost, ConnectionMade, LedgerOutcome, LedgerStatus
 from rota.core.explanation import explain_at_coordinator
 from rota.core.seen import Seen
 from rota.core.states.coordinator_transaction import State
@@ -111,7 +111,7 @@ def test_lack_of_states_is_told_and_members_are_asked() -> None:
     bench = endorser()
     bench.hear(A, request(USER))
     lacked = (USER.inputs[0], StateId(MAKER.leaf, 3))
-    bench.tell(RoundChecked(A, RequestId(1, 1), missing=lacked))
+    bench.judge(A, RequestId(1, 1), missing=lacked)
     assert missing(bench) == [(MAKER.leaf,)]
     assert bench.said(EndorsementError)[0].rejection is Rejection.MISSING_STATES
     assert responses(bench) == []
@@ -131,10 +131,10 @@ def test_coordinator_that_is_no_member_is_asked_too() -> None:
 def test_request_that_could_not_be_judged_is_judged_when_it_comes_again() -> None:
     bench = endorser()
     bench.hear(A, request(USER))
-    bench.tell(RoundChecked(A, RequestId(1, 1), missing=USER.inputs))
+    bench.judge(A, RequestId(1, 1), missing=USER.inputs)
     bench.hear(A, request(USER))
     assert len(bench.take(CheckRound)) == 2
-    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature"))
+    bench.judge(A, RequestId(1, 1), b"signature")
     assert [answer.signature for answer in responses(bench)] == [b"signature"]
 
 
@@ -142,7 +142,7 @@ def test_many_leaves_are_asked_for_in_several_requests() -> None:
     bench = endorser()
     bench.hear(A, request(USER))
     lacked = tuple(StateId(Leaf(number.to_bytes(32, "big")), 0) for number in range(65))
-    bench.tell(RoundChecked(A, RequestId(1, 1), missing=lacked))
+    bench.judge(A, RequestId(1, 1), missing=lacked)
     assert [len(asked.leaves) for asked in bench.said(StateRequest, B)] == [64, 1]
     assert fits(*bench.said(EndorsementError))
 

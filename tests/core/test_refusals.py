@@ -18,12 +18,14 @@ from rota.messages import (
     AssembleResponse,
     AssemblyOutcome,
     DelegationCommand,
+    EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
     EndorserSignature,
     ErrorCode,
     IntentError,
     Refusal,
+    Rejection,
     Snapshot,
     TransactionReverted,
 )
@@ -548,4 +550,38 @@ def test_state_is_locked_when_so_many_keep_it_that_one_of_them_is_honest() -> No
     for endorser in (B, C):
         answer(bench, endorser, Refusal(made.intent, "kept", (keeper, keeper), made.leaf))
     assert bench.coordinator.kept.standing == {keeper.leaf: keeper}
+    assert bench.transaction("B-1").refused_count == 0
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
+def test_endorser_that_answers_twice_with_other_refusals_neither_stops_the_coordinator_nor_swaps_them(
+    counts: tuple[int, int],
+) -> None:
+    """The verdict on the signatures of the first answer is not spread over the refusals of the second."""
+    bench = active()
+    bench.bring(Held.ENDORSEMENT_GATHERING, transition("B-1"), transition("B-2"))
+    request = dict(bench.asked(EndorsementRequest))[C]
+    bench.verifies = False
+    refusals = tuple(Refusal(made.intent, "no", (), made.leaf, refusal_by(C)) for made in request.transitions)
+    for count in counts:
+        bench.hear(C, EndorsementResponse(request.request_id, request.digest, b"", refusals[:count]))
+    first, second = bench.take(VerifyEndorsers)
+    assert (len(first.signed), len(second.signed)) == counts
+    assert len({first.request_id, second.request_id, request.request_id}) == 3
+    bench.tell(EndorsersVerified(first.request_id, (True,) * counts[0]))
+    assert [bench.transaction(name).refused_count for name in ("B-1", "B-2")] == [0, 0]
+    bench.tell(EndorsersVerified(second.request_id, (True,) * counts[1]))
+    assert [bench.transaction(name).refused_count for name in ("B-1", "B-2")] == [1, int(counts[1] == 2)]
+
+
+def test_refusals_that_are_being_verified_do_not_count_after_the_endorser_could_not_judge() -> None:
+    bench = active(of=endorsed_by_others(endorsers=(B,)))
+    bench.bring(Held.ENDORSEMENT_GATHERING, transition("B-1"))
+    bench.verifies = False
+    request = dict(bench.asked(EndorsementRequest))[B]
+    refusal = Refusal(intent_id("B-1"), "no", (), transition("B-1").leaf, refusal_by(B))
+    bench.hear(B, EndorsementResponse(request.request_id, request.digest, b"", (refusal,)))
+    bench.hear(B, EndorsementError(request.request_id, Rejection.UNAVAILABLE))
+    [order] = bench.take(VerifyEndorsers)
+    bench.tell(EndorsersVerified(order.request_id, (True,)))
     assert bench.transaction("B-1").refused_count == 0

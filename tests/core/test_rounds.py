@@ -8,14 +8,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.effects import CheckRound, DispatchRound, Effect, SendMessage, VerifyEndorsement
-from rota.core.events import (
-    ConnectionLost,
-    EndorsementVerified,
-    RoundChecked,
-    RoundDispatched,
-    RoundDispatchFailed,
-    RoundSubmitted,
-)
+from rota.core.events import ConnectionLost, EndorsementVerified, RoundDispatched, RoundDispatchFailed, RoundSubmitted
 from rota.core.states.coordinator_transaction import State
 from rota.digests import leaf_of_transition
 from rota.messages import (
@@ -323,7 +316,7 @@ def test_own_signature_needs_no_verdict() -> None:
     bench = active(of=contract(A, B, C, endorsers=(A,), threshold=1), verifies=False)
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
     [check] = bench.take(CheckRound)
-    bench.tell(RoundChecked(A, check.request_id, b"by A"))
+    bench.judge(A, check.request_id, b"by A")
     assert bench.take(VerifyEndorsement) == []
     assert bench.state_of("B-1") is State.CONFIRMING_DISPATCH
 

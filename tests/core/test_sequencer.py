@@ -34,7 +34,6 @@ from rota.core.events import (
     Persisted,
     PersistFailed,
     ResumeRequested,
-    RoundChecked,
     RoundDispatched,
     RoundDispatchFailed,
     RoundSubmitted,
@@ -378,7 +377,7 @@ def test_judgement_of_the_domain_goes_to_the_endorser() -> None:
     asked = (transition("A-1"),)
     request = EndorsementRequest(ASKED, digest_of(LEAF), asked, (Party("a@A"),), 1_600, nonces=(nonce_of("A-1"),))
     bench.hear(A, request)
-    bench.tell(RoundChecked(A, ASKED, b"signature"))
+    bench.judge(A, ASKED, b"signature")
     assert [response.signature for response in bench.said(EndorsementResponse, A)] == [b"signature"]
 
 

@@ -278,7 +278,7 @@ class Participant:
             case VerifySignature(_, request_id, intent, signature=signature):
                 return [SignatureVerified(request_id, intent, signature == b"signed")]
             case CheckRound(_, peer, request_id, digest):
-                return [RoundChecked(peer, request_id, ENDORSER_KEY.sign_compact(digest))]
+                return [RoundChecked(peer, request_id, ENDORSER_KEY.sign_compact(digest), digest=digest)]
             case _:
                 raise AssertionError(f"a node alone does not know {type(effect).__name__}")
 

@@ -80,6 +80,7 @@ def checked(hosted: Hosted, order: CheckRound) -> RoundChecked:
     [event] = told
     assert isinstance(event, ForContract)
     assert isinstance(event.event, RoundChecked)
+    assert event.event.digest == order.digest
     return event.event
 
 

@@ -31,6 +31,7 @@ def judged(made: Transition) -> RoundChecked:
     [told] = services.answer(A, order, {}, 1, Contents())
     assert isinstance(told, ForContract)
     assert isinstance(told.event, RoundChecked)
+    assert told.event.digest == order.digest
     return told.event
 
 

@@ -244,7 +244,8 @@ class Network:
                 self._tell(name, DispatchSigned(nonce, fees, b"", b"", order.digest))
             case CheckRound(_, peer, request_id, digest):
                 signature = sign(Party(name), Leaf(digest))
-                self._answer(name, RoundChecked(peer, request_id, signature, domain.check(effect, {})))
+                refusals = domain.check(effect, {})
+                self._answer(name, RoundChecked(peer, request_id, signature, refusals, digest=digest))
             case _:
                 raise AssertionError(f"the benchmark does not know {type(effect).__name__}")
 

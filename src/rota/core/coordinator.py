@@ -306,7 +306,7 @@ class Coordinator(Machine):
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
         self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
-        self.claims: Claims | None = None
+        self.claims: dict[RequestId, Claims] = {}
         self.received_count = 0
         self.heartbeat_count = 0
         self.change_posted = False
@@ -493,17 +493,17 @@ class Coordinator(Machine):
             return
         claims = claims_of(self.context, peer, handover)
         if claims.signed:
-            self.claims = claims
-            order = VerifyEndorsers(self.context.contract.address, claims.request_id, claims.signed)
+            # Under an id of ours: a verdict is on these claims, whatever else the peer answers meanwhile.
+            order = VerifyEndorsers(self.context.contract.address, self.context.next_id(), claims.signed)
+            self.claims = {order.request_id: claims}
             self.context.effects.append(order)
         else:
             self.handle(HandoverReceived(peer, claims.believed(())))
 
     def take_handover_verified(self, event: EndorsersVerified) -> None:
         """The signatures of the hand-over that we had verified last."""
-        claims, self.claims = self.claims, None
-        if claims is not None and claims.request_id == event.request_id:
-            self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
+        claims = self.claims.pop(event.request_id)
+        self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
 
     def forget(self, transaction: CoordinatorTransaction) -> None:
         """Final: out of memory, but for how often it was refused: its sender may have dropped it for a while only."""

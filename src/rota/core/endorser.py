@@ -39,7 +39,19 @@ from rota.messages import (
     Rejection,
     StateRequest,
 )
-from rota.types import NEVER_HEARD, KeptStates, Leaf, Mode, NodeName, RequestId, Rotation, StateId, Transition, node_of
+from rota.types import (
+    NEVER_HEARD,
+    Digest,
+    KeptStates,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    StateId,
+    Transition,
+    node_of,
+)
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
@@ -103,14 +115,17 @@ class Endorser:
         # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
         if answer is not None and answer.digest == request.digest:
             self.context.send(peer, answer)
-        elif key not in self.signing and self._is_to_be_checked(key):
+        elif key not in self.signing and self._is_to_be_checked(key, request.digest):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
         """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
-        check = self.checking.pop((event.peer, event.request_id), None)
-        follows_another = self.observer.has_observation and self.observer.accepted != event.peer
-        if check is None or follows_another:
+        key = (event.peer, event.request_id)
+        check = self.checking.get(key)
+        if check is None or check.request.digest != event.digest:
+            return
+        del self.checking[key]
+        if self.observer.has_observation and self.observer.accepted != event.peer:
             return
         # While the domain was judging, we may have signed away what these transitions spend.
         late = self._refusals_of_kept(check.request) if self.kept.signed and not event.refusals else ()
@@ -217,12 +232,16 @@ class Endorser:
         if is_decisive:
             self.observer.demotions.note_deposed(peer)
 
-    def _is_to_be_checked(self, key: tuple[NodeName, RequestId]) -> bool:
-        """New, or so old that the check was lost: with a step whose records could not be written."""
+    def _is_to_be_checked(self, key: tuple[NodeName, RequestId], digest: Digest) -> bool:
+        """New, or so old that the check was lost: with a step whose records could not be written.
+
+        Another round under the id of one that is being judged does not take its place.
+        """
         check = self.checking.get(key)
         if check is None:
             return len(self.checking) < CHECKS_OPEN_MAX
-        return self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
+        is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
+        return is_old and check.request.digest == digest
 
     def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
         """Durable first: from now on no other intent gets these states from us."""

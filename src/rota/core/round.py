@@ -28,6 +28,13 @@ class Lack(NamedTuple):
     times: int
 
 
+class Doubted(NamedTuple):
+    """The refusals of an endorser whose signatures are being verified, under an id of ours."""
+
+    id: RequestId
+    refused: dict[IntentId, Refusal]
+
+
 @dataclass(slots=True)
 class Round:
     """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen.
@@ -47,7 +54,7 @@ class Round:
     requests: dict[NodeName, RequestId] = field(default_factory=dict)
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
     refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
-    doubted: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
+    doubted: dict[NodeName, Doubted] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
     lacking: dict[NodeName, Lack] = field(default_factory=dict)
     ask_count: int = 0

@@ -26,7 +26,7 @@ from rota.core.events.rounds import RoundRepeatDue
 from rota.core.handover import handed_round
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
-from rota.core.round import Lack, Phase, Round, kind_of
+from rota.core.round import Doubted, Lack, Phase, Round, kind_of
 from rota.core.states.coordinator_transaction import ASSEMBLED
 from rota.digests import refusal_digest, round_digest
 from rota.messages import (
@@ -141,9 +141,8 @@ class Rounds:
         }
         signed = tuple(self._signed(opened, peer, refusal) for refusal in refused.values() if refusal.signature)
         if signed and peer != self.context.node:
-            opened.doubted[peer] = refused
-            address = self.context.contract.address
-            self.context.effects.append(VerifyEndorsers(address, response.request_id, signed))
+            doubted = opened.doubted[peer] = Doubted(self.context.next_id(), refused)
+            self.context.effects.append(VerifyEndorsers(self.context.contract.address, doubted.id, signed))
         elif refused:
             self._take_refusals(opened, peer, refused)
 
@@ -154,17 +153,19 @@ class Rounds:
 
     def take_refusals_verified(self, event: EndorsersVerified) -> None:
         """A refusal whose signature is not the endorser's own is as good as unsigned: it ends nothing."""
-        opened = self.round_by_request.get(event.request_id)
-        if opened is None:
+        doubts = ((opened, peer) for opened in self.rounds.values() for peer in opened.doubted)
+        for opened, peer in tuple(doubts):
+            if opened.doubted[peer].id == event.request_id:
+                self._take_doubted(opened, peer, opened.doubted.pop(peer), event.are_valid)
+                return
+
+    def _take_doubted(self, opened: Round, peer: NodeName, doubted: Doubted, are_valid: tuple[bool, ...]) -> None:
+        if opened.phase is not Phase.ENDORSING or peer not in opened.missing():
             return
-        peer = next(node for node, request_id in opened.requests.items() if request_id == event.request_id)
-        refused = opened.doubted.pop(peer, None)
-        if refused is None or opened.phase is not Phase.ENDORSING or peer not in opened.missing():
-            return
-        valid = iter(event.are_valid)
+        valid = iter(are_valid)
         found = {
-            intent: refusal if refusal.signature and next(valid) else _unsigned(refusal)
-            for intent, refusal in refused.items()
+            intent: refusal if refusal.signature and next(valid, False) else _unsigned(refusal)
+            for intent, refusal in doubted.refused.items()
         }
         self._take_refusals(opened, peer, found)
 
@@ -261,6 +262,7 @@ class Rounds:
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
         """A retry after an error has a new request id (protocol §4.2)."""
+        opened.doubted.pop(peer, None)
         del self.round_by_request[opened.requests[peer]]
         opened.requests[peer] = self.context.next_id()
         self.round_by_request[opened.requests[peer]] = opened

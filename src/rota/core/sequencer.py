@@ -264,7 +264,7 @@ class Sequencer:
         """Signatures of endorsers that the sender, or the coordinator, had verified."""
         if event.intent is not None:
             self.sender.take_verified(event, event.intent)
-        elif event.request_id == self.coordinator.asked_id:
+        elif event.request_id in self.coordinator.claims:
             self.coordinator.take_handover_verified(event)
         else:
             self.coordinator.rounds.take_refusals_verified(event)

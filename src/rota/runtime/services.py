@@ -270,7 +270,8 @@ class Services:
         pairs = zip(order.transitions, order.senders, strict=True)
         silent = tuple(transition.leaf for transition, sender in pairs if sender not in verifiers)
         if silent:
-            self._tell(ForContract(order.contract, RoundChecked(order.peer, order.request_id, unjudged=silent)))
+            checked = RoundChecked(order.peer, order.request_id, unjudged=silent, digest=order.digest)
+            self._tell(ForContract(order.contract, checked))
         else:
             await self._in_turn(order, partial(self._check, verifiers=verifiers))
 
@@ -291,7 +292,9 @@ class Services:
             signature = await self._signatures.sign_as_endorser(order.contract, order.digest)
         refusals = await self._signed_refusals(hosted, order, checked)
         unjudged = tuple(leaf for leaf, _ in checked.failures)
-        return [RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged)]
+        return [
+            RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged, order.digest)
+        ]
 
     async def _signed_refusals(
         self, hosted: hosting.Hosted, order: CheckRound, checked: Checked

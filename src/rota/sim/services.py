@@ -70,7 +70,8 @@ class Services:
                 unjudged = () if refusals else domain.failures(effect, self.payloads, node)
                 missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
                 signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)
-                checked = RoundChecked(effect.peer, effect.request_id, signature, refusals, missing, unjudged)
+                peer, asked, digest = effect.peer, effect.request_id, effect.digest
+                checked = RoundChecked(peer, asked, signature, refusals, missing, unjudged, digest)
                 return [ForContract(effect.contract, checked)]
             case VerifyEndorsers(contract, request_id, claimed, intent):
                 are_valid = tuple(verify(each.endorser, each.digest, each.signature) for each in claimed)

@@ -341,7 +341,8 @@ class HostedServices(Services):
                 missing = () if refusals else checked.missing
                 unjudged = () if refusals else tuple(leaf for leaf, _ in checked.failures)
                 signature = b"" if refusals or missing or unjudged else sign(node, digest)
-                return [ForContract(contract, RoundChecked(peer, request_id, signature, refusals, missing, unjudged))]
+                told = RoundChecked(peer, request_id, signature, refusals, missing, unjudged, digest)
+                return [ForContract(contract, told)]
             case _:
                 return super().answer(node, effect, unspent, life, contents)
 

@@ -209,7 +209,7 @@ class RoundChecked(Result):
     """The domain has checked a round for this endorser: a signature, or what it refuses.
 
     Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent; or it failed
-    on these leaves.
+    on these leaves. The peer chose the request's id: `digest` says which round was checked.
     """
 
     peer: NodeName
@@ -218,6 +218,7 @@ class RoundChecked(Result):
     refusals: tuple[Refusal, ...] = ()
     missing: tuple[StateId, ...] = ()
     unjudged: tuple[Leaf, ...] = ()
+    digest: Digest = Digest(b"")
 
 
 @dataclass(frozen=True, slots=True)
