@@ -52,6 +52,8 @@ REVERTED: Final = ("noto.spendLock(public)", "zeto.delegateLock(public)")
 
 # What the next request stands on.
 AWAITED: Final = ("zeto.setERC20(public)", "zeto.deposit")
+# What is asked of a token whose coins are made of an ERC-20 and not minted.
+BACKED: Final = ("zeto.setERC20(public)", "zeto.deposit", "zeto.withdraw")
 
 # What is only prepared ends when somebody commits it.
 PREPARED: Final = "ptx_getPreparedTransaction"
@@ -69,6 +71,7 @@ class Replay:
         self.group = ""
         self.stored = ""
         self.coins = ""
+        self.backed = ""
         self.locked = ""
         self.erc20 = ""
         self.prepared: list[str] = []
@@ -95,7 +98,8 @@ class Replay:
         """As it would have been sent on this network."""
         helper = recorded["helper"]
         if helper.startswith("zeto."):
-            replaced = {ADDRESS: self.coins, WORD: self.locked, TRANSACTION: self.latest.get(helper, TRANSACTION)}
+            token = self.backed if helper in BACKED else self.coins
+            replaced = {ADDRESS: token, WORD: self.locked, TRANSACTION: self.latest.get(helper, TRANSACTION)}
             params: list[Any] = [_put_back(each, replaced) for each in recorded["params"]]
             if helper == "zeto.setERC20(public)":
                 params[0]["data"]["erc20"] = self.erc20
@@ -112,12 +116,16 @@ class Replay:
         self.node.receipt(self.node.ask("ptx_sendTransaction", {**mint, "data": {"mints": mints}}))
 
     def give_tokens(self) -> None:
-        """An ERC-20 of which who deposits has some, and lets the token's contract take it."""
+        """An ERC-20 of which who deposits has some, and a token of it: one whose coins were minted takes none."""
+        token = {"type": "private", "domain": "zeto", "from": "a@node1", "data": {"tokenName": "Zeto_Anon"}}
+        constructor = {"type": "constructor", "inputs": [{"name": "tokenName", "type": "string"}]}
+        made = self.node.ask("ptx_sendTransaction", {**token, "function": "", "abi": [constructor]})
+        self.backed = self.node.receipt(made)["contractAddress"]
         deploy = {"type": "public", "from": "a@node1", "abi": ERC20["abi"], "bytecode": ERC20["bytecode"], "data": {}}
         self.erc20 = self.node.receipt(self.node.ask("ptx_sendTransaction", deploy))["contractAddress"]
         account = self.node.ask("ptx_resolveVerifier", "a@node1", "ecdsa:secp256k1", "eth_address")
         of_it = {"type": "public", "from": "a@node1", "abi": ERC20["abi"], "to": self.erc20}
-        for function, values in (("mint", [account, 100]), ("approve", [self.coins, 100])):
+        for function, values in (("mint", [account, 100]), ("approve", [self.backed, 100])):
             call = {**of_it, "function": function, "data": values}
             self.node.receipt(self.node.ask("ptx_sendTransaction", call))
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
-from uuid import uuid4
 
 from rota import hosting
+from rota.bench.network import numbered_intent
 from rota.config import Config
 from rota.core.effects import IntentAccepted, IntentFinalised, Persist, Record
 from rota.core.events import Persisted
@@ -26,7 +26,7 @@ from rota.core.machine import Event
 from rota.network.creating import CreatedContract
 from rota.network.local import LocalNetwork, LocalNode, Plan
 from rota.store import DatabaseStore, SqliteDatabase
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
+from rota.types import ContractAddress, NodeName, Outcome, Party, Receipt
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 THRESHOLD: Final = 2
@@ -189,7 +189,7 @@ def _past(made: CreatedContract, node: NodeName, final_count: int, pending_count
     sender = Party(f"{PARTY}@{node}")
     payload = hosting.init(hosted, hosting.UserCall(sender, "mint")).payload
     for number in range(final_count + pending_count):
-        intent = Intent(IntentId(uuid4().bytes), made.address, sender, payload, idempotency_key=f"past {number}")
+        intent = replace(numbered_intent(sender, made.address, payload, number), idempotency_key=f"past {number}")
         if number < final_count:
             ended = IntentFinalised(Receipt(intent.id, Outcome.REVERTED, "ended long ago"))
             yield IntentAccepted(intent), ended

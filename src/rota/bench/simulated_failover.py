@@ -11,11 +11,12 @@ from __future__ import annotations
 from itertools import count
 
 from rota.bench.failover import Fault, FaultFigures, figures_of
+from rota.bench.network import numbered_intent
 from rota.config import Config
 from rota.core.events import IntentSubmitted
 from rota.messages import CoordinatorState
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Outcome, Party
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Outcome, Party
 
 NODES = tuple(NodeName(name) for name in "ABCDE")
 THRESHOLD = 3
@@ -47,9 +48,8 @@ def stand_still_ms(fault: Fault, run: int) -> int:
     def ask() -> None:
         node = NODES[next(numbers) % len(NODES)]
         if node not in hit:
-            intent = IntentId(f"{node}-{len(asked)}".encode().ljust(16, b"\0"))
-            asked[intent] = world.now_ms
-            request = Intent(intent, ADDRESS, Party(f"a@{node}"), b"mint")
+            request = numbered_intent(Party(f"a@{node}"), ADDRESS, b"mint", len(asked))
+            asked[request.id] = world.now_ms
             world.submit(node, ADDRESS, IntentSubmitted(str(len(asked)), request))
         world.at(world.now_ms + ASKING_MS, ask)
 

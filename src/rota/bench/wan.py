@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rota.bench.network import numbered_intent
 from rota.config import Config
 from rota.core.events import IntentSubmitted
 from rota.messages import Envelope
 from rota.sim.world import Recorder, World
-from rota.types import Contract, ContractAddress, Intent, IntentId, NodeName, Party
+from rota.types import Contract, ContractAddress, NodeName, Party
 from rota.wire.codec import encode_frame
 
 NODES = tuple(NodeName(name) for name in "ABCDE")
@@ -88,7 +89,7 @@ def run_wan(intents_each: int, config: Config) -> Run:
     count = intents_each * len(NODES)
     for number in range(intents_each):
         for node in NODES:
-            intent = Intent(IntentId(f"{node}{number}".encode().ljust(16, b"\0")), ADDRESS, Party(f"a@{node}"), b"mint")
+            intent = numbered_intent(Party(f"a@{node}"), ADDRESS, b"mint", number)
             world.submit(node, ADDRESS, IntentSubmitted(f"{node}{number}", intent))
     is_done = world.run_until(PATIENCE_MS, lambda: len(world.receipts) == count)
     assert is_done, f"{len(world.receipts)} of {count} intents ended"

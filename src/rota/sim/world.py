@@ -297,7 +297,7 @@ class World:
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
         self.requests[event.reply_to] = REQUESTS[type(event)]
         if isinstance(event, IntentSubmitted) and event.intent.nonce:
-            self.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode()
+            self.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode(errors="replace")
         self.tell(self.nodes[name], ForContract(contract, event))
 
     def add_contract(self, contract: Contract) -> None:
