@@ -38,6 +38,7 @@ from rota.core.events import (
     TransitionSigned,
     TransitionsShown,
 )
+from rota.core.events.sender import VersionDurable
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
 from rota.digests import void_leaf
@@ -62,6 +63,7 @@ from rota.types import (
     Outcome,
     Receipt,
     RequestId,
+    SignedLeaf,
     StateId,
     Transition,
 )
@@ -696,3 +698,9 @@ def test_permission_is_not_given_for_a_copy_whose_contents_were_taken_out_with_t
     x.verified(bench, 20)
     assert x.state(bench) is State.DELEGATED
     assert x.refusals(bench) == [ErrorCode.STATES_MISSING]
+
+
+def test_leaf_of_an_intent_that_has_ended_is_recorded_without_harm() -> None:
+    bench = used()
+    bench.sequencer.sender.assembly.handle(VersionDurable(SignedLeaf(intent_id("A-9"), OURS.leaf, GENESIS_S)))
+    assert x.state(bench) is State.ID_USED
