@@ -183,6 +183,7 @@ class Revives(Strategy):
             known
             for known in liar.book.transitions.values()
             if known.transition.valid_until_s + VALID_ENOUGH_S < liar.time_s
+            and known.contract in liar.world.ledger.states
             and known.transition.intent not in liar.world.ledger.states[known.contract].used
         ]
         for known in self.random.sample(old, min(len(old), 4)):
