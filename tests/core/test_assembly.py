@@ -134,7 +134,7 @@ def test_domain_is_asked_for_all_intents_of_a_slot_on_its_snapshot_at_our_height
     snapshot = Snapshot(locks=(StateId(transition("B-1").leaf, 0),), states=transition("B-1").outputs)
     ask(bench, B, 10, "A-2", "A-1", snapshot=snapshot)
     asked = AssembleIntents(
-        ADDRESS, RequestId(1, 10), (intent("A-2"), intent("A-1")), snapshot, HEIGHT, GENESIS_S + 600, GENESIS_S + 86_400
+        ADDRESS, RequestId(1, 10), (intent("A-2"), intent("A-1")), snapshot, HEIGHT, GENESIS_S + 600, GENESIS_S + 900
     )
     assert bench.take(AssembleIntents) == [asked]
     assert machine(bench, "A-1").state is State.ASSEMBLING

@@ -245,7 +245,8 @@ class Assembly:
             return AssemblePark(event.reason)
         assert event.transition is not None, "an assembled intent has a transition"
         size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
-        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
+        bounded = _bounded(transaction, event.transition)
+        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, bounded)
 
     def take_failed(self, event: AssemblyFailed) -> None:
         """The domain or the signer failed, for the current request only."""
@@ -268,7 +269,7 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
-        if self._has_signed_too_often(transaction):
+        if self._has_signed_too_often(transaction) or self._must_expire_first(transaction):
             return ErrorCode.FAILED
         is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
@@ -328,6 +329,15 @@ class Assembly:
         is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
         return is_early or len(live) >= VERSIONS_MAX
 
+    def _must_expire_first(self, transaction: SenderTransaction) -> bool:
+        """Another version would be valid no longer than the first: too short to be of use to who is to commit it."""
+        bound_s = transaction.first_bound_s
+        if bound_s is None or transaction.is_voiding:
+            return False
+        config = self.context.config
+        least_s = min(config.validity_s, config.prepared_validity_s) // 2
+        return bound_s - self.context.chain_time_s < least_s
+
     def _record(self, slot: Slot) -> None:
         """What was signed is durable before it leaves."""
         made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
@@ -373,6 +383,14 @@ class Assembly:
                 del self.early[peer]
             elif early.height <= self.context.height:
                 self.take_request(peer, early.height, early.request)
+
+
+def _bounded(transaction: SenderTransaction, transition: Transition) -> Transition:
+    """No version of an external intent is valid for longer than the first: states are kept until then."""
+    bound_s = transaction.first_bound_s
+    if bound_s is None or bound_s >= transition.valid_until_s:
+        return transition
+    return replace(transition, valid_until_s=bound_s)
 
 
 def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:

@@ -68,6 +68,7 @@ from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
+from rota.core.turns import Turns
 from rota.digests import round_digest
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
@@ -287,6 +288,7 @@ class Coordinator(Machine):
         kept: Kept | None = None,
         unacknowledged: Iterable[TransitionPrepared] = (),
         rounds: Iterable[HandedRound] = (),
+        turns: Turns | None = None,
     ) -> None:
         super().__init__()
         self.context = context
@@ -294,6 +296,7 @@ class Coordinator(Machine):
         self.outcomes = RecentOutcomes()
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.kept = kept or Kept()
+        self.turns = turns or Turns(context)
         self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)

@@ -657,6 +657,12 @@ class SenderTransaction(Machine):
         """Our party signed this leaf; the same leaf may be signed again with a later bound."""
         self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
 
+    @property
+    def first_bound_s(self) -> int | None:
+        """Until when the first of the versions that the chain may commit is valid, if states are kept for them."""
+        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        return min(self.versions.values(), default=None) if is_external else None
+
     def forget_expired_versions(self) -> None:
         """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""
         final_time_s = self.sender.final_time_s

@@ -47,15 +47,15 @@ def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> boo
 
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
-    """assembled on what still stands, spends nothing that is locked, is in its sender's share, and is for our submitter
-    if its intent is"""
+    """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
+    its intent is, and else its states may be kept for it"""
     is_for_another = event.transition.preparation is not None
     may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
     if is_for_another and not may_be_prepared:
         return False
     coordinator = transaction.coordinator
     has_room = coordinator.quotas.has_room(transaction.sender, event.transition, event.size_bytes)
-    return has_room and coordinator.slots.is_usable(event.transition)
+    return has_room and coordinator.slots.is_usable(event.transition) and not _flaw_of_keeping(transaction, event)
 
 
 def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
@@ -215,6 +215,7 @@ def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -
     Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
     """
     transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
+    transaction.reason = _flaw_of_keeping(transaction, event)
     if transaction.unusable_count:
         _back_off(transaction, transaction.unusable_count)
     transaction.unusable_count += 1
@@ -362,6 +363,14 @@ def enter_prepared(transaction: CoordinatorTransaction) -> None:
 def forget(transaction: CoordinatorTransaction) -> None:
     """Final: it leaves the memory; who waited for it may go."""
     transaction.coordinator.forget(transaction)
+
+
+def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
+    """Why states cannot be kept for what is prepared, or nothing."""
+    made = event.transition
+    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty:
+        return ""
+    return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
 
 
 def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
