@@ -446,6 +446,19 @@ class Coordinator(Machine):
             elif transaction.sender == sender and withholds:
                 transaction.handle(PermissionWithheld())
 
+    def note_waste(self, sender: NodeName) -> None:
+        """It spent what was spent before, and we paid for it: nothing is done for it for a while."""
+        self.isolate(sender)
+        self.slots.look_again_at(self.probation.note_waste(sender))
+
+    def was_spent_before(self, transaction: CoordinatorTransaction) -> bool:
+        """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
+        made = transaction.made
+        references = (*made.inputs, *made.reads)
+        if not references or self.outcomes.may_be_spent_since(references, transaction.placed_at):
+            return False
+        return all(self.outcomes.leaf_of(intent) == leaf for intent, leaf in transaction.makers)
+
     def wait(self, transaction: CoordinatorTransaction) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
         for awaited in transaction.waits_for:
@@ -481,7 +494,10 @@ class Coordinator(Machine):
 
     def reset_spenders(self, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None) -> None:
         """What of ours is undispatched and spends or reads these states begins anew."""
-        for leaf in self.graph.spenders_among(locks, but=but):
+        self._reset_undispatched(self.graph.spenders_among(locks, but=but), but_of)
+
+    def _reset_undispatched(self, leaves: Iterable[Leaf], but_of: IntentId | None = None) -> None:
+        for leaf in leaves:
             placed = self.graph.placed.get(leaf)
             # One that stood on another of them has gone with it.
             transaction = self.transactions.get(placed.intent) if placed is not None else None
@@ -539,6 +555,9 @@ class Coordinator(Machine):
             if self.state not in ACTING and transaction.state in UNDISPATCHED:
                 transaction.handle(Abandoned())
         self._give_up_all(doubtful)
+        if outcome.inputs:
+            # What spends the same cannot be committed any more: nobody is to pay for it.
+            self._reset_undispatched(self.graph.spenders_of(outcome.inputs))
         settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
         for point in settled:
             del self.awaited[point]

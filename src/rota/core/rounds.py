@@ -314,7 +314,7 @@ class Rounds:
                 taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
                 if not taken:
                     break
-                self._open_round(taken, sender)
+                self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
     def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
         """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched."""
@@ -343,7 +343,9 @@ class Rounds:
 
     def _may_open_apart(self, sender: NodeName) -> bool:
         """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
-        if sum(opened.apart == sender for opened in self.rounds.values()) >= self.context.config.apart_rounds_max:
+        probation = self.coordinator.probation
+        most = 1 if probation.is_doubted(sender) else self.context.config.apart_rounds_max
+        if probation.is_paused(sender) or sum(opened.apart == sender for opened in self.rounds.values()) >= most:
             return False
         return len(self.rounds) + self._restored_count() < self.all_max
 

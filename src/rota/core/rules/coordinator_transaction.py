@@ -202,6 +202,9 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     is_hidden = transaction.is_external or transaction.is_apart
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
     coordinator.graph.place(event.transition, offers_states)
+    transaction.placed_at = coordinator.outcomes.count
+    makers = coordinator.graph.dependencies(event.transition.leaf)
+    transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
     if transaction.is_external:
         # Whether it ever comes is for its user to say: nothing may be built on it, in this slot or later.
         transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
@@ -320,9 +323,19 @@ def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) ->
 
 
 def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """Contention: assemble anew on what is there now."""
+    """Contention: assemble anew on what is there now, at once and then later each time.
+
+    What was spent before it was assembled is no contention, and its sender's fault.
+    """
+    coordinator, is_skipped = transaction.coordinator, event.outcome.status is LedgerStatus.SKIPPED
+    is_waste = is_skipped and coordinator.was_spent_before(transaction)
+    if transaction.contended_count:
+        _back_off(transaction, transaction.contended_count)
+    transaction.contended_count += 1
     transaction.reason = event.outcome.reason
     _drop_transition(transaction, comes_back=True)
+    if is_waste:
+        coordinator.note_waste(transaction.sender)
 
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
