@@ -16,7 +16,7 @@ from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State
 from rota.core.turns import NOBODY, Turns
 from rota.digests import void_leaf
-from rota.messages import EndorsementRequest, EndorsementResponse, Refusal
+from rota.messages import AssembleRequest, EndorsementRequest, EndorsementResponse, Refusal
 from rota.types import Contract, KeptStates, Leaf, Mode, NodeName, RequestId, StateId, SubmitMode, Transition
 from tests.core.coordinator_bench import active, endorsed_by_others
 from tests.core.kit import (
@@ -37,7 +37,7 @@ from tests.core.kit import (
 from tests.core.test_endorser import request, responses
 
 EXTERNAL = SubmitMode.EXTERNAL
-VALIDITY_S = 900
+VALIDITY_S, HOLD_S = 900, 300
 STATES = tuple(StateId(transition(f"X-{number}").leaf, 0) for number in range(1, 9))
 STATE, OTHER = STATES[:2]
 OF_FOUR = contract(A, B, C, D)
@@ -134,9 +134,9 @@ def test_member_that_moves_from_state_to_state_keeps_none_of_them_for_longer() -
     assert endorsing.refusal(prepared("B-1", STATE)) == ""
     assert endorsing.refusal(prepared("B-1", OTHER, version=1, at_s=GENESIS_S - 10)) == ""
     endorsing.pass_time(VALIDITY_S)
-    assert "kept" in endorsing.refusal(transition("D-1", OTHER, valid_until_s=endorsing.now_s + 600))
+    assert "kept" in endorsing.refusal(prepared("D-1", OTHER, at_s=endorsing.now_s))
     endorsing.pass_time(1)
-    assert endorsing.refusal(transition("D-1", OTHER, valid_until_s=endorsing.now_s + 600)) == ""
+    assert endorsing.refusal(prepared("D-1", OTHER, at_s=endorsing.now_s)) == ""
 
 
 def test_versions_of_one_intent_fill_neither_memory_nor_disk() -> None:
@@ -212,6 +212,46 @@ def test_write_that_fails_after_the_ledger_had_its_say_changes_nothing() -> None
     endorsing.pass_time(1, outcome(made.intent, made.leaf))
     endorsing.fail_oldest_write()
     assert endorsing.bench.sequencer.kept.standing == {}
+
+
+# What is not committed in time stands in nobody's way.
+
+
+def test_prepared_transition_that_is_not_committed_in_time_keeps_no_ordinary_transition_away() -> None:
+    endorsing = Endorsing()
+    assert endorsing.refusal(prepared("B-1", STATE)) == ""
+    endorsing.pass_time(HOLD_S)
+    assert "kept" in endorsing.refusal(transition("D-1", STATE, valid_until_s=endorsing.now_s + 600))
+    endorsing.pass_time(1)
+    assert endorsing.refusal(transition("D-1", STATE, valid_until_s=endorsing.now_s + 600)) == ""
+    assert "kept" in endorsing.refusal(prepared("D-2", STATE, at_s=endorsing.now_s))
+
+
+def test_new_version_keeps_ordinary_transitions_away_no_longer_than_the_first() -> None:
+    endorsing = Endorsing()
+    assert endorsing.refusal(prepared("B-1", STATE)) == ""
+    endorsing.pass_time(HOLD_S)
+    assert endorsing.refusal(prepared("B-1", STATE, OTHER, version=1)) == ""
+    endorsing.pass_time(1)
+    for state in (STATE, OTHER):
+        assert endorsing.refusal(transition("D-1", state, valid_until_s=endorsing.now_s + 600)) == ""
+
+
+def test_coordinator_has_others_assembled_on_what_was_kept_for_too_long() -> None:
+    bench = active()
+    bench.delegate("B-1", submit_mode=EXTERNAL)
+    bench.assemble(prepared("B-1", STATE))
+    bench.sign()
+    bench.write()
+    bench.delegate("C-1")
+    [asked] = bench.said(AssembleRequest, C)
+    assert asked.snapshot.locks == (STATE,)
+    bench.block(1, time_s=GENESIS_S + HOLD_S + 1)
+    bench.assemble(transition("C-1", STATE))
+    assert bench.state_of("C-1") is State.ENDORSEMENT_GATHERING
+    bench.delegate("B-2")
+    [asked] = bench.said(AssembleRequest, B)
+    assert asked.snapshot.locks == (STATE,), "for what is under way now, and not twice"
 
 
 # One sender fills only its own share.

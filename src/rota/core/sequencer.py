@@ -134,7 +134,7 @@ class Sequencer:
         stored = stored or StoredContract()
         self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
-        self.kept = Kept(stored.endorsed, stored.kept)
+        self.kept = Kept(stored.endorsed, stored.kept, config.prepared_hold_s, chain_time_s)
         self.turns = Turns(self.context, (*stored.endorsed, *stored.kept))
         self.coordinator = Coordinator(
             self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds, self.turns
@@ -373,6 +373,7 @@ class Sequencer:
         """The ledger's word first, then what the new height makes possible."""
         range_before = self.context.block_range
         self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
+        self.kept.chain_time_s = event.chain_time_s
         if event.outcomes:
             self.startup.notice(None)
         for outcome in event.outcomes:
