@@ -125,6 +125,13 @@ def test_longer_validity_of_the_same_leaf_counts() -> None:
     assert not is_free(kept)
 
 
+def test_what_others_say_of_a_leaf_that_we_signed_keeps_its_states_no_longer() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),))
+    kept.keep(kept_for("A-1", ONE, valid_until_s=VALID_UNTIL_S + 100))
+    kept.time_is_final(VALID_UNTIL_S + 1)
+    assert is_free(kept)
+
+
 def test_state_is_free_when_the_last_that_it_is_kept_for_goes() -> None:
     kept = Kept(signed=(kept_for("A-1", ONE), kept_for("A-2", ONE)))
     kept.forget(kept_for("A-1", ONE).leaf)

@@ -205,13 +205,18 @@ def test_unwritten_version_takes_nothing_from_the_durable_one_of_its_intent() ->
     assert endorsing.refusal(prepared("D-2", OTHER)) == ""
 
 
-def test_write_that_fails_after_the_ledger_had_its_say_changes_nothing() -> None:
+@pytest.mark.parametrize("is_written", [False, True])
+def test_write_that_ends_after_the_ledger_had_its_say_changes_nothing(is_written: bool) -> None:
     endorsing = Endorsing()
     made = prepared("B-1", STATE)
     endorsing.ask(made)
     endorsing.pass_time(1, outcome(made.intent, made.leaf))
-    endorsing.fail_oldest_write()
-    assert endorsing.bench.sequencer.kept.standing == {}
+    if is_written:
+        endorsing.bench.write()
+    else:
+        endorsing.fail_oldest_write()
+    kept = endorsing.bench.sequencer.kept
+    assert (kept.standing, kept.signed) == ({}, {})
 
 
 # What is not committed in time stands in nobody's way.
