@@ -35,6 +35,7 @@ from rota.core.events.sender_transaction import (
     LeafRecorded,
 )
 from rota.core.machine import Event
+from rota.core.pacing import ASSEMBLED_TIMES_MAX
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
@@ -124,6 +125,8 @@ class Assembly:
             if request.request_id == slot.request.request_id:
                 self._answer_if_complete(slot)
             return
+        if slot is not None and not self._may_replace(slot):
+            return
         errors = {}
         intents = tuple(dict.fromkeys(request.intents))
         for intent in intents:
@@ -139,6 +142,13 @@ class Assembly:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
         self._answer_if_complete(slot)
+
+    def _may_replace(self, slot: Slot) -> bool:
+        """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
+        if len(slot.results) + len(slot.errors) == slot.size:
+            return True
+        interval_ms = self.context.config.request_timeout_ms
+        return self.sender.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
 
     def handle(self, event: Event) -> None:
         """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""

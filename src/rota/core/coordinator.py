@@ -57,6 +57,7 @@ from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.pacing import VERIFIED_TIMES_MAX, Pacing
 from rota.core.permissions import Permissions
 from rota.core.probation import Probation
 from rota.core.quotas import Quotas
@@ -306,6 +307,7 @@ class Coordinator(Machine):
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.quotas = Quotas(self)
+        self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
         self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
@@ -511,6 +513,9 @@ class Coordinator(Machine):
         if peer != self.asked or handover.request_id != self.asked_id:
             return
         claims = claims_of(self.context, peer, handover)
+        key, interval_ms = ("hand-over", peer), self.context.config.request_timeout_ms
+        if claims.signed and not self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX):
+            return
         if claims.signed:
             # Under an id of ours: a verdict is on these claims, whatever else the peer answers meanwhile.
             order = VerifyEndorsers(self.context.contract.address, self.context.next_id(), claims.signed)
@@ -638,8 +643,10 @@ class Coordinator(Machine):
         self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
 
     def tell_whole_list(self, node: NodeName) -> None:
-        """A sender has missed a heartbeat."""
-        if node in self.told and self.state in HEARTBEATING:
+        """A sender has missed a heartbeat. A list is long: it gets one in each interval."""
+        if node not in self.told or not self.pacing.is_due(("list", node), self.context.config.heartbeat_ms):
+            return
+        if self.state in HEARTBEATING:
             del self.told[node]
             self.heartbeat_count += 1
             state = self.state

@@ -58,6 +58,8 @@ from rota.types import (
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
+# As many rounds as one coordinator may have on their way, and more.
+CHECKS_OF_PEER_MAX = 256
 
 
 class Asking(NamedTuple):
@@ -256,9 +258,18 @@ class Endorser:
         """
         check = self.checking.get(key)
         if check is None:
-            return len(self.checking) < CHECKS_OPEN_MAX
+            if len(self.checking) >= CHECKS_OF_PEER_MAX:
+                self._forget_lost_checks()
+            of_peer = sum(peer == key[0] for peer, _ in self.checking)
+            return len(self.checking) < CHECKS_OPEN_MAX and of_peer < CHECKS_OF_PEER_MAX
         is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
         return is_old and check.request.digest == digest
+
+    def _forget_lost_checks(self) -> None:
+        """Nobody waits for what the domain has not judged for so long."""
+        before_ms = self.context.now_ms - self.context.config.unavailable_ttl_ms
+        for key in [key for key, check in self.checking.items() if check.since_ms < before_ms]:
+            del self.checking[key]
 
     def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
         """Durable first: from now on no other intent gets these states from us. What is kept already suffices."""

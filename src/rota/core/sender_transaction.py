@@ -589,7 +589,8 @@ class SenderTransaction(Machine):
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
-        self.doubted_prepared: HeldPrepared | None = None
+        # By who sent it: a copy of another's takes nobody's place.
+        self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None
