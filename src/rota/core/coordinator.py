@@ -644,9 +644,8 @@ class Coordinator(Machine):
 
     def tell_whole_list(self, node: NodeName) -> None:
         """A sender has missed a heartbeat. A list is long: it gets one in each interval."""
-        if node not in self.told or not self.pacing.is_due(("list", node), self.context.config.heartbeat_ms):
-            return
-        if self.state in HEARTBEATING:
+        key, interval_ms = ("list", node), self.context.config.heartbeat_ms
+        if node in self.told and self.state in HEARTBEATING and self.pacing.is_due(key, interval_ms):
             del self.told[node]
             self.heartbeat_count += 1
             state = self.state
