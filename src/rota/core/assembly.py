@@ -200,7 +200,7 @@ class Assembly:
         return slot if slot is not None and slot.request.request_id == transaction.request_id else None
 
     def take_finished(self, event: AssemblyFinished) -> None:
-        """The domain's result, for the current request only."""
+        """The domain's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is None:
             return
@@ -230,7 +230,7 @@ class Assembly:
             del slot.without_kept[intent]
             slot.with_kept[intent] = None
             slot.alone[intent] = told.reason
-            self._order(slot, (transaction.intent,), Snapshot())
+            self._order((transaction.intent,), Snapshot())
         elif needs_none or intent in slot.alone:
             transaction.handle(told)
         else:
@@ -248,13 +248,13 @@ class Assembly:
         return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
 
     def take_failed(self, event: AssemblyFailed) -> None:
-        """The domain or the signer failed, for the current request only."""
+        """The domain or the signer failed, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleError(event.reason))
 
     def take_signed(self, event: TransitionSigned) -> None:
-        """The signer's result, for the current request only."""
+        """The signer's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleAndSignSuccess(event.signature))
@@ -287,7 +287,7 @@ class Assembly:
                 self._order_alone(slot, transaction)
         intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
-            self._order(slot, intents, slot.request.snapshot)
+            self._order(intents, slot.request.snapshot)
 
     def _order_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
         """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
@@ -295,14 +295,18 @@ class Assembly:
         locks = self.sender.coordinator.kept.locks((intent.id,))
         if locks:
             slot.without_kept[intent.id] = None
-        self._order(slot, (intent,), Snapshot(locks))
+        self._order((intent,), Snapshot(locks))
 
-    def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+    def _order(self, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+        """Under an id of our own: two coordinators may ask under one id, on different snapshots."""
         config, chain_time_s = self.context.config, self.context.chain_time_s
+        order = self.context.next_id()
+        for intent in intents:
+            self.sender.transactions[intent.id].order = order
         self.context.effects.append(
             AssembleIntents(
                 self.context.contract.address,
-                slot.request.request_id,
+                order,
                 intents,
                 snapshot,
                 self.context.height,
@@ -311,9 +315,9 @@ class Assembly:
             )
         )
 
-    def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
+    def _in_assembly(self, order: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)
-        return transaction if transaction is not None and transaction.request_id == request_id else None
+        return transaction if transaction is not None and transaction.order == order else None
 
     def _has_signed_too_often(self, transaction: SenderTransaction) -> bool:
         """Half of the versions may follow one another at once; from then on they are spaced, so that room is left."""

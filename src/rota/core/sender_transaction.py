@@ -599,7 +599,9 @@ class SenderTransaction(Machine):
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
         self.stage = 0
+        # The coordinator's id, which is echoed; and ours of the latest order to domain or signer, which is matched.
         self.request_id: RequestId | None = None
+        self.order: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None

@@ -226,18 +226,19 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     stop_hold(transaction)
     transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
+    transaction.order = None
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
 
 
 def sign(transaction: SenderTransaction, event: Assembled) -> None:
     """The `from` party signs the leaf."""
-    assert transaction.request_id is not None, "assembly has a request"
     transaction.transition = event.transition
+    transaction.order = transaction.context.next_id()
     transaction.context.effects.append(
         SignTransition(
             transaction.intent.contract,
-            transaction.request_id,
+            transaction.order,
             transaction.intent.id,
             transaction.intent.sender,
             event.transition.leaf,
