@@ -12,6 +12,7 @@ from rota.core.effects import (
     AssembleIntents,
     Effect,
     LeavesSigned,
+    PermissionGranted,
     Persist,
     SendMessage,
     SignTransition,
@@ -33,6 +34,7 @@ from rota.core.events import (
 )
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.sender_transaction import Permission
 from rota.digests import (
     NONCE_BYTES,
     core_of,
@@ -48,6 +50,7 @@ from rota.messages import Envelope, Message
 from rota.types import (
     Contract,
     ContractAddress,
+    DelegationNumber,
     Digest,
     Intent,
     IntentId,
@@ -144,6 +147,16 @@ def signed_leaf(made: Transition) -> SignedLeaf:
     return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
 
 
+def permission_of(number: DelegationNumber, delegate: NodeName, made: Transition) -> Permission:
+    """The permission of a transition."""
+    return Permission(number, delegate, made.leaf, made.valid_until_s)
+
+
+def grant_of(number: DelegationNumber, delegate: NodeName, made: Transition) -> PermissionGranted:
+    """What a sender records when it permits a transition."""
+    return PermissionGranted(made.intent, *permission_of(number, delegate, made))
+
+
 def remade(made: Transition, **changes: object) -> Transition:
     """Another transition of the same intent, changed so; its leaf is right."""
     changed = replace(made, **changes)  # type: ignore[arg-type]
@@ -216,9 +229,11 @@ class Bench:
         for effect in effects:
             if isinstance(effect, AssembleIntents):
                 intents = tuple(each.id for each in effect.intents)
+            elif isinstance(effect, SignTransition):
+                intents = (effect.intent,)
             else:
-                intents = (effect.intent,) if isinstance(effect, SignTransition) else ()
-            for each in intents if isinstance(effect, AssembleIntents | SignTransition) else ():
+                continue
+            for each in intents:
                 self.orders[transactions[each].request_id, each] = effect.request_id
 
     def judge(self, peer: NodeName, request_id: RequestId, signature: bytes = b"", **options: object) -> None:

@@ -585,7 +585,6 @@ class SenderTransaction(Machine):
         self.is_issued_durable = restored.issued is not None
         self.held_prepared: HeldPrepared | None = None
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
-        self.expired: dict[Leaf, int] = {}
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
@@ -665,7 +664,6 @@ class SenderTransaction(Machine):
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
                 del self.versions[leaf]
-                self.expired[leaf] = until_s
 
     def _latest_bound_s(self) -> int:
         """Until when a version may be committed that our party signed before the restart.
